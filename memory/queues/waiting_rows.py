@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from tasklore.contracts.errors import BudgetSpent
 from tasklore.memory.queues.claims import KnownRow
 from tasklore.memory.queues.queue import PersonalQueue
 
@@ -15,6 +16,8 @@ CURES = {
     "needs_model": "configure a model, or wait until it answers",
     "failed": "say it again in other words",
 }
+#: What helps where a budget was spent, of which the reason begins with the name of the error.
+_BUDGET = "raise the limit, or wait for its next day or month"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +50,7 @@ async def rows_waiting(
             row_id=row.row_id,
             state=row.state,
             reason=row.reason,
-            cure=CURES[row.state],
+            cure=_cure_of(row),
             attempts=row.attempts,
         )
         for kind, table in tables
@@ -64,6 +67,12 @@ async def count_waiting(owner: str, turns: PersonalQueue, facts: PersonalQueue) 
     """
     found = [await table.counts(owner) for table in (turns, facts)]
     return sum(one.waiting + one.parked + one.closed["failed"] for one in found)
+
+
+def _cure_of(row: KnownRow) -> str:
+    if row.state == "needs_model" and row.reason.startswith(BudgetSpent.__name__):
+        return _BUDGET
+    return CURES[row.state]
 
 
 async def _known_rows(owner: str, table: PersonalQueue) -> Sequence[KnownRow]:

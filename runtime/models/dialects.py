@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import httpx2
 import structlog
 
 from tasklore.runtime.models.wire import words_in
@@ -161,7 +162,7 @@ class Dialect:
     def _plainer(
         self, words: str, said: Mapping[str, Any], *, is_vague: bool
     ) -> "Dialect | None":
-        """Return a dialect with less in it than *said*, after a refusal of its form, or of nothing by name."""
+        """Return a dialect with less in it than *said*, after a refusal of its form, or one that names no part."""
         if "response_format" in said:
             weaker = _WEAKER.get(self.form)
             if weaker and (is_vague or any(word in words for word in _OF_FORM)):
@@ -188,6 +189,12 @@ class Dialect:
 
 #: By address and model what a server of this process has been found to understand, and the words by which it refused.
 _FOUND: dict[tuple[str, str], tuple[Dialect, str]] = {}
+
+
+def address_of(url: str | httpx2.URL) -> str:
+    """Return the address by which the server of *url* is known here: `https://host:port`, as httpx spells them."""
+    url = httpx2.URL(url)
+    return f"{url.scheme}://{url.netloc.decode()}"
 
 
 def dialect_of(address: str, model: str) -> Dialect:

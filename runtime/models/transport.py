@@ -27,7 +27,7 @@ from tasklore.runtime.models.completions import (
     read_body,
     split_parts,
 )
-from tasklore.runtime.models.dialects import dialect_of, remember
+from tasklore.runtime.models.dialects import address_of, dialect_of, remember
 from tasklore.runtime.models.event_stream import DONE, EventReader
 from tasklore.runtime.models.wire import (
     NO_COMPLETION,
@@ -66,7 +66,7 @@ class DialectClient(openai.DefaultAsyncHttpxClient):
         body = _body_of(request)
         if body is None:
             return await super().send(request, **options)
-        address = f"{request.url.scheme}://{request.url.netloc.decode()}"
+        address = address_of(request.url)
         model = str(body.get("model", ""))
         known = dialect_of(address, model)
         dialect = known

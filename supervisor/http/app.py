@@ -13,7 +13,7 @@ from tasklore.supervisor.http import (
     pipelines,
     problems,
     schedules,
-    stream_tokens,
+    stream_token_routes,
     tasks,
     webhooks,
 )
@@ -53,7 +53,7 @@ def make_app(parts: ApiParts) -> FastAPI:
         approvals,
         approval_page,
         output,
-        stream_tokens,
+        stream_token_routes,
         agents,
         memory,
         conversations,

@@ -16,10 +16,8 @@ ConversationId = Annotated[
 ]
 
 _READING = Depends(require_role("read"))
-
-
 #: Bytes of the messages of one page.
-MOST_BYTES = 1024**2
+_MOST_BYTES = 1024**2
 
 
 class Conversations(View):
@@ -111,7 +109,7 @@ def routes(parts: ApiParts) -> APIRouter:
             and conversation_id not in await parts.conversations.of_user(scope)
         ):
             raise unknown
-        page = await inbox.exact_page(conversation_id, before, limit, MOST_BYTES)
+        page = await inbox.exact_page(conversation_id, before, limit, _MOST_BYTES)
         if (
             not page.messages
             and page.before is None

@@ -52,11 +52,13 @@ _PAUSE_FOR_LATE = 20.0
 _OPENING = b"retry: 500\n\n"
 _HEARTBEAT = b": still here\n\n"
 
+#: The ids of events: generation, attempt and number of an item, or the end of what was put out.
+OUTPUT_ID = rf"[0-9]{{1,9}}\.[0-9]{{1,9}}\.([0-9]{{1,9}}|{_END})"
 LastOutputId = Annotated[
     str | None,
     Header(
         alias="Last-Event-ID",
-        pattern=rf"^[0-9]{{1,9}}\.[0-9]{{1,9}}\.([0-9]{{1,9}}|{_END})$",
+        pattern=f"^{OUTPUT_ID}$",
         description="Events up to this are left out.",
     ),
 ]

@@ -57,8 +57,9 @@ TaskId = Annotated[
         pattern=NAME_PATTERN, description="The id of a task, as the answer to it says."
     ),
 ]
-
-
+_ASKING = Depends(require_role("ask"))
+#: How long after its deadline, or its start where it has none, the address of a task is kept: longer than any wait.
+_CALLS_BACK = timedelta(days=40)
 #: The name of a task, or the call as assignments have it.
 _CALL = {
     "anyOf": [
@@ -155,10 +156,7 @@ class NewTask:
     is_bounded: bool = True
 
 
-_ASKING = Depends(require_role("ask"))
 _SENT = {202: {"model": Sent, **ACCEPTED}, **answers(404, 409)}
-#: How long after its deadline, or its start where it has none, the address of a task is kept: longer than any wait.
-_CALLS_BACK = timedelta(days=40)
 
 
 def routes(parts: ApiParts) -> APIRouter:

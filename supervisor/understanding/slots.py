@@ -49,8 +49,6 @@ _NOTHING = frozenset({"none", "nothing", "empty", "nil", "null", "no", "off", "f
 _SUBJECTS = frozenset({"i", "i'm", "you", "we", "he", "she", "they", "it", "there"})
 #: A task that takes no date is done then anyway.
 _AT_ONCE = frozenset({"now", "today", "right now"})
-
-
 #: A unit that does not stand at its number: "120, in yen", "in miles: 5", "120 (JPY)".
 _UNIT_APART = re.compile(
     r"(?:\bin\s+(?:the\s+)?|\(\s*)(?P<unit>[^\W\d_]{1,20}\b|[€$£¥])", re.IGNORECASE

@@ -80,6 +80,7 @@ async def test_what_nothing_can_keep_is_refused_with_its_field_at_every_door(
         rb'{"text": "a", "value": "\ud83d"}'.decode().encode("utf-16"): "value",
         b'{"text": "a", "value": {"n": 1e400}}': "value.n",
         b'{"text": "a", "value": -' + b"9" * 400 + b".5}": "value",
+        b'{"text": "a", "value": 1' + b"0" * 300 + b"e20}": "value",
     }
     async with (
         http_stand(servers, redis) as stand,

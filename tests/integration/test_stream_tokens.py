@@ -155,10 +155,33 @@ async def test_a_token_is_made_for_streams_of_its_caller_alone(pair: Pair) -> No
     ):
         made = await pair.token_for(who, path)
         assert (who, path, made.status) == (who, path, status)
-    line = await pair.token_for("ann", hers, last_event_id="1\r\nX: y")
-    assert line.status == 422
     nobody = await ask(pair.first.url, "POST", "/v1/stream-tokens", {"path": hers})
     assert nobody.status == 401
+
+
+@pytest.mark.parametrize(
+    ("path", "taken", "refused"),
+    [
+        ("/v1/tasks/none/output", ("1.1.5", "1.2.end"), ("5", "1.1.", "1.1.ends")),
+        (
+            "/v1/requests/none/events",
+            ("2",),
+            ("1.1.5", "abc", "-1", "1\r\nX: y", "2\n"),
+        ),
+        ("/v1/pipelines/none/events", (), ("2", "1.1.5", "")),
+    ],
+)
+async def test_only_an_event_of_the_stream_is_signed_into_its_token(
+    pair: Pair, path: str, taken: tuple[str, ...], refused: tuple[str, ...]
+) -> None:
+    """What the stream would refuse is refused when its token is asked for, before anything is looked up."""
+    for last_event_id in taken:
+        made = await pair.token_for("ann", path, last_event_id=last_event_id)
+        assert (last_event_id, made.status) == (last_event_id, 404)
+    for last_event_id in refused:
+        made = await pair.token_for("ann", path, last_event_id=last_event_id)
+        assert (last_event_id, made.status) == (last_event_id, 422)
+        assert "last_event_id: " in made.body["detail"]
 
 
 async def test_a_token_opens_nothing_but_its_stream(pair: Pair) -> None:
@@ -214,6 +237,36 @@ async def test_a_removed_key_ends_its_tokens_and_its_open_streams(pair: Pair) ->
     for stand in (pair.first, pair.second):
         assert (await ask(stand.url, "GET", kept["url"])).status == 401
     await until(lambda: not pair.second.parts.life.streams)
+
+
+async def test_a_key_that_is_made_anew_under_its_name_ends_the_streams_of_the_old_one(
+    pair: Pair,
+) -> None:
+    pair.second.service.gate.clear()
+    body = {"text": "hello", "wait_seconds": 0}
+    sent = await ask(pair.second.url, "POST", "/v1/requests", body, pair.headers["ann"])
+    path = f"/v1/requests/{sent.body['request_id']}/events"
+    token = (await pair.token_for("ann", path)).body["url"]
+    async with (
+        Connection(pair.second.url) as by_token,
+        Connection(pair.second.url) as by_key,
+    ):
+        by_token.send("GET", token)
+        by_key.send("GET", path, headers=pair.headers["ann"])
+        streams = []
+        for page in (by_token, by_key):
+            assert (await page.head())[0] == 200
+            events = page.events()
+            assert (await anext(events))[1] == "accepted"
+            streams.append(events)
+        pair.remove("ann")
+        anew = make_key(pair.file, "ann", ("ask",), "ann")
+        for events in streams:
+            assert [name async for _, name, _ in events if name != ":"] == []
+    pair.second.service.gate.set()
+    assert (await ask(pair.second.url, "GET", token)).status == 401
+    headers = {"Authorization": f"Bearer {anew}"}
+    assert await names_of(pair.second, path, headers) == ["accepted", "done"]
 
 
 async def test_a_token_counts_as_the_key_that_it_was_made_with(pair: Pair) -> None:

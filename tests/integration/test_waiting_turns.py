@@ -8,7 +8,12 @@ from typing import cast
 import pytest
 from redis.asyncio import Redis
 
-from tasklore.contracts.errors import LlmError, LlmMalformed, LlmTimeout
+from tasklore.contracts.errors import (
+    BudgetSpent,
+    LlmError,
+    LlmMalformed,
+    LlmTimeout,
+)
 from tasklore.contracts.messages import ChatTurn, ExtractedFacts, Fact
 from tasklore.memory.queues.claims import Claim
 from tasklore.memory.queues.waiting_rows import count_waiting, rows_waiting
@@ -105,6 +110,21 @@ async def test_facts_read_by_rules_are_published_and_the_turn_waits(room: Room) 
     async with room.listening(switchboard, "turns"):
         await room.closed("turns", "ben")
     assert await room.states("turns", "ben") == {"t1": "done"}
+
+
+async def test_a_turn_that_no_budget_pays_for_says_what_helps(
+    room: Room, model: Fickle
+) -> None:
+    await room.say("ann", SAID)
+    await work(room, "needs_model")
+    (row,) = await rows_waiting("ann", room.turns, room.facts)
+    assert row.cure == "configure a model, or wait until it answers"
+    model.error = BudgetSpent("limit 'acme' is spent", "acme", unit="usd")
+    await room.turns.resume("ann")
+    await work(room, "needs_model")
+    (row,) = await rows_waiting("ann", room.turns, room.facts)
+    assert row.reason == "BudgetSpent: limit 'acme' is spent"
+    assert row.cure == "raise the limit, or wait for its next day or month"
 
 
 async def test_a_model_that_is_back_adds_its_facts_and_none_is_published_twice(

@@ -28,13 +28,18 @@ class TaskSession:
     """
 
     def __init__(
-        self, assignment: "TaskAssignment", session_id: str, services: "Services"
+        self,
+        assignment: "TaskAssignment",
+        session_id: str,
+        services: "Services",
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.session_id = session_id
         #: The step of the pipeline that this task is; None for one that only shares its session.
         self.phase = assignment.phase
         self._assignment = assignment
         self._services = services
+        self._clock = clock
         self._waited_s = self._waited_until = 0.0
 
     @property
@@ -104,16 +109,16 @@ class TaskSession:
         """
         from tasklore.memory.sessions.once import get_or_compute
 
-        began = time.monotonic()
+        began = self._clock()
         computed_s = 0.0
 
         async def compute_timed() -> "JsonValue":
             nonlocal computed_s
-            began = time.monotonic()
+            began = self._clock()
             try:
                 return await compute()
             finally:
-                computed_s = time.monotonic() - began
+                computed_s = self._clock() - began
 
         value = await get_or_compute(
             _CountedReads(self._services),
@@ -130,7 +135,7 @@ class TaskSession:
             phase=self.phase,
         )
         # It waited before it computed. What values that were asked for side by side waited together counts once.
-        ended = time.monotonic() - computed_s
+        ended = self._clock() - computed_s
         self._waited_s += max(0.0, ended - max(began, self._waited_until))
         self._waited_until = max(ended, self._waited_until)
         return value

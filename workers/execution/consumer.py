@@ -8,6 +8,7 @@ import structlog
 
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import NotAccepted
+from tasklore.contracts.messages import TaskAssignment
 from tasklore.memory.long_term.entries import Remembered
 from tasklore.runtime.messaging.dead_letter import dead_letter
 from tasklore.runtime.messaging.pull import Delivery, PullEngine
@@ -112,7 +113,7 @@ class Consumer:
     ) -> tuple[list[Job], list[Outcome], list[UnfitJob]]:
         """Return the jobs of *batch*, the outcomes of those that no run can mend, and those without a known sender."""
         jobs: list[Job] = []
-        refused: list[Outcome] = []
+        refused: list[tuple[UnfitJob, TaskAssignment]] = []
         unknown: list[UnfitJob] = []
         notify(self._hooks.on_deliveries, batch)
         for delivery in batch:
@@ -132,27 +133,27 @@ class Consumer:
             elif job.assignment is None:
                 unknown.append(job)
             else:
-                problem = job.problem
-                if job.is_expired:
-                    problem = await explain_expiry(
-                        self._stores.ledger,
-                        job.assignment.task_id,
-                        job.generation,
-                        problem,
-                    )
-                refused.append(
-                    Outcome(
-                        delivery=delivery,
-                        assignment=job.assignment,
-                        generation=job.generation,
-                        attempt=job.attempt,
-                        status="expired" if job.is_expired else "rejected",
-                        worker_id=self._worker_id,
-                        memory="off",
-                        error=problem,
-                    )
-                )
-        return jobs, refused, unknown
+                refused.append((job, job.assignment))
+        # Side by side, so that an outage of the ledger holds up the whole batch for one deadline.
+        outcomes = await asyncio.gather(*(self._refuse(*one) for one in refused))
+        return jobs, outcomes, unknown
+
+    async def _refuse(self, job: UnfitJob, assignment: TaskAssignment) -> Outcome:
+        problem = job.problem
+        if job.is_expired:
+            problem = await explain_expiry(
+                self._stores.ledger, assignment.task_id, job.generation, problem
+            )
+        return Outcome(
+            delivery=job.delivery,
+            assignment=assignment,
+            generation=job.generation,
+            attempt=job.attempt,
+            status="expired" if job.is_expired else "rejected",
+            worker_id=self._worker_id,
+            memory="off",
+            error=problem,
+        )
 
     def _serve(self, job: Job, answer: Remembered, now_ms: int) -> Outcome:
         job.memory = "hit" if job.near is None else "near"

@@ -18,13 +18,13 @@ import threading
 import time
 from typing import Any
 
-#: Lines that a server may send for one line that it is sent, such as notices of progress.
+#: Lines that a server may send for one request, such as notices of progress.
 _MOST_LINES = 10_000
-#: Values of all lines for one that it is sent: each costs the worker some 10 us and 1 KB, on its event loop.
+#: Values of all lines for one request: each costs the worker some 10 us and 1 KB, on its event loop.
 MOST_VALUES = 20_000
-#: Questions that a server may ask for one line that it is sent: the client answers each.
+#: Questions that a server may ask for one request: the client answers each.
 _MOST_QUESTIONS = 100
-#: Bytes that a server may log for one line that it is sent.
+#: Bytes that a server may log for one request.
 _MOST_LOGGED = 64 * 1024
 #: The code of JSON-RPC for a server that failed.
 _FAILED = -32000
@@ -53,7 +53,7 @@ class Relay:
         self._begin()
 
     def _begin(self) -> None:
-        """Let the server send as much as it may for one line."""
+        """Let the server send as much as it may for one request."""
         self._left = self._most
         self._lines = _MOST_LINES
         self._values = MOST_VALUES
@@ -96,7 +96,7 @@ class Relay:
             sys.stdout.buffer.flush()
 
     def log(self) -> None:
-        """Hand on what the server logs, as much as it may for one line that it is sent."""
+        """Hand on what the server logs, as much as it may for one request."""
         stderr = self._server.stderr
         assert stderr is not None  # noqa: S101 - it has pipes
         while piece := os.read(stderr.fileno(), _MOST_LOGGED):

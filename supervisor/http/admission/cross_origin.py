@@ -29,7 +29,7 @@ class CrossOrigin:
         self._headers = tuple(headers)
 
     def names(self, origin: str) -> bool:
-        """Return whether *origin* is one that is named; where any may ask none is."""
+        """Return whether *origin* is one that is named. False for `*`, which names none."""
         return origin != ANY and origin in self._origins
 
     def around(self, app: ASGIApp) -> ASGIApp:

@@ -82,7 +82,7 @@ class AdmissionMiddleware:
     ) -> Caller | None:
         """Return the caller by the key of a request, or by the *token* of a stream; None without a known one.
 
-        Requests without are taken up to the rate of their address.
+        Requests without a known key count against the rate of their address.
         """
         keys = self._parts.keys
         unknown = self._parts.unknown

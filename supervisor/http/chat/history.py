@@ -116,7 +116,7 @@ class History:
             if turn.speaker == "assistant" and turn.request_id in asked
         }
         # A long sentence takes milliseconds to read, and twenty of them would hold up everybody else.
-        catalogue = among or self._parts.catalogue()
+        catalogue = self._parts.catalogue() if among is None else among
         return await asyncio.to_thread(self._add_origins, turns, origins, catalogue)
 
     def _add_origins(

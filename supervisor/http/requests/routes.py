@@ -72,11 +72,13 @@ RequestId = Annotated[
     str,
     Path(pattern=NAME_PATTERN, description="The id of a request: its Idempotency-Key."),
 ]
+#: The ids of events: the stages of a request.
+EVENT_ID = r"[0-9]{1,9}"
 LastEventId = Annotated[
     str | None,
     Header(
         alias="Last-Event-ID",
-        pattern=r"^[0-9]{1,9}$",
+        pattern=f"^{EVENT_ID}$",
         description="Events up to this are left out.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""Asks each model that the settings name one small question, for `tasklore doctor --models`: who answers which role."""
+"""Asks each model that the settings name one small question, for `tasklore doctor --models`: who answers."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,7 +9,7 @@ from tasklore import workers
 from tasklore.commands.doctor.rules import Diagnosis, ok
 from tasklore.commands.render.words import join_names
 from tasklore.contracts.errors import LlmError, LlmNotConfigured
-from tasklore.runtime.models.dialects import dialect_of
+from tasklore.runtime.models.dialects import address_of, dialect_of
 from tasklore.runtime.models.llm import Llm, describe
 from tasklore.runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
 from tasklore.runtime.servers.endpoints import masked_url
@@ -40,7 +40,7 @@ def settings_of_roles(settings: Settings) -> LlmSettings:
 
 
 async def ask_models(settings: Settings) -> AsyncIterator[Diagnosis]:
-    """Yield a finding for each model of the *settings*: the roles it answers and how it was asked, or why not."""
+    """Yield a finding for each model of the *settings*: as which role it was asked and how, or its refusal."""
     llm_settings = settings_of_roles(settings)
     models: dict[tuple[str, str], list[str]] = {}
     for name, role in llm_settings.roles.items():
@@ -51,9 +51,12 @@ async def ask_models(settings: Settings) -> AsyncIterator[Diagnosis]:
 
 
 async def _ask(llm: Llm, model: str, roles: list[str]) -> Diagnosis:
+    """Ask *model* as the first of *roles*; the settings of the others are not tried."""
     role = llm.role(roles[0])
-    names = join_names(roles, _MOST_ROLES)
+    others = join_names(roles[1:], _MOST_ROLES)
+    also = f"; also the model of {others}" if others else ""
     if role.provider != "openai":
+        names = join_names(roles, _MOST_ROLES)
         found = f"{model} of {role.provider} was not asked: it answers agents with tools alone ({names})"
         return Diagnosis(check=_CHECK, mark="note", found=found)
     address = llm.settings.base_url or OPENAI_URL
@@ -62,19 +65,19 @@ async def _ask(llm: Llm, model: str, roles: list[str]) -> Diagnosis:
     except LlmNotConfigured as error:
         return Diagnosis(check=_CHECK, mark="note", found=f"no model is asked: {error}")
     except LlmError as error:
+        where = f"{model} at {masked_url(address)}"
         return Diagnosis(
             check=_CHECK,
             mark="problem",
-            found=f"{model} at {masked_url(address)} does not answer, for {names}: {describe(error)}",
+            found=f"{where} does not answer (asked as {roles[0]}{also}): {describe(error)}",
             cure="see docs/guide/use-your-own-model.md; until it answers these roles go on by rules, or wait",
         )
     said = _describe_form(address, role)
     is_heard = _WORD in reply.value.word.lower()
     note = "" if is_heard else "; it did not repeat one word, so expect little of it"
-    return ok(_CHECK, f"{model} answers {names} (asked with {said}){note}")
+    return ok(_CHECK, f"{model} answers (asked as {roles[0]} with {said}{also}){note}")
 
 
 def _describe_form(address: str, role: LlmRole) -> str:
     """Return how the model of *role* was asked."""
-    host = "/".join(address.split("/", 3)[:3])
-    return str(dialect_of(host, role.model)) or "json_schema"
+    return str(dialect_of(address_of(address), role.model)) or "json_schema"

@@ -1,7 +1,6 @@
 """The session of a running task: its entries, its limits, and the time that they took."""
 
 import asyncio
-import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -48,6 +47,7 @@ class SessionFixture:
 
     def __init__(self) -> None:
         self.services = KitServices(ScriptedLlm(), NOW)
+        self.at = 100.0
 
     async def open(self) -> "SessionFixture":
         """Make the session."""
@@ -55,8 +55,10 @@ class SessionFixture:
         return self
 
     def task(self, task_id: str = "t1", phase: str | None = "plan") -> TaskSession:
-        """Return the session as a task sees it."""
-        return TaskSession(assignment(task_id, phase), "s1", self.services)
+        """Return the session as a task sees it, by the clock `at`, which a test moves."""
+        return TaskSession(
+            assignment(task_id, phase), "s1", self.services, lambda: self.at
+        )
 
     async def entries(self) -> dict[str, EntryInfo]:
         """Return what is known of each entry."""
@@ -253,10 +255,9 @@ async def test_waiting_for_what_another_task_computes_is_no_computing() -> None:
         asyncio.create_task(waiting.get_or_compute("plan:map", compute))
         for _ in range(5)
     ]
-    began = time.monotonic()
-    await asyncio.sleep(0.2)
+    # All of them have begun after one turn of the loop.
+    await asyncio.sleep(0)
+    fixture.at += 2.5
     go_on.set()
     assert await asyncio.gather(first, *second) == ["a map"] * 6
-    passed_ms = round((time.monotonic() - began) * 1000)
-    assert 150 <= waiting.waited_ms <= passed_ms + 1
-    assert leader.waited_ms <= passed_ms - 150
+    assert (waiting.waited_ms, leader.waited_ms) == (2500, 0)

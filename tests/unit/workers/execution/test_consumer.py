@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tasklore import Context
-from tasklore.memory.ledger.runs import Run
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.memory.ledger.runs import Past, Run
 from tasklore.runtime.messaging.pull import Delivery
 from tasklore.workers.execution.job import JobReader
 from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task, raising
@@ -333,6 +334,33 @@ async def test_what_cannot_be_read_is_buried_and_its_neighbours_are_served(
     ] == ["dead.tasks.DeskAgent.speak"]
     assert len(worker.engine.settled) == 4
     assert worker.counts.seen["unknown:rejected"] == 1
+
+
+async def test_the_ledger_is_asked_side_by_side_about_the_expired_of_a_batch(
+    worker: FakeWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When it does not answer, the batch waits for one deadline, not for one of each."""
+    number = 20
+    all_asked = asyncio.Event()
+    asked: list[str] = []
+
+    async def past(task_id: str, _generation: int) -> Past:
+        asked.append(task_id)
+        if len(asked) == number:
+            all_asked.set()
+        await all_asked.wait()
+        raise MemoryUnavailable("away")
+
+    monkeypatch.setattr(worker.ledger, "past", past)
+    late = [
+        a_task(task_id=f"late{place}", deadline="2020-01-01T00:00:00Z")
+        for place in range(number)
+    ]
+    async with asyncio.timeout(10):
+        await worker.work(*late, a_task())
+    assert sorted(asked) == sorted(f"late{place}" for place in range(number))
+    statuses = Counter(report.status for report in worker.outbox.reports())
+    assert statuses == {"expired": number, "completed": 1}
 
 
 async def test_a_deadline_bounds_the_run() -> None:

@@ -1,5 +1,6 @@
 """The route of tokens that open one stream of events, for clients that can send no key there."""
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -9,16 +10,29 @@ from starlette.responses import Response
 
 from tasklore.supervisor.http.admission.keys import Caller, require_role
 from tasklore.supervisor.http.admission.stream_tokens import FIELD, LIFE_S, STREAMS
+from tasklore.supervisor.http.output import OUTPUT_ID
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.pipeline_runs import read_run
-from tasklore.supervisor.http.problems import Refused, answers, not_found
-from tasklore.supervisor.http.requests.routes import demand_request
+from tasklore.supervisor.http.problems import (
+    Fault,
+    Refused,
+    answers,
+    not_found,
+    unusable,
+)
+from tasklore.supervisor.http.requests.routes import EVENT_ID, demand_request
 from tasklore.supervisor.http.responses import Form, View
 from tasklore.supervisor.http.tasks import read_task
 
+#: The ids of events by the kind of a stream; those of a run have none, as it begins with how the run stands.
+_IDS = {"tasks": OUTPUT_ID, "requests": EVENT_ID, "pipelines": None}
 
-class StreamWish(Form):
-    """The stream to open, by its `path`; after the event `last_event_id` where an earlier one was cut off."""
+
+class StreamToOpen(Form):
+    """The stream to open, by its `path`; after the event `last_event_id` where an earlier one was cut off.
+
+    A stream of a pipeline's run begins with how the run stands, and takes no `last_event_id`.
+    """
 
     path: Annotated[
         str,
@@ -27,7 +41,41 @@ class StreamWish(Form):
             description="`/v1/tasks/ID/output`, `/v1/requests/ID/events` or `/v1/pipelines/ID/events`.",
         ),
     ]
-    last_event_id: Annotated[str | None, Field(pattern=r"^[0-9a-z.]{1,40}$")] = None
+    last_event_id: Annotated[
+        str | None,
+        Field(
+            max_length=40,
+            description="As the stream wrote it: `1.1.5` of a task, `2` of a request; a run's events have none.",
+        ),
+    ] = None
+
+    @property
+    def kind(self) -> str:
+        """Return whose stream it is: `tasks`, `requests` or `pipelines`."""
+        return self.path.split("/")[2]
+
+    @property
+    def name(self) -> str:
+        """Return the id of the task, the request or the session."""
+        return self.path.split("/")[3]
+
+    def demand_event_id(self) -> None:
+        """Refuse an id that no event of this stream has.
+
+        Raises:
+            Refused: 422.
+        """
+        if self.last_event_id is None:
+            return
+        ids = _IDS[self.kind]
+        if ids is None:
+            raise _unknown_event(
+                "is not taken by the stream of a run, which begins with how it stands; leave it out"
+            )
+        if re.fullmatch(ids, self.last_event_id) is None:
+            raise _unknown_event(
+                "is of no event of this stream; send the `id` of its last event as it came, or leave it out"
+            )
 
 
 class OpenableStream(View):
@@ -49,11 +97,12 @@ def routes(parts: ApiParts) -> APIRouter:
         responses=answers(404),
     )
     async def make(
-        body: StreamWish,
+        body: StreamToOpen,
         response: Response,
         caller: Annotated[Caller, Depends(require_role("ask"))],
     ) -> OpenableStream:
-        await _demand_stream(parts, caller, body.path)
+        body.demand_event_id()
+        await _demand_stream(parts, caller, body)
         response.headers["Cache-Control"] = "no-store"
         if parts.keys is None:
             return OpenableStream(url=body.path, token=None, expires_at=None)
@@ -76,16 +125,19 @@ def routes(parts: ApiParts) -> APIRouter:
     return router
 
 
-async def _demand_stream(parts: ApiParts, caller: Caller, path: str) -> None:
-    """Return when *caller* may open the stream at *path*.
+async def _demand_stream(parts: ApiParts, caller: Caller, wanted: StreamToOpen) -> None:
+    """Refuse a stream that *caller* may not open.
 
     Raises:
         Refused: 404, there is none, or it is another user's.
     """
-    _, _, kind, name, _ = path.split("/")
-    if kind == "tasks":
-        await read_task(parts, caller, name)
-    elif kind == "requests":
-        await demand_request(parts, caller, name)
+    if wanted.kind == "tasks":
+        await read_task(parts, caller, wanted.name)
+    elif wanted.kind == "requests":
+        await demand_request(parts, caller, wanted.name)
     else:
-        await read_run(parts, caller, name)
+        await read_run(parts, caller, wanted.name)
+
+
+def _unknown_event(message: str) -> Refused:
+    return unusable([Fault(where="last_event_id", message=message)])
