@@ -258,6 +258,16 @@ async def test_a_whole_reply_is_read_however_a_server_spells_it(name: str) -> No
         assert json.loads(str(result)) == GOOD
 
 
+async def test_a_stream_that_nobody_asked_for_may_end_without_a_reason() -> None:
+    """By its last event; one that just ends has broken off."""
+    ended = events(*PARTS[:2], COUNTED)
+    assert await answer_of(ended) == "green"
+    assert json.loads(str(await result_of(ended, streams=False))) == GOOD
+    for broken in (events(*PARTS[:2], end=""), events(COUNTED)):
+        with pytest.raises(LlmUnavailable):
+            await answer_of(broken)
+
+
 @pytest.mark.parametrize("name", STREAMS)
 async def test_a_stream_is_read_however_a_server_spells_it(name: str) -> None:
     """Also where a whole reply was wanted."""
@@ -342,6 +352,13 @@ CALLS: dict[str, tuple[Canned, list[str]]] = {
         calls(
             call("", id="a", index=0),
             {"index": 0, "function": {"arguments": NUMBER[:5], "name": None}},
+            {"index": 0, "function": {"arguments": NUMBER[5:], "name": "look"}},
+        ),
+        ["saw 3"],
+    ),
+    "a stream whose name comes late": (
+        calls(
+            {"index": 0, "id": "a", "function": {"arguments": NUMBER[:5]}},
             {"index": 0, "function": {"arguments": NUMBER[5:], "name": "look"}},
         ),
         ["saw 3"],
@@ -457,10 +474,22 @@ async def test_an_agent_leaves_out_what_its_server_refuses(name: str) -> None:
     assert (report.result, len(model.requests)) == ("ok", 2)
 
 
-async def test_a_server_without_streams_answers_an_agent_that_shows_its_text() -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        "stream is not supported by this deployment",
+        "This model does not support streaming",
+        "Streaming isn't supported here",
+        "stream: unsupported",
+        "streams aren't available",
+    ],
+)
+async def test_a_server_without_streams_answers_an_agent_that_shows_its_text(
+    words: str,
+) -> None:
     def respond(asked: Asked) -> Canned:
         if asked.body.get("stream"):
-            return fault(400, "stream is not supported by this deployment")
+            return fault(400, words)
         return saying("ok")
 
     agent = pydantic_ai.Agent(RoleModel("chat"), name="clerk")

@@ -550,6 +550,24 @@ async def test_the_text_of_an_answer_is_streamed() -> None:
     assert pieces == ["a ", "long ", "answer", "a long answer"]
 
 
+async def test_a_timeout_of_whoever_hears_the_text_is_not_the_models() -> None:
+    """A run that shows its text has no limit for the whole answer, which could have passed."""
+
+    async def stream(_messages: list[ModelMessage], _info: AgentInfo) -> Any:
+        yield "a word"
+
+    async def lose(_text: str) -> None:
+        raise TimeoutError("the page does not read")
+
+    agent: pydantic_ai.Agent[Any, Any] = pydantic_ai.Agent(
+        FunctionModel(stream_function=stream), name="writer"
+    )
+    _, kit = await ask(agent, on_text=lose)
+    assert {f"{type(one).__name__}: {one}" for one in kit.raised} == {
+        "TimeoutError: the page does not read"
+    }
+
+
 async def test_a_step_of_an_agent_costs_little_beside_its_work() -> None:
     """Seconds of CPU beside those of the same agent that journals nothing; the journal is in memory."""
     model = Model(*[[("look", {})]] * 10)
