@@ -1,6 +1,7 @@
 """The caller: one value that goes along whole from a request to all work that is made of it."""
 
 import hashlib
+import json
 from collections.abc import Collection
 from operator import not_
 from typing import Annotated, Protocol, TypeVar
@@ -130,11 +131,16 @@ def owner_of(caller: Caller | None) -> str:
 def keeper_of(caller: Caller | None, user_id: str | None) -> str:
     """Return the token of the owner whose bounds count for a request: who asks, or at NATS the user it is for.
 
-    "" is the deployment itself. Of a user it is a digest: bounds outlive what is forgotten of them.
+    A caller without a name shows no key: its owner is the user that is named, with the tenant, or that tenant alone.
+    "" is the deployment itself. Of what is only named it is a digest: bounds outlive what is forgotten of a user.
     """
-    if caller is None and user_id is not None:
-        return f"~{hashlib.sha256(user_id.encode()).hexdigest()[:32]}"
-    return owner_of(caller)
+    if caller is not None and caller.name:
+        return caller.owner
+    tenant = None if caller is None else caller.tenant
+    if user_id is None and tenant is None:
+        return ""
+    whose = json.dumps([tenant, user_id])
+    return f"~{hashlib.sha256(whose.encode()).hexdigest()[:32]}"
 
 
 def payer_of(asking: Caller | None, maker: Caller | None) -> Caller | None:

@@ -27,8 +27,8 @@ from tasklore.supervisor.admission.owner_bounds import OwnerBounds
 
 log = structlog.get_logger(__name__)
 
-#: How the room for a task is had: see `Dispatch.assign`.
-Room = Literal["demand", "demanded", "count"]
+#: How a task gets its room: it may be refused for want of it, was checked before, or is counted and never refused.
+RoomCheck = Literal["refusable", "checked", "counted"]
 #: Bytes of assignments kept for a ledger that is away: minutes of a few hundred a second.
 _MOST_PENDING_BYTES = 64 * 1024 * 1024
 #: How far ahead a task may begin: LATER keeps a message for thirty days.
@@ -82,12 +82,12 @@ class Dispatch:
         assignment: TaskAssignment,
         *,
         patience_s: float = 10.0,
-        room: Room = "count",
+        room: RoomCheck = "counted",
     ) -> None:
         """Publish *assignment*; return when it is durably stored, and in the ledger, or pending there.
 
-        One with a `not_before` waits in LATER until then, as a run that is retried does. *room* for it is demanded
-        of its owner at a door, or was demanded before; work that follows of other work is counted, and never refused.
+        One with a `not_before` waits in LATER until then, as a run that is retried does. Its *room* is "refusable"
+        or "checked" at a door; work that follows of other work is "counted". One that has ended takes none again.
 
         Raises:
             OwnerFull: who asks keeps too much; nothing was started.
@@ -98,9 +98,10 @@ class Dispatch:
         task_id = assignment.task_id
         body = _spell(assignment)
         headers, subject = first_run(assignment)
-        if room == "demand":
-            await self.demand_room(assignment)
-        elif room == "count":
+        if room == "refusable":
+            if not await self._has_ended(assignment):
+                await self.demand_room(assignment)
+        elif room == "counted":
             await self.bounds.count(
                 assignment.asked_by, assignment.user_id, _thing(assignment)
             )
@@ -156,6 +157,17 @@ class Dispatch:
             self._drop(task_id)
             added += 1
         return added
+
+    async def _has_ended(self, assignment: TaskAssignment) -> bool:
+        """Return whether *assignment*, of an owner who is bounded, is a repeat of a task that has ended."""
+        if not self.bounds.counts(assignment.asked_by, assignment.user_id):
+            return False
+        try:
+            entry = await self._ledger.read(assignment.task_id)
+        except MemoryUnavailable as error:
+            log.warning("ledger_away", task_id=assignment.task_id, error=str(error))
+            return False
+        return entry is not None and entry.generations[entry.newest].report is not None
 
     async def _is_open(self, agent_id: str) -> bool:
         return self._gate is None or await self._gate.is_open(agent_id)

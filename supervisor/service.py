@@ -44,6 +44,7 @@ from tasklore.supervisor.requests.readings import (
     FirstReading,
     PartRead,
     RequestReadings,
+    find_turn,
 )
 from tasklore.supervisor.requests.request import (
     Alongside,
@@ -52,6 +53,7 @@ from tasklore.supervisor.requests.request import (
     ignore_part,
     part_task_id,
     single_task_id,
+    turn_id_of,
 )
 from tasklore.supervisor.understanding.model import ROLE, reading_for
 from tasklore.supervisor.understanding.outcome import Interpreter
@@ -359,7 +361,7 @@ class Service:
         try:
             if state in (None, "unknown", "away"):
                 # What waits for a person is sent once: whoever asks again for days would leave a copy each time.
-                await self._dispatch.assign(assignment, room="demand")
+                await self._dispatch.assign(assignment, room="refusable")
             asked.routed(assignment)
             if (
                 asked.request.unserved_at_once
@@ -426,6 +428,19 @@ class Service:
     def task_id_of(self, request: PersonRequest) -> str:
         """Return the id of the task that *request* becomes, which has an id: the same whenever it is sent again."""
         return single_task_id(self._supervisor_id, request)
+
+    async def is_known(self, request: PersonRequest) -> bool:
+        """Return whether the words of *request* are kept, so that it is a repeat; False where that is not known."""
+        if request.request_id is None:
+            return False
+        conversation_id = request.conversation_id or request.request_id
+        turn_id = turn_id_of(request, conversation_id, request.request_id, "person")
+        try:
+            found = await find_turn(self._conversations, conversation_id, turn_id)
+        except MemoryUnavailable as error:
+            log.info("request_not_found", error=str(error))
+            return False
+        return found is not None
 
     async def _note_answer(self, asked: Incoming, reply: PersonReply) -> None:
         """Keep *reply* as one turn, or as one for each part: a question last, as that is answered next."""

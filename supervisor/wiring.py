@@ -217,7 +217,11 @@ class Supervisor:
             # Whoever asks here has shown no key: a caller would be what they say of themselves.
             unproven = request.model_copy(update={"caller": None})
             parts = self._demand_parts()
-            await parts.bounds.demand_words(unproven)
+            # A repeat, as after `pending`, takes no room.
+            if parts.bounds.counts(
+                unproven.asked_by, unproven.user_id
+            ) and not await parts.service.is_known(unproven):
+                await parts.bounds.demand_words(unproven)
             return await parts.service.answer(unproven)
 
         # An unreadable request is refused there, as a reply of its own kind; so are all below.
@@ -494,6 +498,7 @@ class Supervisor:
             self.process.spawn(loop.run())
         for watch in parts.watches:
             self.process.spawn(watch.run())
+        self.process.spawn(parts.bounds.run())
         self.process.spawn(self._sweep_sessions())
         self.process.spawn(self._reload_cards())
         if parts.api is not None:

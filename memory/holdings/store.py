@@ -7,7 +7,7 @@ the owners' part of a store: one alone has three quarters of it, and a newcomer 
 
 import re
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Literal, NamedTuple
 
@@ -42,6 +42,8 @@ _MAXMEMORY = re.compile(rb"^maxmemory:(\d+)", re.MULTILINE)
 _UNBOUNDED = 1 << 53
 #: How many things are looked at in one step: some milliseconds.
 _PAGE = 500
+#: After which a task or run that its store does not know is over: it is counted before it is kept there.
+_SETTLED = timedelta(minutes=1)
 _MS = timedelta(milliseconds=1)
 
 
@@ -127,6 +129,7 @@ class Holdings:
         self._server_bytes = _UNBOUNDED
         self._asked_at = float("-inf")
         self._results_keep = results_keep
+        self._swept_to: bytes = b"0"
 
     async def take(
         self, owner: str, things: Sequence[Thing], *, may_refuse: bool
@@ -203,61 +206,49 @@ class Holdings:
         found = (await self._batch.run([("HMGET", keys.HOLDINGS.sums, *stores)]))[0]
         return {name: int(size or 0) for name, size in zip(stores, found, strict=True)}
 
-    async def sweep(self, owner: str) -> int:
-        """Look which tasks and runs of *owner* are over, though nobody noted so; return how many there were.
+    async def sweep(self, within_s: float = 5.0) -> int:
+        """Look which tasks and runs are over, though nobody noted so; return how many there were.
 
-        A process that dies, or one of 0.2 that takes a report, notes no end.
+        A process that dies, or one of 0.2 that takes a report, notes no end. What is not reached within *within_s*
+        seconds is looked at first the next time.
         """
         number = 0
-        async for names in self._things_of(owner):
-            tasks = [one for kind, one in names if kind == "tasks"]
-            runs = [one for kind, one in names if kind == "runs"]
-            ended = await self._ended_among(tasks)
-            if ended:
-                number += await self.end_tasks(ended)
-            number += await self._drop_ended_runs(runs)
-        return number
-
-    async def _things_of(self, owner: str) -> AsyncIterator[list[tuple[str, str]]]:
-        """Yield kind and id of the things of *owner* with an id, page by page."""
-        cursor = b"0"
-        whose = f" {owner} ".encode()
+        ends_at = time.monotonic() + within_s
         while True:
-            scan = ("ZSCAN", keys.HOLDINGS.until, cursor, "COUNT", _PAGE)
-            cursor, found = (await self._batch.run([scan]))[0]
-            names = [one for one in found[::2] if one.startswith((b"tasks ", b"runs "))]
-            if names:
-                kept = ("HMGET", keys.HOLDINGS.things, *names)
-                values = (await self._batch.run([kept]))[0]
-                own = [
-                    name.decode().partition(" ")
-                    for name, value in zip(names, values, strict=True)
-                    if value is not None and whose in value
-                ]
-                yield [(kind, one) for kind, _, one in own]
-            if int(cursor) == 0:
-                return
+            scan = ("ZSCAN", keys.HOLDINGS.until, self._swept_to, "COUNT", _PAGE)
+            (cursor, found), (seconds, _) = await self._batch.run([scan, ("TIME",)])
+            things = _read_page(found, now_ms=int(seconds) * 1000)
+            ended = await self._find_ended(
+                [one for one in things if one.kind == "tasks"]
+            )
+            number += await self.end_tasks(ended)
+            number += await self._drop_ended_runs(
+                [one for one in things if one.kind == "runs"]
+            )
+            self._swept_to = cursor
+            if int(cursor) == 0 or time.monotonic() >= ends_at:
+                return number
 
-    async def _ended_among(self, task_ids: Sequence[str]) -> list[EndedTask]:
-        fields = await self._batch.run([("HKEYS", keys.task(one)) for one in task_ids])
+    async def _find_ended(self, tasks: Sequence["_Found"]) -> list[EndedTask]:
+        fields = await self._batch.run([("HKEYS", keys.task(one.id)) for one in tasks])
         ended = [
-            one
-            for one, names in zip(task_ids, fields, strict=True)
+            one.id
+            for one, names in zip(tasks, fields, strict=True)
             if not open_generations(names)
+            and (one.is_settled or any(name.startswith(b"report:") for name in names))
         ]
         sizes = await self._batch.run(
             [("HSTRLEN", keys.task(one), "report:1") for one in ended]
         )
         return [EndedTask(one, size) for one, size in zip(ended, sizes, strict=True)]
 
-    async def _drop_ended_runs(self, session_ids: Sequence[str]) -> int:
+    async def _drop_ended_runs(self, runs: Sequence["_Found"]) -> int:
+        settled = [one.id for one in runs if one.is_settled]
         there = await self._batch.run(
-            [("EXISTS", keys.session(one).root) for one in session_ids]
+            [("EXISTS", keys.session(one).root) for one in settled]
         )
         gone = [
-            one
-            for one, is_there in zip(session_ids, there, strict=True)
-            if not is_there
+            one for one, is_there in zip(settled, there, strict=True) if not is_there
         ]
         return await self._end(
             [word for one in gone for word in (_name("runs", one), 0)]
@@ -267,6 +258,28 @@ class Holdings:
         if not words:
             return 0
         return int((await self._batch.run([_call(scripts.END, *words)]))[0])
+
+
+class _Found(NamedTuple):
+    """A thing with an id; one that is not *is_settled* may just be on its way to where it is kept."""
+
+    kind: Kind
+    id: str
+    is_settled: bool
+
+
+def _read_page(found: Sequence[bytes], *, now_ms: int) -> list[_Found]:
+    """Return the tasks and runs among *found*: names of things, each with the time at which it ends."""
+    kinds: tuple[Kind, ...] = ("tasks", "runs")
+    things = []
+    for name, until in zip(found[::2], found[1::2], strict=True):
+        kind, _, thing_id = name.decode().partition(" ")
+        for known in kinds:
+            if kind == known:
+                taken_ms = float(until) - KINDS[known].keep / _MS
+                is_settled = taken_ms + _SETTLED / _MS < now_ms
+                things.append(_Found(known, thing_id, is_settled))
+    return things
 
 
 def _name(kind: Kind, thing_id: str) -> str:

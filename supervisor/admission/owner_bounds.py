@@ -22,11 +22,9 @@ _Told = TypeVar("_Told")
 
 #: Seconds after which an owner that was refused may ask again.
 RETRY_S = 30.0
-#: Seconds between two looks at what of an owner is over although nobody noted so, and for which one is waited for.
+#: Seconds between two looks at what is over although nobody noted so, and for which one is waited for.
 SWEEP_S = 10.0
 SWEPT_WITHIN_S = 2.0
-#: Owners of which it is remembered when that was.
-_MOST_SWEPT = 10_000
 _MIB = 1024**2
 #: What bounds each store.
 _SETTINGS = {
@@ -40,7 +38,10 @@ ReportSizes = Sequence[tuple[CompletionReport, int]]
 
 
 class OwnerBounds:
-    """Counts the bytes that owners keep; without *holdings*, where there are no keys, nothing is counted."""
+    """Counts the bytes that owners keep; without *holdings*, where there are no keys, nothing is counted.
+
+    While `run` runs, what is over although nobody noted so is looked for before an owner is refused.
+    """
 
     def __init__(
         self,
@@ -49,8 +50,29 @@ class OwnerBounds:
     ) -> None:
         self._holdings = holdings
         self._now = now
-        self._swept_at: dict[str, float] = {}
-        self._sweeping: dict[str, asyncio.Task[None]] = {}
+        self._is_running = False
+        self._swept_at = float("-inf")
+        self._wanted = asyncio.Event()
+        self._swept = asyncio.Event()
+
+    async def run(self) -> None:
+        """Sweep whenever an owner met its bound, one sweep at a time for all owners, until cancelled."""
+        self._is_running = True
+        try:
+            while True:
+                await self._wanted.wait()
+                if self._holdings is not None:
+                    await self._ask_store(self._holdings.sweep())
+                self._swept_at = self._now()
+                self._wanted.clear()
+                self._swept.set()
+                self._swept = asyncio.Event()
+        finally:
+            self._is_running = False
+
+    def counts(self, caller: Caller | None, user_id: str | None) -> bool:
+        """Return whether what *caller* keeps is counted; not what the deployment itself does."""
+        return self._holdings is not None and bool(keeper_of(caller, user_id))
 
     async def demand(
         self, caller: Caller | None, user_id: str | None, *things: Thing
@@ -62,10 +84,10 @@ class OwnerBounds:
         """
         owner = keeper_of(caller, user_id)
         no_room = await self._take(owner, things, may_refuse=True)
-        if no_room is not None and await self._sweep(owner):
+        if no_room is not None and await self._sweep():
             no_room = await self._take(owner, things, may_refuse=True)
         if no_room is not None:
-            raise OwnerFull(_word(caller, user_id, no_room), RETRY_S)
+            raise OwnerFull(describe_refusal(caller, user_id, no_room), RETRY_S)
 
     async def demand_words(self, request: PersonRequest) -> None:
         """Count the words of *request* to who asks, before anything of it is kept.
@@ -93,40 +115,33 @@ class OwnerBounds:
             EndedTask(report.task_id, size, report.memory.outcome in _STORED)
             for report, size in reports
         ]
-        await self._tried(self._holdings.end_tasks(ended))
+        await self._ask_store(self._holdings.end_tasks(ended))
 
     async def _take(
         self, owner: str, things: Sequence[Thing], *, may_refuse: bool
     ) -> NoRoom | None:
         if self._holdings is None or not owner:
             return None
-        return await self._tried(
+        return await self._ask_store(
             self._holdings.take(owner, things, may_refuse=may_refuse)
         )
 
-    async def _sweep(self, owner: str) -> bool:
-        """Count ended things of *owner* no longer; return whether they were looked at now."""
-        sweeping = self._sweeping.get(owner)
-        if sweeping is None:
-            if self._now() - self._swept_at.get(owner, -SWEEP_S) < SWEEP_S:
+    async def _sweep(self) -> bool:
+        """Have ended things counted no longer; return whether they were looked at now."""
+        if not self._wanted.is_set():
+            if not self._is_running or self._now() - self._swept_at < SWEEP_S:
                 return False
-            sweeping = asyncio.create_task(self._sweep_once(owner))
-            self._sweeping[owner] = sweeping
-        await asyncio.wait({sweeping}, timeout=SWEPT_WITHIN_S)
-        return sweeping.done()
-
-    async def _sweep_once(self, owner: str) -> None:
+            self._wanted.set()
+        swept = self._swept
         try:
-            if self._holdings is not None:
-                await self._tried(self._holdings.sweep(owner))
-        finally:
-            del self._sweeping[owner]
-            if len(self._swept_at) >= _MOST_SWEPT:
-                self._swept_at.clear()
-            self._swept_at[owner] = self._now()
+            async with asyncio.timeout(SWEPT_WITHIN_S):
+                await swept.wait()
+        except TimeoutError:
+            return False
+        return True
 
-    async def _tried(self, asked: Awaitable[_Told]) -> _Told | None:
-        """Return the answer of the store, None without one."""
+    async def _ask_store(self, asked: Awaitable[_Told]) -> _Told | None:
+        """Return the answer of the store; None without one, which is logged."""
         try:
             return await asked
         except MemoryUnavailable as error:
@@ -134,9 +149,11 @@ class OwnerBounds:
             return None
 
 
-def _word(caller: Caller | None, user_id: str | None, no_room: NoRoom) -> str:
+def describe_refusal(
+    caller: Caller | None, user_id: str | None, no_room: NoRoom
+) -> str:
     """Return the sentence that names the owner, its bytes by kind, and the cure."""
-    whose = f"user {user_id!r}" if caller is None else _name(caller)
+    whose = _name(caller, user_id)
     kinds = ", ".join(
         f"{size / _MIB:.1f} MiB of {name}"
         for name, size in sorted(no_room.kinds.items(), key=lambda one: -one[1])
@@ -148,7 +165,12 @@ def _word(caller: Caller | None, user_id: str | None, no_room: NoRoom) -> str:
     )
 
 
-def _name(caller: Caller) -> str:
-    if caller.tenant is not None and not caller.named:
-        return f"tenant {caller.tenant!r}"
-    return f"key {caller.name!r}" if caller.name else "who asks at NATS without a key"
+def _name(caller: Caller | None, user_id: str | None) -> str:
+    tenant = None if caller is None else caller.tenant
+    if caller is None or not caller.name:
+        named = [f"user {user_id!r}"] if user_id is not None else []
+        named += [f"tenant {tenant!r}"] if tenant is not None else []
+        return " of ".join(named)
+    if tenant is not None and not caller.named:
+        return f"tenant {tenant!r}"
+    return f"key {caller.name!r}"

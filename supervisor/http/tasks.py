@@ -18,7 +18,7 @@ from tasklore.memory.ledger.requests import RequestRecord, place_of
 from tasklore.memory.ledger.task_tree import TaskTree, Trace
 from tasklore.memory.webhooks.outbox import Callback, WebhookOutbox
 from tasklore.supervisor.catalogue import Offer
-from tasklore.supervisor.dispatch import MOST_AHEAD, Room
+from tasklore.supervisor.dispatch import MOST_AHEAD, RoomCheck
 from tasklore.supervisor.http.admission.keys import Caller, require_role
 from tasklore.supervisor.http.card_fit import demand_fit, demand_task
 from tasklore.supervisor.http.owners import demand_conversation, task_place
@@ -272,7 +272,7 @@ async def send_task(
                 await WebhookOutbox(parts.redis).await_task(
                     assignment.task_id, callback, until
                 )
-            room: Room = "demanded" if task.is_bounded else "count"
+            room: RoomCheck = "checked" if task.is_bounded else "counted"
             await parts.dispatch.assign(assignment, room=room)
         await asyncio.wait({awaited, leaving}, return_when=asyncio.FIRST_COMPLETED)
         report = awaited.result() if awaited.done() else None

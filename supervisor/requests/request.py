@@ -74,7 +74,7 @@ class Incoming:
 
     def turn_id(self, speaker: Speaker) -> str:
         """Return the id of the turn of *speaker*."""
-        return f"{digest_of(self.request.user_id, self.conversation_id, self.request_id)}-{speaker[0]}"
+        return turn_id_of(self.request, self.conversation_id, self.request_id, speaker)
 
     def turn(
         self,
@@ -108,6 +108,13 @@ class Incoming:
 def digest_of(*parts: str | None) -> str:
     """Return 32 hexadecimal digits of *parts*: two people may choose one request id."""
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+
+def turn_id_of(
+    request: PersonRequest, conversation_id: str, request_id: str, speaker: Speaker
+) -> str:
+    """Return the id of the turn of *speaker* for *request*, which came under *request_id* in a conversation."""
+    return f"{digest_of(request.user_id, conversation_id, request_id)}-{speaker[0]}"
 
 
 def single_task_id(supervisor_id: str, request: PersonRequest) -> str:

@@ -13,6 +13,7 @@ from tasklore.memory.holdings.store import (
     OWNERS_PART,
     EndedTask,
     Holdings,
+    Kind,
     NoRoom,
     Store,
     Thing,
@@ -168,7 +169,11 @@ async def test_kinds_without_an_id_are_kept_together_in_few_records(
     assert await redis.hlen(keys.HOLDINGS.things) <= 2
 
 
-async def test_a_sweep_finds_tasks_and_runs_that_ended_unnoticed(
+def make_old(kind: Kind, thing_id: str) -> Thing:
+    return Thing(kind, 0, thing_id, KINDS[kind].keep - timedelta(days=1))
+
+
+async def test_a_sweep_finds_tasks_and_runs_of_all_that_ended_unnoticed(
     holdings: Holdings, redis: Redis
 ) -> None:
     ledger = Ledger(redis, deadline_s=PATIENCE_S)
@@ -176,17 +181,42 @@ async def test_a_sweep_finds_tasks_and_runs_that_ended_unnoticed(
         await ledger.accept(task_id, 1, b"{}")
     await ledger.finish("ended", 1, "completed", b"x" * 400)
     await redis.hset(keys.session("there").root, "state", "running")
-    things = [Thing("tasks", 0, one) for one in ("open", "ended", "never-sent")]
-    things += [Thing("runs", 0, one) for one in ("there", "gone")]
+    things = [Thing("tasks", 0, one) for one in ("open", "ended")]
+    things += [make_old("tasks", "never-sent")]
+    things += [make_old("runs", one) for one in ("there", "gone")]
     await holdings.take("ana", things, may_refuse=True)
-    await holdings.take("bo", [Thing("tasks", 0, "of-bo")], may_refuse=True)
-    assert await holdings.sweep("ana") == 3
+    await holdings.take("bo", [make_old("tasks", "of-bo")], may_refuse=True)
+    assert await holdings.sweep() == 4
     assert await holdings.kept("ana") == {
         "tasks": TASK,
         "results": 400 + KINDS["results"].beside + ASIDE,
         "runs": KINDS["runs"].beside,
     }
-    assert await holdings.kept("bo") == {"tasks": TASK, "results": ASIDE}
+    assert await holdings.kept("bo") == {}
+
+
+async def test_a_sweep_leaves_what_is_just_on_its_way_to_where_it_is_kept(
+    holdings: Holdings, redis: Redis
+) -> None:
+    """Tasks and runs are counted before the ledger, or the store of sessions, has them."""
+    things = [Thing("tasks", 0, "sent"), Thing("runs", 0, "begun")]
+    things.append(Thing("tasks", 0, "later", timedelta(days=35)))
+    await holdings.take("ana", things, may_refuse=True)
+    # A wish to cancel it may be there before it is.
+    await redis.hset(keys.task("sent"), "wish", "no more")
+    before = await holdings.kept("ana")
+    assert await holdings.sweep() == 0
+    assert await holdings.kept("ana") == before
+
+
+async def test_a_sweep_that_has_no_time_goes_on_where_it_ended(
+    holdings: Holdings,
+) -> None:
+    things = [make_old("tasks", f"t{number}") for number in range(1500)]
+    await holdings.take("ana", things, may_refuse=False)
+    swept = [await holdings.sweep(within_s=0.0) for _ in range(20)]
+    assert 0 < swept[0] < len(things)
+    assert sum(swept) == len(things)
 
 
 async def test_many_at_once_never_have_more_than_they_may(holdings: Holdings) -> None:

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from redis.asyncio import Redis
@@ -19,14 +20,16 @@ from tasklore.memory import keys
 from tasklore.memory.holdings.store import (
     OWNER_PART,
     OWNERS_PART,
+    EndedTask,
     Holdings,
+    NoRoom,
     Store,
     Thing,
 )
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tasklore.supervisor.admission.owner_bounds import OwnerBounds
+from tasklore.supervisor.admission.owner_bounds import SWEEP_S, OwnerBounds
 from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
 from tasklore.supervisor.webhooks.addresses import Addresses
 from tests.http_client import Answer, ask
@@ -61,8 +64,6 @@ class Keyed:
     async def fill(self, store: Store) -> None:
         """Let `shop` keep all that it may of *store*, but for some bytes."""
         owner = keeper_of(SHOP, None)
-        # A task that nobody knows would be swept away.
-        await Ledger(self.redis, deadline_s=PATIENCE_S).accept("full", 1, b"{}")
         thing = Thing("tasks", 1, "full") if store == "queue" else Thing("results", 1)
         refused = await self.holdings.take(
             owner, [thing._replace(size=10**9)], may_refuse=True
@@ -83,6 +84,18 @@ class Keyed:
         return {key async for key in self.redis.scan_iter()}, count
 
 
+@asynccontextmanager
+async def sweeping(bounds: OwnerBounds) -> AsyncIterator[OwnerBounds]:
+    """Let *bounds* sweep within the block, and end it without an error."""
+    running = asyncio.create_task(bounds.run())
+    try:
+        yield bounds
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
 @pytest.fixture
 async def keyed(
     servers: EmbeddedServers, redis: Redis, tmp_path: Path
@@ -94,10 +107,11 @@ async def keyed(
     }
     holdings = Holdings(redis, MOST, deadline_s=PATIENCE_S)
     webhooks = Addresses([ip_network("127.0.0.0/8")])
-    async with http_stand(
-        servers, redis, keys=KeyRing(file), webhooks=webhooks
-    ) as stand:
-        stand.parts.dispatch.bounds = OwnerBounds(holdings)
+    async with (
+        http_stand(servers, redis, keys=KeyRing(file), webhooks=webhooks) as stand,
+        sweeping(OwnerBounds(holdings)) as bounds,
+    ):
+        stand.parts.dispatch.bounds = bounds
         stand.service.gate.set()
         yield Keyed(stand, holdings, redis, secrets)
 
@@ -202,30 +216,88 @@ async def test_tasks_that_ended_unnoticed_make_room_for_the_next(
     assert refused.status == 429
     for one in sent:
         await ledger.finish(one.body["task_id"], 1, "completed", b"{}")
-    keyed.stand.parts.dispatch.bounds = OwnerBounds(keyed.holdings)
-    served = await keyed.send("shop", "/v1/tasks", a_task(40 * KIB))
+    async with sweeping(OwnerBounds(keyed.holdings)) as bounds:
+        keyed.stand.parts.dispatch.bounds = bounds
+        served = await keyed.send("shop", "/v1/tasks", a_task(40 * KIB))
     assert served.status == 202
 
 
-async def test_who_is_refused_again_and_again_does_not_have_the_store_swept_each_time(
+@dataclass
+class CountingHoldings:
+    """Refuses everything, and counts its sweeps, each of which waits for `gate`."""
+
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    sweeps: int = 0
+    at_once: int = 0
+    most_at_once: int = 0
+
+    async def take(self, *_things: object, may_refuse: bool) -> NoRoom:
+        return NoRoom("queue", 10, 10, {"tasks": 10})
+
+    async def sweep(self) -> int:
+        self.sweeps += 1
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await self.gate.wait()
+        self.at_once -= 1
+        return 0
+
+
+async def refuse_all(bounds: OwnerBounds, number: int) -> None:
+    """Have each of so many owners refused."""
+    task = Thing("tasks", 10, "t")
+    refusals = await asyncio.gather(
+        *(bounds.demand(None, f"user{one}", task) for one in range(number)),
+        return_exceptions=True,
+    )
+    assert [type(one) for one in refusals] == [OwnerFull] * number
+
+
+async def test_many_owners_that_are_refused_have_one_sweep_at_a_time_and_seldom() -> (
+    None
+):
+    clock = [100.0]
+    holdings = CountingHoldings()
+    bounds = OwnerBounds(cast("Holdings", holdings), now=lambda: clock[0])
+    async with sweeping(bounds):
+        refused = asyncio.create_task(refuse_all(bounds, 50))
+        while not holdings.at_once:  # noqa: ASYNC110 - a double is looked at
+            await asyncio.sleep(0)
+        holdings.gate.set()
+        await refused
+        await refuse_all(bounds, 50)
+        assert (holdings.sweeps, holdings.most_at_once) == (1, 1)
+        clock[0] += SWEEP_S
+        await refuse_all(bounds, 50)
+        assert (holdings.sweeps, holdings.most_at_once) == (2, 1)
+        holdings.gate.clear()
+        clock[0] += SWEEP_S
+        running = asyncio.create_task(refuse_all(bounds, 1))
+        while not holdings.at_once:  # noqa: ASYNC110 - a double is looked at
+            await asyncio.sleep(0)
+    # It ended in the middle of a sweep, with its owner; nobody waits for the rest of that.
+    await running
+    await refuse_all(bounds, 1)
+    assert holdings.sweeps == 3
+
+
+async def test_a_repeat_of_a_request_that_has_ended_is_sent_and_counted_no_more(
     keyed: Keyed,
 ) -> None:
-    sweeps = 0
-
-    class Counting(Holdings):
-        async def sweep(self, owner: str) -> int:
-            nonlocal sweeps
-            sweeps += 1
-            return await super().sweep(owner)
-
+    dispatch = keyed.stand.parts.dispatch
+    task = assigned("ends").model_copy(update={"caller": SHOP})
+    await dispatch.assign(task, room="refusable")
+    ledger = Ledger(keyed.redis, deadline_s=PATIENCE_S)
+    await ledger.finish("ends", 1, "completed", b"{}")
+    await keyed.holdings.end_tasks([EndedTask("ends", 700)])
+    before = await keyed.kept()
+    await dispatch.assign(task, room="refusable")
+    assert await keyed.kept() == before
     await keyed.fill("queue")
-    bounds = OwnerBounds(
-        Counting(keyed.redis, MOST, deadline_s=PATIENCE_S), now=lambda: 100.0
-    )
-    keyed.stand.parts.dispatch.bounds = bounds
-    for _ in range(20):
-        assert (await keyed.send("shop", "/v1/tasks", a_task(4000))).status == 429
-    assert sweeps == 1
+    await dispatch.assign(task, room="refusable")
+    new = assigned("new", "x" * 4000).model_copy(update={"caller": SHOP})
+    with pytest.raises(OwnerFull):
+        await dispatch.assign(new, room="refusable")
 
 
 async def test_what_follows_of_accepted_work_is_never_refused(keyed: Keyed) -> None:
@@ -249,6 +321,25 @@ async def test_a_user_of_programs_at_nats_is_an_owner_of_their_own(
     await bounds.demand_words(short)
     for _ in range(10):
         await bounds.demand_words(asked.model_copy(update={"user_id": None}))
+
+
+async def test_users_that_programs_at_nats_name_with_a_tenant_share_no_owner(
+    keyed: Keyed,
+) -> None:
+    bounds = keyed.stand.parts.dispatch.bounds
+    asked = PersonRequest(text="hello " * 3000, user_id="ana", tenant="acme")
+    for _ in range(10):
+        await bounds.demand_words(asked)
+    with pytest.raises(OwnerFull, match="user 'ana' of tenant 'acme' keeps"):
+        await bounds.demand_words(asked)
+    others = ({"user_id": "bo"}, {"tenant": "rival"}, {"tenant": None})
+    for other in (*others, {"user_id": None}):
+        await bounds.demand_words(asked.model_copy(update={"text": "hello", **other}))
+    caller = Caller(tenant="acme", named=True)
+    named = (("ana", caller), ("bo", caller), ("ana", None), (None, caller))
+    owners = {keeper_of(caller, user) for user, caller in named}
+    assert len(owners - {""}) == len(named)
+    assert keeper_of(Caller(), None) == keeper_of(None, None) == ""
 
 
 async def test_a_store_that_is_away_refuses_nobody(keyed: Keyed) -> None:

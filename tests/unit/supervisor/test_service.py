@@ -402,3 +402,20 @@ async def test_a_task_that_needs_a_yes_is_sent_once_with_who_must_agree_and_is_n
         2,
         "role:finance",
     )
+
+
+async def test_a_request_is_known_once_its_words_are_kept() -> None:
+    """By its id, its user and its conversation, whether the repeat names that or not; not while the store is away."""
+    conversations = Conversations()
+    answering = service(conversations, lambda *_: None)
+    request = PersonRequest(text="hello", request_id="r1", user_id="ann")
+    assert not await answering.is_known(request)
+    await answering.answer(request)
+    assert await answering.is_known(request)
+    assert await answering.is_known(
+        request.model_copy(update={"conversation_id": "r1"})
+    )
+    for other in ({"user_id": "bob"}, {"conversation_id": "c"}, {"request_id": None}):
+        assert not await answering.is_known(request.model_copy(update=other))
+    conversations.is_away = True
+    assert not await answering.is_known(request)
