@@ -444,7 +444,7 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        noted = generation, waits_for.model_dump_json()
+        noted = generation, waits_for.model_dump_json(), self._keep_ms
         await self._batch.run(
             [("FCALL", scripts.NOTE_WAIT, 1, keys.task(task_id), *noted)]
         )

@@ -216,8 +216,9 @@ def _sayings(said: object, depth: int = 0) -> Iterator[str]:
             yield from _sayings(one, depth + 1)
     elif isinstance(said, Mapping):
         place = ".".join(map(str, _list_of(said.get("loc"))))
-        if place and isinstance(said.get("msg"), str):
-            yield f"{place}: {said['msg']}"
+        told = said.get("msg")
+        if place and isinstance(told, str):
+            yield f"{place}: {told}"
         for name in ("error", "message", "detail", "errors", "choices", "metadata"):
             inner = said.get(name)
             if name == "choices" or not isinstance(inner, str):

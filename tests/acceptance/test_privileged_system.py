@@ -471,7 +471,7 @@ async def test_what_its_publisher_did_not_sign_is_set_aside(
     again = await asyncio.to_thread(
         guests.run, "operator", "dlq", "redrive", "--all", "--yes"
     )
-    assert "no task" in again.stdout + again.stderr
+    assert "not a task" in again.stdout + again.stderr
 
 
 async def test_a_worker_is_told_at_once_what_it_may_not_do(

@@ -187,8 +187,9 @@ class FakeLedger:
         self, task_id: str, generation: int, waits_for: RunWait
     ) -> None:
         of = self._generation(task_id, generation)
-        if of.get("state") in (b"accepted", b"waiting"):
-            of.set(waits_for=waits_for.model_dump_json())
+        state = of.get("state") or b"accepted"
+        if state in (b"accepted", b"waiting"):
+            of.set(state=state.decode(), waits_for=waits_for.model_dump_json())
 
     async def past(self, task_id: str, generation: int) -> Past:
         of = self._generation(task_id, generation)

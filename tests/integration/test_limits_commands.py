@@ -265,7 +265,7 @@ async def test_a_budget_shows_accounts_and_spending(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"by": "day"}, "--by 'day'"),
+        ({"by": "day"}, "not 'day'"),
         ({"days": 63}, "at most 62"),
         ({"tree": "a b"}, "--tree"),
     ],
