@@ -14,6 +14,7 @@ from tasklore.contracts import subjects
 from tasklore.contracts.errors import MessageTooLarge
 from tasklore.contracts.messages import Cancellation, PersonReply, PersonRequest
 from tasklore.runtime.settings import Settings
+from tasklore.supervisor.admission.owner_bounds import OwnerBounds
 from tasklore.supervisor.wiring import Supervisor
 from tasklore.workers.agents.budget import agent
 from tasklore.workers.card import card_of
@@ -87,7 +88,8 @@ def supervisor_with(service: Any) -> tuple[Supervisor, NoCanceller]:
     """Return a supervisor that was never opened, with *service* in its place, and who heeds its cancellations."""
     supervisor = Supervisor(SETTINGS, lambda _address: None)
     canceller = NoCanceller()
-    supervisor._parts = type("Parts", (), {"service": service, "canceller": canceller})  # type: ignore[assignment]
+    parts = {"service": service, "canceller": canceller, "bounds": OwnerBounds()}
+    supervisor._parts = type("Parts", (), parts)  # type: ignore[assignment]
     return supervisor, canceller
 
 
