@@ -5,7 +5,7 @@ Nothing is driven here: a run is written down, and the desk looks for it.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -47,6 +47,8 @@ log = structlog.get_logger(__name__)
 
 #: Problems in one reply: a caller that mends these asks again.
 _MOST_PROBLEMS = 100
+#: What may be asked for.
+_ACTIONS = "run, resume, rerun, invalidate, cancel"
 #: What is answered when the fault is ours.
 _APOLOGY = (
     "something went wrong here, not with what you asked; the supervisor's log says why"
@@ -84,15 +86,6 @@ class PipelineRequests:
         self._driving = driving
         self._mint = mint
         self._resumption = Resumption(parts)
-        self._actions: dict[
-            str, Callable[[PipelineRequest], Awaitable[PipelineReply]]
-        ] = {
-            "run": self._run,
-            "resume": self._go_on,
-            "rerun": self._go_on,
-            "invalidate": self._invalidate,
-            "cancel": self._cancel,
-        }
 
     def now(self) -> datetime:
         """Return the time by which deadlines are kept."""
@@ -113,20 +106,9 @@ class PipelineRequests:
                 None, "this request cannot be read", [fault_of(one) for one in problems]
             )
         try:
-            return await self.answer(request, from_door=True)
+            return await self.take_up(request, from_door=True)
         except OwnerFull as error:
             return _refuse(request.session_id, str(error))
-
-    async def answer(
-        self, request: PipelineRequest, *, from_door: bool = False
-    ) -> PipelineReply:
-        """Return the reply to *request*: it is taken up, or refused with the cure.
-
-        Raises:
-            OwnerFull: it came *from_door*, and who asks keeps too much; nothing was kept.
-        """
-        try:
-            return await self.take_up(request, from_door=from_door)
         except MemoryUnavailable as error:
             return _refuse(
                 request.session_id,
@@ -136,29 +118,33 @@ class PipelineRequests:
     async def take_up(
         self, request: PipelineRequest, *, from_door: bool = False
     ) -> PipelineReply:
-        """Return the reply to *request* as `answer` does.
+        """Return the reply to *request*: it is taken up, or refused with the cure.
 
         Raises:
             MemoryUnavailable: the store of sessions does not answer; nothing is wrong with the request.
-            OwnerFull: as `answer`.
+            OwnerFull: it came *from_door*, and who asks keeps too much; nothing was kept.
         """
         session_id = request.session_id
-        action = self._actions.get(request.action)
-        if action is None:
-            known = ", ".join(self._actions)
-            return _refuse(
-                session_id,
-                f"this supervisor knows {known}; it may be older than who asks",
-            )
         if request.pipeline is not None and request.action in ("invalidate", "cancel"):
             return _refuse(
                 session_id,
                 "a declaration goes with 'run', 'resume' and 'rerun'; leave it out",
             )
         try:
-            if request.action == "run":
-                return await self._run(request, from_door=from_door)
-            return await action(request)
+            match request.action:
+                case "run":
+                    return await self._run(request, from_door=from_door)
+                case "resume" | "rerun":
+                    return await self._go_on(request)
+                case "invalidate":
+                    return await self._invalidate(request)
+                case "cancel":
+                    return await self._cancel(request)
+                case _:
+                    return _refuse(
+                        session_id,
+                        f"this supervisor knows {_ACTIONS}; it may be older than who asks",
+                    )
         except (OwnerFull, MemoryUnavailable):
             raise
         except InvalidPipeline as error:
@@ -271,9 +257,7 @@ class PipelineRequests:
                     group.create_task(cancel(state.task_id))
         self._driving.look_soon(session_id)
 
-    async def _run(
-        self, request: PipelineRequest, *, from_door: bool = False
-    ) -> PipelineReply:
+    async def _run(self, request: PipelineRequest, *, from_door: bool) -> PipelineReply:
         if request.pipeline is None:
             raise InvalidInput(
                 "a run needs the declaration of its pipeline in 'pipeline'"

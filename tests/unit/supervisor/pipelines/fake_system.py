@@ -359,7 +359,7 @@ class FakeSystem:
         request = PipelineRequest(
             action=action, session_id=session_id, pipeline=declared, **fields
         )
-        return await self.requests.answer(request)
+        return await self.requests.take_up(request)
 
     async def begin(self, pipeline: Pipeline, **fields: Any) -> PipelineReply:
         reply = await self.ask("run", pipeline=pipeline, **fields)

@@ -81,7 +81,7 @@ async def test_a_store_that_does_not_answer_is_no_fault_of_the_request(
     )
     with pytest.raises(MemoryUnavailable):
         await system.requests.take_up(request)
-    reply = await system.requests.answer(request)
+    reply = await system.requests.answer_bytes(request.model_dump_json().encode())
     assert (reply.kind, "ask again" in reply.text) == ("refused", True)
 
 
@@ -298,7 +298,7 @@ async def test_a_run_beyond_the_bounds_of_its_owner_is_refused_at_doors_alone(
     reply = await system.requests.answer_bytes(request.model_dump_json().encode())
     assert (reply.kind, reply.text) == ("refused", "you keep too much")
     with pytest.raises(OwnerFull):
-        await system.requests.answer(request, from_door=True)
+        await system.requests.take_up(request, from_door=True)
     assert await system.runs.read("s1") is None
-    assert (await system.requests.answer(request)).kind == "accepted"
+    assert (await system.requests.take_up(request)).kind == "accepted"
     assert full.counted == ["runs"]
