@@ -18,7 +18,7 @@ from tasklore.contracts import subjects
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import ChatTurn, TaskAssignment
-from tasklore.memory.holdings.store import KINDS, Thing
+from tasklore.memory.holdings.store import HOLDING_KINDS, Holding
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.outbox import Outbox
@@ -74,7 +74,7 @@ class Dispatch:
             OwnerFull: they keep too much; nothing of it may be kept.
         """
         await self.bounds.demand(
-            assignment.asked_by, assignment.user_id, _thing(assignment, beside)
+            assignment.asked_by, assignment.user_id, _as_holding(assignment, beside)
         )
 
     async def assign(
@@ -103,7 +103,7 @@ class Dispatch:
                 await self.demand_room(assignment)
         elif room == "counted":
             await self.bounds.count(
-                assignment.asked_by, assignment.user_id, _thing(assignment)
+                assignment.asked_by, assignment.user_id, _as_holding(assignment)
             )
         waits = assignment.not_before is None and not await self._is_open(
             assignment.agent_id
@@ -194,11 +194,11 @@ def _spell(assignment: TaskAssignment) -> bytes:
     return assignment.model_dump_json(exclude_none=True).encode()
 
 
-def _thing(assignment: TaskAssignment, beside: int = 0) -> Thing:
+def _as_holding(assignment: TaskAssignment, beside: int = 0) -> Holding:
     """Return *assignment* as its owner keeps it: until the ledger forgets it, if no end of it is noted."""
     starts_in = max(timedelta(0), assignment.waits_from - assignment.created_at)
-    keep = starts_in + KINDS["tasks"].keep
-    return Thing("tasks", len(_spell(assignment)) + beside, assignment.task_id, keep)
+    keep = starts_in + HOLDING_KINDS["tasks"].keep
+    return Holding("tasks", len(_spell(assignment)) + beside, assignment.task_id, keep)
 
 
 def first_run(assignment: TaskAssignment) -> tuple[dict[str, str], str]:

@@ -1,6 +1,6 @@
 """The store of holdings: how many bytes each owner lets be kept, by kind, and how many more they may.
 
-Every kind that an owner can make grow is a row of `KINDS`: in which store it lies, for how long, and what keeping one
+Every kind that an owner can make grow is a row of `HOLDING_KINDS`: in which store it lies, for how long, and what keeping one
 costs beside its own bytes, so that a bound of bytes is one of numbers too. An owner may keep as much as is left free of
 the owners' part of a store: one alone has three quarters of it, and a newcomer always finds room.
 """
@@ -47,8 +47,8 @@ _SETTLED = timedelta(minutes=1)
 _MS = timedelta(milliseconds=1)
 
 
-class KindOfThing(NamedTuple):
-    """A kind of thing: where it lies, for how long unless it says so itself, and the bytes it costs beside its own.
+class HoldingKind(NamedTuple):
+    """A kind of holding: where it lies, for how long unless it says so itself, and the bytes it costs beside its own.
 
     *aside* is set aside in the store of results for the report of one.
     """
@@ -62,20 +62,20 @@ class KindOfThing(NamedTuple):
 #: How long things count that are kept for ever, and turns in the time that is shipped.
 LONGEST = timedelta(days=730)
 #: Every kind, as the page on deployment lists them.
-KINDS: Mapping[Kind, KindOfThing] = {
-    "tasks": KindOfThing("queue", timedelta(days=7), 1024, aside=1536),
-    "results": KindOfThing("store", timedelta(days=7), 512),
-    "remembered": KindOfThing("store", timedelta(days=30), 512),
-    "words": KindOfThing("store", timedelta(days=30), 2048),
-    "turns": KindOfThing("store", LONGEST, 1024),
-    "runs": KindOfThing("store", timedelta(days=30), 8192),
-    "signals": KindOfThing("store", timedelta(days=36), 512),
-    "responses": KindOfThing("store", LONGEST, 4096),
+HOLDING_KINDS: Mapping[Kind, HoldingKind] = {
+    "tasks": HoldingKind("queue", timedelta(days=7), 1024, aside=1536),
+    "results": HoldingKind("store", timedelta(days=7), 512),
+    "remembered": HoldingKind("store", timedelta(days=30), 512),
+    "words": HoldingKind("store", timedelta(days=30), 2048),
+    "turns": HoldingKind("store", LONGEST, 1024),
+    "runs": HoldingKind("store", timedelta(days=30), 8192),
+    "signals": HoldingKind("store", timedelta(days=36), 512),
+    "responses": HoldingKind("store", LONGEST, 4096),
 }
 
 
-class Thing(NamedTuple):
-    """A thing to be kept, of so many bytes of its own; without an *id* it ends with its time alone.
+class Holding(NamedTuple):
+    """A thing that is kept, of so many bytes of its own; without an *id* it ends with its time alone.
 
     Several without one may be taken as one, with their bytes together, and their *number*: one of a kind at a time.
     """
@@ -120,7 +120,7 @@ class Holdings:
         client: Redis,
         most: Mapping[Store, int],
         *,
-        results_keep: timedelta = KINDS["results"].keep,
+        results_keep: timedelta = HOLDING_KINDS["results"].keep,
         deadline_s: float = 1.0,
         breaker: Breaker | None = None,
     ) -> None:
@@ -132,7 +132,7 @@ class Holdings:
         self._swept_to: bytes = b"0"
 
     async def take(
-        self, owner: str, things: Sequence[Thing], *, may_refuse: bool
+        self, owner: str, things: Sequence[Holding], *, may_refuse: bool
     ) -> NoRoom | None:
         """Count *things* to *owner* and return None; or, where it *may_refuse*, why there is no room for all of them.
 
@@ -147,7 +147,7 @@ class Holdings:
             await self._store_bytes(),
         ]
         for thing in things:
-            kind = KINDS[thing.kind]
+            kind = HOLDING_KINDS[thing.kind]
             keep = thing.keep or kind.keep
             words += [
                 kind.store,
@@ -162,7 +162,9 @@ class Holdings:
             return None
         store: Store = "queue" if found[0] == b"queue" else "store"
         kinds = await self.kept(owner)
-        own = {name: kinds[name] for name in kinds if KINDS[name].store == store}
+        own = {
+            name: kinds[name] for name in kinds if HOLDING_KINDS[name].store == store
+        }
         return NoRoom(store, found[1], found[2], own)
 
     async def _store_bytes(self) -> int:
@@ -185,18 +187,20 @@ class Holdings:
             kinds += ["remembered"] if one.is_remembered else []
             words += [_name("tasks", one.task_id), len(kinds)]
             for name in kinds:
-                kind = KINDS[name]
+                kind = HOLDING_KINDS[name]
                 keep = self._results_keep if name == "results" else kind.keep
                 words += [kind.store, name, one.size + kind.beside, keep // _MS]
         return await self._end(words)
 
     async def kept(self, owner: str) -> dict[Kind, int]:
         """Return the bytes that *owner* keeps, by kind, without those of which it keeps nothing."""
-        fields = [f"{kind.store} {owner} {name}" for name, kind in KINDS.items()]
+        fields = [
+            f"{kind.store} {owner} {name}" for name, kind in HOLDING_KINDS.items()
+        ]
         found = (await self._batch.run([("HMGET", keys.HOLDINGS.sums, *fields)]))[0]
         return {
             name: int(size)
-            for name, size in zip(KINDS, found, strict=True)
+            for name, size in zip(HOLDING_KINDS, found, strict=True)
             if size is not None
         }
 
@@ -276,7 +280,7 @@ def _read_page(found: Sequence[bytes], *, now_ms: int) -> list[_Found]:
         kind, _, thing_id = name.decode().partition(" ")
         for known in kinds:
             if kind == known:
-                taken_ms = float(until) - KINDS[known].keep / _MS
+                taken_ms = float(until) - HOLDING_KINDS[known].keep / _MS
                 is_settled = taken_ms + _SETTLED / _MS < now_ms
                 things.append(_Found(known, thing_id, is_settled))
     return things

@@ -14,7 +14,7 @@ import structlog
 from tasklore.contracts.callers import Caller, keeper_of
 from tasklore.contracts.errors import MemoryUnavailable, OwnerFull
 from tasklore.contracts.messages import CompletionReport, PersonRequest
-from tasklore.memory.holdings.store import EndedTask, Holdings, NoRoom, Thing
+from tasklore.memory.holdings.store import EndedTask, Holding, Holdings, NoRoom
 
 log = structlog.get_logger(__name__)
 
@@ -75,7 +75,7 @@ class OwnerBounds:
         return self._holdings is not None and bool(keeper_of(caller, user_id))
 
     async def demand(
-        self, caller: Caller | None, user_id: str | None, *things: Thing
+        self, caller: Caller | None, user_id: str | None, *things: Holding
     ) -> None:
         """Count *things* to who asks.
 
@@ -96,13 +96,13 @@ class OwnerBounds:
             OwnerFull: they keep too much.
         """
         size = len(request.text.encode())
-        things = [Thing("words", size)]
+        things = [Holding("words", size)]
         if request.user_id is not None:
-            things.append(Thing("turns", size))
+            things.append(Holding("turns", size))
         await self.demand(request.asked_by, request.user_id, *things)
 
     async def count(
-        self, caller: Caller | None, user_id: str | None, *things: Thing
+        self, caller: Caller | None, user_id: str | None, *things: Holding
     ) -> None:
         """Count *things*, which follow of what was accepted, to who asked for it."""
         await self._take(keeper_of(caller, user_id), things, may_refuse=False)
@@ -118,7 +118,7 @@ class OwnerBounds:
         await self._ask_store(self._holdings.end_tasks(ended))
 
     async def _take(
-        self, owner: str, things: Sequence[Thing], *, may_refuse: bool
+        self, owner: str, things: Sequence[Holding], *, may_refuse: bool
     ) -> NoRoom | None:
         if self._holdings is None or not owner:
             return None

@@ -28,7 +28,7 @@ from tasklore.contracts.identifiers import new_id
 from tasklore.contracts.messages import AgentCard, PipelineReply, PipelineRequest
 from tasklore.contracts.parameters.body_sizes import demand_few_values
 from tasklore.contracts.pipelines import Pipeline
-from tasklore.memory.holdings.store import Thing
+from tasklore.memory.holdings.store import Holding
 from tasklore.memory.sessions.pipeline_records import NewRun, RunRecord
 from tasklore.runtime import tracing
 from tasklore.supervisor.pipelines.declaration.checks import all_problems
@@ -214,7 +214,7 @@ class PipelineRequests:
         size = len(pipeline.model_dump_json()) + len(json.dumps(dict(inputs)))
         bounds = self._parts.dispatch.bounds
         take = bounds.demand if from_door else bounds.count
-        await take(caller, user_id, Thing("runs", size, session_id))
+        await take(caller, user_id, Holding("runs", size, session_id))
         if await self._parts.runs.create(new):
             reply = PipelineReply(
                 session_id=session_id,

@@ -8,15 +8,15 @@ from redis.asyncio import Redis
 
 from tasklore.memory import keys
 from tasklore.memory.holdings.store import (
-    KINDS,
+    HOLDING_KINDS,
     OWNER_PART,
     OWNERS_PART,
     EndedTask,
+    Holding,
     Holdings,
     Kind,
     NoRoom,
     Store,
-    Thing,
 )
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.runtime.servers import valkey
@@ -26,8 +26,8 @@ from tests.servers import PATIENCE_S
 KIB = 1024
 MOST: dict[Store, int] = {"queue": 1000 * KIB, "store": 2000 * KIB}
 #: Of a kind of which one costs 1 KiB beside its own bytes, and has more set aside for its result.
-TASK = KINDS["tasks"].beside
-ASIDE = KINDS["tasks"].aside
+TASK = HOLDING_KINDS["tasks"].beside
+ASIDE = HOLDING_KINDS["tasks"].aside
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def holdings(redis: Redis) -> Holdings:
     return Holdings(redis, MOST, deadline_s=PATIENCE_S)
 
 
-def a_task(number: int, size: int = 9 * KIB) -> Thing:
-    return Thing("tasks", size, f"t{number}")
+def a_task(number: int, size: int = 9 * KIB) -> Holding:
+    return Holding("tasks", size, f"t{number}")
 
 
 async def fill(holdings: Holdings, owner: str, first: int = 0) -> NoRoom:
@@ -62,7 +62,7 @@ async def test_a_store_without_bytes_of_its_own_has_those_of_the_server(
 ) -> None:
     """A server without a bound bounds nobody."""
     async with valkey.connect(own_servers.redis_url) as client:
-        words = [Thing("words", 10 * KIB * KIB)]
+        words = [Holding("words", 10 * KIB * KIB)]
         for maxmemory, is_refused in (("0", False), ("20mb", True), ("80mb", False)):
             await client.config_set("maxmemory", maxmemory)
             holdings = Holdings(client, {"queue": KIB}, deadline_s=PATIENCE_S)
@@ -87,7 +87,7 @@ async def test_every_newcomer_finds_room_and_the_reserve_is_never_touched(
 
 async def test_a_full_queue_leaves_the_other_store_alone(holdings: Holdings) -> None:
     await fill(holdings, "ana")
-    assert await holdings.take("ana", [Thing("words", 10)], may_refuse=True) is None
+    assert await holdings.take("ana", [Holding("words", 10)], may_refuse=True) is None
 
 
 async def test_open_tasks_have_room_set_aside_for_their_results(
@@ -95,7 +95,7 @@ async def test_open_tasks_have_room_set_aside_for_their_results(
 ) -> None:
     """Without it tasks would go on and fill the other store as they end, where nothing is refused."""
     may = int(OWNER_PART * OWNERS_PART * MOST["store"])
-    full = Thing("words", may - KINDS["words"].beside - ASIDE)
+    full = Holding("words", may - HOLDING_KINDS["words"].beside - ASIDE)
     assert await holdings.take("ana", [full], may_refuse=True) is None
     assert await holdings.take("ana", [a_task(1, 0)], may_refuse=True) is None
     refused = await holdings.take("ana", [a_task(2, 0)], may_refuse=True)
@@ -104,7 +104,7 @@ async def test_open_tasks_have_room_set_aside_for_their_results(
 
 
 async def test_things_are_taken_together_or_not_at_all(holdings: Holdings) -> None:
-    both = [Thing("words", 10), Thing("turns", 1300 * KIB)]
+    both = [Holding("words", 10), Holding("turns", 1300 * KIB)]
     refused = await holdings.take("ana", both, may_refuse=True)
     assert refused is not None
     assert refused.store == "store"
@@ -137,8 +137,8 @@ async def test_an_ended_task_leaves_its_report_to_its_owner(holdings: Holdings) 
     ]
     assert await holdings.end_tasks(ended) == 2
     assert await holdings.kept("ana") == {
-        "results": 1000 + 2 * KINDS["results"].beside,
-        "remembered": 700 + KINDS["remembered"].beside,
+        "results": 1000 + 2 * HOLDING_KINDS["results"].beside,
+        "remembered": 700 + HOLDING_KINDS["remembered"].beside,
     }
     assert (await holdings.totals())["queue"] == 0
     assert await holdings.end_tasks(ended) == 0
@@ -146,16 +146,19 @@ async def test_an_ended_task_leaves_its_report_to_its_owner(holdings: Holdings) 
 
 async def test_everything_goes_with_its_time(holdings: Holdings, redis: Redis) -> None:
     soon = timedelta(milliseconds=1)
-    kinds = [Thing(kind, 10, "" if kind != "tasks" else "t1", soon) for kind in KINDS]
+    kinds = [
+        Holding(kind, 10, "" if kind != "tasks" else "t1", soon)
+        for kind in HOLDING_KINDS
+    ]
     await holdings.take("ana", kinds, may_refuse=True)
-    assert set(await holdings.kept("ana")) == set(KINDS)
+    assert set(await holdings.kept("ana")) == set(HOLDING_KINDS)
     until = float(
         (await redis.zrange(keys.HOLDINGS.until, -1, -1, withscores=True))[0][1]
     )
     async with asyncio.timeout(PATIENCE_S):
         while (await redis.time())[0] * 1000 <= until:  # noqa: ASYNC110 - a server's clock
             await asyncio.sleep(0.05)
-    await holdings.take("bo", [Thing("words", 10)], may_refuse=True)
+    await holdings.take("bo", [Holding("words", 10)], may_refuse=True)
     assert await holdings.kept("ana") == {}
     assert await redis.hlen(keys.HOLDINGS.things) == 1
 
@@ -164,13 +167,15 @@ async def test_kinds_without_an_id_are_kept_together_in_few_records(
     holdings: Holdings, redis: Redis
 ) -> None:
     for _ in range(100):
-        await holdings.take("ana", [Thing("words", 100)], may_refuse=True)
-    assert await holdings.kept("ana") == {"words": 100 * (100 + KINDS["words"].beside)}
+        await holdings.take("ana", [Holding("words", 100)], may_refuse=True)
+    assert await holdings.kept("ana") == {
+        "words": 100 * (100 + HOLDING_KINDS["words"].beside)
+    }
     assert await redis.hlen(keys.HOLDINGS.things) <= 2
 
 
-def make_old(kind: Kind, thing_id: str) -> Thing:
-    return Thing(kind, 0, thing_id, KINDS[kind].keep - timedelta(days=1))
+def make_old(kind: Kind, thing_id: str) -> Holding:
+    return Holding(kind, 0, thing_id, HOLDING_KINDS[kind].keep - timedelta(days=1))
 
 
 async def test_a_sweep_finds_tasks_and_runs_of_all_that_ended_unnoticed(
@@ -181,7 +186,7 @@ async def test_a_sweep_finds_tasks_and_runs_of_all_that_ended_unnoticed(
         await ledger.accept(task_id, 1, b"{}")
     await ledger.finish("ended", 1, "completed", b"x" * 400)
     await redis.hset(keys.session("there").root, "state", "running")
-    things = [Thing("tasks", 0, one) for one in ("open", "ended")]
+    things = [Holding("tasks", 0, one) for one in ("open", "ended")]
     things += [make_old("tasks", "never-sent")]
     things += [make_old("runs", one) for one in ("there", "gone")]
     await holdings.take("ana", things, may_refuse=True)
@@ -189,8 +194,8 @@ async def test_a_sweep_finds_tasks_and_runs_of_all_that_ended_unnoticed(
     assert await holdings.sweep() == 4
     assert await holdings.kept("ana") == {
         "tasks": TASK,
-        "results": 400 + KINDS["results"].beside + ASIDE,
-        "runs": KINDS["runs"].beside,
+        "results": 400 + HOLDING_KINDS["results"].beside + ASIDE,
+        "runs": HOLDING_KINDS["runs"].beside,
     }
     assert await holdings.kept("bo") == {}
 
@@ -199,8 +204,8 @@ async def test_a_sweep_leaves_what_is_just_on_its_way_to_where_it_is_kept(
     holdings: Holdings, redis: Redis
 ) -> None:
     """Tasks and runs are counted before the ledger, or the store of sessions, has them."""
-    things = [Thing("tasks", 0, "sent"), Thing("runs", 0, "begun")]
-    things.append(Thing("tasks", 0, "later", timedelta(days=35)))
+    things = [Holding("tasks", 0, "sent"), Holding("runs", 0, "begun")]
+    things.append(Holding("tasks", 0, "later", timedelta(days=35)))
     await holdings.take("ana", things, may_refuse=True)
     # A wish to cancel it may be there before it is.
     await redis.hset(keys.task("sent"), "wish", "no more")

@@ -21,10 +21,10 @@ from tasklore.memory.holdings.store import (
     OWNER_PART,
     OWNERS_PART,
     EndedTask,
+    Holding,
     Holdings,
     NoRoom,
     Store,
-    Thing,
 )
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.runtime.messaging.jetstream import ask_jetstream
@@ -64,7 +64,9 @@ class Keyed:
     async def fill(self, store: Store) -> None:
         """Let `shop` keep all that it may of *store*, but for some bytes."""
         owner = keeper_of(SHOP, None)
-        thing = Thing("tasks", 1, "full") if store == "queue" else Thing("results", 1)
+        thing = (
+            Holding("tasks", 1, "full") if store == "queue" else Holding("results", 1)
+        )
         refused = await self.holdings.take(
             owner, [thing._replace(size=10**9)], may_refuse=True
         )
@@ -245,7 +247,7 @@ class CountingHoldings:
 
 async def refuse_all(bounds: OwnerBounds, number: int) -> None:
     """Have each of so many owners refused."""
-    task = Thing("tasks", 10, "t")
+    task = Holding("tasks", 10, "t")
     refusals = await asyncio.gather(
         *(bounds.demand(None, f"user{one}", task) for one in range(number)),
         return_exceptions=True,

@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue
 
 from tasklore.contracts.admission.waits import parse_wait_id
 from tasklore.contracts.identifiers import NAME_PATTERN
-from tasklore.memory.holdings.store import Thing
+from tasklore.memory.holdings.store import Holding
 from tasklore.memory.ledger.waits import WaitState
 from tasklore.supervisor.approvals.answers import AnswerRefused
 from tasklore.supervisor.approvals.links import Link
@@ -172,7 +172,7 @@ def routes(parts: ApiParts) -> APIRouter:
     ) -> Answered:
         await read_task(parts, caller, task_id)
         size = len(body.model_dump_json().encode())
-        await parts.dispatch.bounds.demand(caller, None, Thing("signals", size))
+        await parts.dispatch.bounds.demand(caller, None, Holding("signals", size))
         try:
             sent = await parts.answers.signal(
                 task_id, name, body.value, as_person(caller)

@@ -16,7 +16,7 @@ from tasklore.memory.documents.paths import lookup, place_name
 from tasklore.memory.documents.storage.reader import DocumentReader
 from tasklore.memory.episodes.recall import quotation_of
 from tasklore.memory.episodes.store import Episodes
-from tasklore.memory.holdings.store import Thing
+from tasklore.memory.holdings.store import Holding
 from tasklore.memory.recall import MAX_LIMIT, Within, search_memory, turns_for
 from tasklore.memory.rendering.documents import BUDGET_TOKENS, Quotation, render
 from tasklore.supervisor.http.memory.tasks import AskedBy, By, ReadBy
@@ -255,7 +255,7 @@ def add_turns(router: APIRouter, parts: ApiParts) -> None:
     async def turns(user: AskedBy, body: SaidTurns, caller: By) -> TurnsTaken:
         now = datetime.now(UTC)
         size = sum(len(one.text.encode()) for one in body.turns)
-        said = Thing("turns", size, number=len(body.turns))
+        said = Holding("turns", size, number=len(body.turns))
         await parts.dispatch.bounds.demand(caller, user, said)
         ends = time.monotonic() + WITHIN_S
         for taken, one in enumerate(body.turns):

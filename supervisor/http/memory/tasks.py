@@ -9,7 +9,7 @@ from fastapi import Depends, Path, Query
 from starlette.responses import Response
 
 from tasklore.contracts.identifiers import Scope, scoped
-from tasklore.memory.holdings.store import Thing
+from tasklore.memory.holdings.store import Holding
 from tasklore.supervisor.http.admission.key_file import Role
 from tasklore.supervisor.http.admission.keys import Caller, require_role
 from tasklore.supervisor.http.parts import ApiParts
@@ -105,7 +105,7 @@ async def carry_out(
         )
     if task.adds:
         size = len(json.dumps(dict(task.parameters)))
-        await parts.dispatch.bounds.demand(caller, task.owner, Thing("turns", size))
+        await parts.dispatch.bounds.demand(caller, task.owner, Holding("turns", size))
     new = NewTask(
         offer=offer,
         parameters=dict(task.parameters),

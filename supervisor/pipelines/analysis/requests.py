@@ -16,7 +16,7 @@ from tasklore.contracts.errors import (
 from tasklore.contracts.faults import fault_of
 from tasklore.contracts.messages import AnalysisReply, AnalysisRequest
 from tasklore.contracts.subjects import MAX_BODY
-from tasklore.memory.holdings.store import Thing
+from tasklore.memory.holdings.store import Holding
 from tasklore.supervisor.pipelines.analysis.desk import APOLOGY, AnalysisDesk
 from tasklore.supervisor.pipelines.analysis.pending import PendingRequest
 from tasklore.supervisor.pipelines.analysis.records import (
@@ -103,7 +103,7 @@ class AnalysisRequests:
         if response != stored:
             size = len(response.text.encode())
             bounds = self._parts.dispatch.bounds
-            await bounds.demand(request.caller, None, Thing("responses", size))
+            await bounds.demand(request.caller, None, Holding("responses", size))
             await stories.put_response(
                 request.story_id, response, keep=self._parts.keep, hold_ms=_HOLD_MS
             )

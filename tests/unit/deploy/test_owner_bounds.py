@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tasklore.contracts import subjects
 from tasklore.memory import keys
-from tasklore.memory.holdings.store import KINDS, OWNER_PART, OWNERS_PART
+from tasklore.memory.holdings.store import HOLDING_KINDS, OWNER_PART, OWNERS_PART
 from tasklore.memory.schedules import store as schedules
 from tasklore.memory.webhooks import outbox as webhooks
 from tasklore.runtime.messaging.streams import Sizes, stream_configurations
@@ -65,15 +65,15 @@ def test_the_table_of_kinds_is_that_of_the_holdings() -> None:
         the_part(),
         re.MULTILINE,
     )
-    assert [row[0] for row in rows] == list(KINDS)
+    assert [row[0] for row in rows] == list(HOLDING_KINDS)
     for name, store, beside, until in rows:
-        kind = KINDS[name]
+        kind = HOLDING_KINDS[name]
         assert (store, int(beside.replace(",", ""))) == (kind.store, kind.beside)
         if days := re.match(r"(\d+) days", until):
             assert int(days[1]) == kind.keep.days
         else:
             assert name == "tasks"
-    assert f"{KINDS['tasks'].aside:,} bytes are set aside" in the_part()
+    assert f"{HOLDING_KINDS['tasks'].aside:,} bytes are set aside" in the_part()
     assert (OWNERS_PART, OWNER_PART) == (4 / 5, 3 / 4)
     assert "60 % of the store alone" in the_part()
 
