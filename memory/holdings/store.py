@@ -1,8 +1,8 @@
 """The store of holdings: how many bytes each owner lets be kept, by kind, and how many more they may.
 
-Every kind that an owner can make grow is a row of `HOLDING_KINDS`: in which store it lies, for how long, and what keeping one
-costs beside its own bytes, so that a bound of bytes is one of numbers too. An owner may keep as much as is left free of
-the owners' part of a store: one alone has three quarters of it, and a newcomer always finds room.
+Every kind that an owner can make grow is a row of `HOLDING_KINDS`: in which store it lies, for how long, and what
+keeping one costs beside its own bytes, so that a bound of bytes is one of numbers too. An owner may keep as much as is
+left free of the owners' part of a store: one alone has three quarters of it, and a newcomer always finds room.
 """
 
 import re

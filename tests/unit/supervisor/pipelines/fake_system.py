@@ -29,7 +29,7 @@ from tasklore.contracts.messages import (
     Usage,
 )
 from tasklore.contracts.pipelines import Input, Phase, Pipeline
-from tasklore.memory.holdings.store import Thing
+from tasklore.memory.holdings.store import Holding
 from tasklore.memory.sessions.pipeline_records import (
     EndState,
     NewRun,
@@ -159,12 +159,12 @@ class FullBounds(OwnerBounds):
         self.counted: list[str] = []
 
     async def demand(
-        self, caller: Caller | None, user_id: str | None, *things: Thing
+        self, caller: Caller | None, user_id: str | None, *things: Holding
     ) -> None:
         raise OwnerFull("you keep too much")
 
     async def count(
-        self, caller: Caller | None, user_id: str | None, *things: Thing
+        self, caller: Caller | None, user_id: str | None, *things: Holding
     ) -> None:
         self.counted += [one.kind for one in things]
 
