@@ -51,7 +51,7 @@ for i = 1, (#KEYS - 7) / 2 do
     wait = math.max(1, due - now)
     redis.call('ZADD', queue, text(due), waiter)
     redis.call('PEXPIRE', queue, text(wait + DAY))
-    if ARGV[8] ~= '' then redis.call('SADD', KEYS[6], key) end
+    if ARGV[8] ~= '' then redis.call('ZADD', KEYS[6], 0, key) end
   end
   if wait > longest then full, longest = i, wait end
 end

@@ -1,19 +1,21 @@
--- Lets a waiter be woken again that did not wait yet, or forgets one that waits no more.
+-- Lets a waiter that was woken be so again, or forgets one that waits no more.
 -- KEYS: waiters, looks, freed: see wake
--- ARGV: now_ms or nothing, waiter, 1 to forget it
+-- ARGV: now_ms or nothing, waiter, what to do: "noting": wake it again at once where it may not have noted yet that it
+--   waits; "forget"; else ms after which it is woken again
 -- Returns: nil
 -- include clock
 -- include waiters
-if ARGV[3] == '1' then
-  forget(ARGV[2], KEYS[1], KEYS[2], KEYS[3])
-  return false
-end
+holds(KEYS[1], 'hash')
+holds(KEYS[2], 'zset')
+holds(KEYS[3], 'zset')
 -- Ms for which a worker takes to note that its task waits. One that goes on without a model does not wait at all.
 local NOTED = 5000
-local stored = redis.call('HGET', KEYS[1], ARGV[2])
-local record = stored and cjson.decode(stored)
-if record and record.at + NOTED > now then
-  record.woken = nil
-  redis.call('HSET', KEYS[1], ARGV[2], cjson.encode(record))
+local waiter, wish = ARGV[2], ARGV[3]
+local row = read_waiter(KEYS[1], waiter)
+if row == false or wish == 'forget' then
+  forget(waiter, KEYS[1], KEYS[2], KEYS[3])
+elseif row and (wish ~= 'noting' or row.at + NOTED > now) then
+  row.again = wish ~= 'noting' and now + tonumber(wish) or nil
+  write_waiter(KEYS[1], waiter, row)
 end
 return false

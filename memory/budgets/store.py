@@ -42,6 +42,8 @@ _LOST_MS = 10_000
 _SLOT = re.compile(r"s\d+")
 #: The keys of those that wait for room, see wake.lua.
 WAITING = ("waiters", "looks", "lined", "freed")
+#: What supervisors keep of them: limits that changed, and who wakes them.
+WAKING = ("moves", "waking")
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ class Budgets:
             keys.budget("limits"),
             keys.budget("limits", "history"),
             keys.budget("accounts"),
-            *(keys.budget(one) for one in WAITING if one != "looks"),
+            *(keys.budget(one) for one in ("lined", "moves")),
         )
         when = datetime.now(UTC).isoformat(timespec="seconds")
         given = (

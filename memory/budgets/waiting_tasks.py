@@ -1,24 +1,30 @@
 """Tasks that wait for room under a limit, woken as soon as there is some: by a change, a refund or another day."""
 
+import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Literal
 
 from redis.asyncio import Redis
 
 from tasklore.contracts.admission.limits import Limits, window_of
+from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.zones import zone_of
 from tasklore.memory import keys
 from tasklore.memory.budgets import scripts
-from tasklore.memory.budgets.store import WAITING, kind_of, read_stored
+from tasklore.memory.budgets.store import WAITING, WAKING, kind_of, read_stored
 from tasklore.memory.command_batch import Command, CommandBatch
 
 _DEADLINE_S = 1.0
+#: Scripts in one look, of which each looks at a bounded number of accounts and of tasks.
+_PAGES = 4
 
 
 class WaitingTasks:
     """Says which tasks may ask a model now that found no room before; methods may raise MemoryUnavailable.
 
-    *now* is the clock that says which day it is, in UTC.
+    Of many processes one is told of them, until it has not asked for three seconds. *now* is the clock that says which
+    day it is, in UTC.
     """
 
     def __init__(
@@ -30,8 +36,13 @@ class WaitingTasks:
     ) -> None:
         self._batch = CommandBatch(client, deadline_s)
         self._now = now
+        self._process = secrets.token_hex(8)
         self._version: bytes | None = None
         self._limits = Limits()
+        #: The account behind which the next look goes on.
+        self._behind = b""
+        #: Whether there was more to look at than the last `wake` did.
+        self.has_more = False
 
     async def wake(self, most: int) -> list[str]:
         """Return up to *most* tasks, "id:generation", as many as there is room for, in the order of their turns.
@@ -39,25 +50,44 @@ class WaitingTasks:
         Whoever is returned is not so again for ten seconds, in which it is to ask. One that does so without finding
         room waits on.
         """
-        while True:
-            woken = (await self._batch.run([self._command(most)]))[0]
-            if woken is not None:
-                return [one.decode() for one in woken]
-            self._version, self._limits = await read_stored(self._batch)
+        tasks: list[str] = []
+        pages = 0
+        while pages < _PAGES and len(tasks) < most:
+            found = (await self._batch.run([self._command(most - len(tasks))]))[0]
+            if found is None:
+                self._version, self._limits = await read_stored(self._batch)
+                continue
+            pages += 1
+            self._behind, has_more, *woken = found
+            self.has_more = bool(has_more)
+            for waiter in woken:
+                if (task := _task_in(waiter)) is None:
+                    await self._settle_wake(waiter, "forget")
+                else:
+                    tasks.append(task)
+            if not has_more:
+                break
+        return tasks
 
-    async def wake_again(self, task: str) -> None:
-        """Let *task* be woken again at once: its wake-up did not reach it."""
-        await self._settle_wake(task, 0)
+    async def await_note(self, task: str) -> None:
+        """Let *task* be woken again at once when its worker may be about to note that it waits."""
+        await self._settle_wake(task, "noting")
+
+    async def wake_again(self, task: str, after_s: float) -> None:
+        """Let *task* be woken again after *after_s* seconds: its wake-up was not stored."""
+        await self._settle_wake(task, int(after_s * 1000))
 
     async def forget(self, task: str) -> None:
         """Wake *task* no more: it runs no more."""
-        await self._settle_wake(task, 1)
+        await self._settle_wake(task, "forget")
 
-    async def _settle_wake(self, task: str, is_over: int) -> None:
+    async def _settle_wake(
+        self, waiter: str | bytes, wish: int | Literal["noting", "forget"]
+    ) -> None:
         waiters, looks, _, freed = (keys.budget(one) for one in WAITING)
         places = waiters, looks, freed
         await self._batch.run(
-            [("FCALL", scripts.SETTLE_WAKE, len(places), *places, "", task, is_over)]
+            [("FCALL", scripts.SETTLE_WAKE, len(places), *places, "", waiter, wish)]
         )
 
     def _command(self, most: int) -> Command:
@@ -68,7 +98,7 @@ class WaitingTasks:
             if limit.at_most is None:
                 window, _ = window_of(limit.every, now, zone)
                 rows += limit.name, kind_of(limit), limit.amount, window
-        places = [keys.budget(one) for one in ("limits", *WAITING)]
+        places = [keys.budget(one) for one in ("limits", *WAITING, *WAKING)]
         version = (self._version or b"0").decode()
         return (
             "FCALL",
@@ -78,5 +108,18 @@ class WaitingTasks:
             "",
             version,
             most,
+            self._process,
+            self._behind,
             *rows,
         )
+
+
+def _task_in(waiter: bytes) -> str | None:
+    """Return *waiter* as "id:generation", None when it is something else: workers write them."""
+    try:
+        task_id, _, generation = (task := waiter.decode()).rpartition(":")
+        keys.task(task_id)
+    except (UnicodeDecodeError, InvalidInput):
+        return None
+    is_number = generation.isascii() and generation.isdecimal() and len(generation) < 16
+    return task if is_number else None

@@ -21,7 +21,7 @@ from tasklore.contracts import subjects
 from tasklore.contracts.admission.waits import WaitAnswer
 from tasklore.contracts.identifiers import user_token
 from tasklore.memory import keys
-from tasklore.memory.budgets.store import WAITING
+from tasklore.memory.budgets.store import WAITING, WAKING
 from tasklore.runtime.access import inbox_prefix
 from tests.acceptance.as_role import spoken, subjects_of, trying, valkey_as
 from tests.acceptance.guarded import Guarded, guarded
@@ -140,6 +140,7 @@ _BUDGETS = {
     "budget:history": (("limits", "history"),),
     "budget:admission": (("admission",),),
     "budget:costs": (("costs", "A.b"),),
+    "budget:waking": tuple((one,) for one in WAKING),
     "budget": (
         ("calls",),
         ("leases",),
