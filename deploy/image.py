@@ -38,7 +38,7 @@ def main() -> int:
     try:
         _demand_programs()
         with tempfile.TemporaryDirectory(prefix="tasklore-image-") as folder:
-            root = _built(Path(folder))
+            root = _build(Path(folder))
             _say("running it read-only as 10001")
             asyncio.run(try_out(root, Path(folder)))
     except Lacking as error:
@@ -77,7 +77,7 @@ def _demand_programs() -> None:
         _run(["apt-get", "--quiet", *command], environment)
 
 
-def _built(folder: Path) -> Path:
+def _build(folder: Path) -> Path:
     """Return the root of the image, built in *folder*."""
     _say("making a base of Debian's packages")
     archive = folder / "base.tar"

@@ -40,7 +40,7 @@ async def try_out(root: Path, folder: Path) -> None:
         EmbeddedServers(folder / "servers") as servers,
         _worker(root, servers) as worker,
     ):
-        report = await _answered(servers.nats_url)
+        report = await _await_report(servers.nats_url)
         _demand(report["status"] == "completed", f"the task ended with {report}")
         os.kill(await _first_in(worker), signal.SIGTERM)
         async with asyncio.timeout(_PATIENCE_S):
@@ -62,7 +62,7 @@ async def _demand_confined(root: Path) -> None:
         "print(json.dumps([os.getuid(), os.getgid(), int(caps, 16), places]))\n"
     )
     process = await asyncio.create_subprocess_exec(
-        *_confined(root),
+        *_options_of(root),
         "/opt/tasklore/bin/python",
         "-c",
         probe,
@@ -91,7 +91,7 @@ async def _worker(root: Path, servers: EmbeddedServers) -> AsyncIterator[Process
         word for name, value in settings.items() for word in ("--setenv", name, value)
     ]
     process = await asyncio.create_subprocess_exec(
-        *_confined(root, *words),
+        *_options_of(root, *words),
         "tasklore",
         "worker",
         "budget",
@@ -112,7 +112,7 @@ async def _worker(root: Path, servers: EmbeddedServers) -> AsyncIterator[Process
             await process.wait()
 
 
-def _confined(root: Path, *more: str) -> list[str]:
+def _options_of(root: Path, *more: str) -> list[str]:
     """Return the command of a container as a pod runs it: only /tmp is writable, no privileges, no other processes."""
     return [
         *(
@@ -163,7 +163,7 @@ def _demand(holds: bool, otherwise: str) -> None:
         raise Unlike(otherwise)
 
 
-async def _answered(url: str) -> dict[str, object]:
+async def _await_report(url: str) -> dict[str, object]:
     """Return the report on one task, sent as any program would send it."""
     task_id = str(uuid.uuid4())
     supervisor_id = f"Trial-{uuid.uuid4().hex[:8]}"

@@ -212,7 +212,7 @@ class CommandBatch:
         return replies
 
     async def _exchange_alone(self, count: int, packed: bytes) -> list[Any]:
-        """Return the replies over a connection that nobody else uses meanwhile."""
+        """Return the replies over a connection that no other caller uses meanwhile."""
         idle = self._shared.idle
         connection = (
             idle.pop() if idle else await self._pool.get_connection()  # type: ignore[no-untyped-call] # redis-py

@@ -172,7 +172,7 @@ class WebhookKeys(NamedTuple):
     """The keys of the outbox of webhooks, all of one tag.
 
     `records` and `states` are by webhook id; `queue` is what waits, by host and time, `hosts` when to look at each,
-    `failed` what was given up. `callbacks` are the addresses of tasks that have not ended. `owned` names both by user,
+    `failed` tasks given up. `callbacks` are the addresses of tasks that have not ended. `owned` names both by user,
     and `expiry` when to drop an address, or the id of a delivered webhook; `made` what waits, by who named its address.
     """
 

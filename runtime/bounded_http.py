@@ -34,7 +34,7 @@ def bound_responses(
     With *values*, also behind so many values of JSON: each may cost its reader some 10 us and 1 KB. One that goes on
     for longer than *most_s* seconds ends with a ReadTimeout, however often something of it comes.
 
-    With *has_news* a stream that is opened by GET goes on for days, and nobody waits for it: it is read slowly instead,
+    With *has_news* a stream that is opened by GET goes on for days, and no task waits for it: it is read slowly then,
     and the reader of its events bounds each of them. A client that is not asynchronous is read in a thread of its own,
     by its deadline for each read.
     """
@@ -228,7 +228,7 @@ def _unpacking(packing: str) -> Callable[[bytes], Iterator[bytes]]:
 
 
 def _unpacker_of(packing: str) -> "zlib._Decompress | None":
-    """Return what unpacks *packing* in pieces, None for what is not packed.
+    """Return what unpacks *packing* in pieces, None for bytes that are not packed.
 
     Raises:
         ReadError: nothing does.

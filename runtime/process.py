@@ -129,10 +129,10 @@ class Process:
             if not self._ends.is_set():
                 starting.result()
                 await ending
-            await _cancelled({starting})
+            await _cancel_all({starting})
             await app.stop()
         finally:
-            await _cancelled({starting, ending})
+            await _cancel_all({starting, ending})
 
     async def _harden_broker(self) -> None:
         """Let a subject that is no text pass by: nats-py alone would hear nothing any more until its pings fail."""
@@ -172,7 +172,7 @@ class Process:
         loop = asyncio.get_running_loop()
 
         def give_up_opening() -> None:
-            # Again and again, as in `_cancelled`.
+            # Again and again, as in `_cancel_all`.
             if not self._is_open and opening is not None and not opening.done():
                 opening.cancel()
                 loop.call_later(_SWALLOWED_S, give_up_opening)
@@ -265,7 +265,7 @@ class Process:
 
     async def end_tasks(self) -> None:
         """Cancel spawned tasks and wait for them."""
-        await _cancelled(set(self._tasks))
+        await _cancel_all(set(self._tasks))
 
     def end(self) -> None:
         """End as at a signal."""
@@ -319,7 +319,7 @@ def _unless_blocked(pulse: Pulse, check: Check) -> Check:
     return examine
 
 
-async def _cancelled(tasks: "set[asyncio.Task[Any]]") -> None:
+async def _cancel_all(tasks: "set[asyncio.Task[Any]]") -> None:
     """Cancel *tasks* and wait for them.
 
     Again and again: nats-py waits in a way that swallows a cancellation now and then.

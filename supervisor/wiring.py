@@ -161,7 +161,7 @@ class _Parts:
 
     @property
     def loops(self) -> tuple[LeaseLoop[Any, Any] | AdmissionDesk, ...]:
-        """What is worked on under leases."""
+        """The work that is done under leases."""
         hooks = () if self.webhooks is None else (self.webhooks.desk,)
         return (
             self.desk,

@@ -46,7 +46,7 @@ class Agent:
     Args:
         agent_id: 1 to 64 letters, digits, `_` or `-`; it stands in subjects and keys, so renaming forgets everything.
         version: raise it when the results of every task mean something new; remembered ones are then left behind.
-        description: one sentence for whoever chooses an agent.
+        description: one sentence for those who choose an agent.
         keywords: words in a sentence that point at this agent.
         settings: a pydantic model with a default for every field, or an instance of one. Values other than the
             defaults become part of the memory's keys.

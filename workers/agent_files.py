@@ -207,14 +207,14 @@ def roles_of(settings: "Settings", files: Iterable[AgentFiles]) -> dict[str, Llm
 
 
 def _set_or(settings: "Settings", name: str, otherwise: Any) -> Any:
-    """Return the setting *name* when somebody set it, else *otherwise*."""
+    """Return the setting *name* when it was set, else *otherwise*."""
     if name not in type(settings).model_fields or settings.source(name) == "default":
         return otherwise
     return getattr(settings, name)
 
 
 def _refuse_strangers(folder: Path, override: Path, roles: Collection[str]) -> None:
-    """Refuse a folder in *override* that lies over none of *roles* of the agent in *folder*: a slip, read by nobody."""
+    """Refuse a folder in *override* that lies over none of *roles* of the agent in *folder*: a slip, never read."""
     mine = override / folder.name
     if folder.name in roles or not mine.is_dir():
         return

@@ -12,7 +12,7 @@ _WORDY = ("title", "description", "default")
 class Answer(BaseModel):
     """What a model fills: unknown fields are ignored, and its schema is as short as it can be.
 
-    Bounds of numbers and lengths are better checked by whoever asks: one slip would cost the whole answer.
+    Bounds of numbers and lengths are better checked by the asker: one slip would cost the whole answer.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore")
@@ -26,7 +26,7 @@ class Answer(BaseModel):
 
 
 def _shortened(part: Any, definitions: Mapping[str, Any]) -> Any:
-    """Return a part of a schema with what it refers to in place, without words, and with every field demanded."""
+    """Return a part of a schema with its references in place, without words, and with every field demanded."""
     if isinstance(part, list):
         return [_shortened(inner, definitions) for inner in part]
     if not isinstance(part, dict):

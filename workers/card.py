@@ -1,4 +1,4 @@
-"""An agent's card: what it offers, as a supervisor hears of it."""
+"""An agent's card: its tasks, as a supervisor hears of them."""
 
 import hashlib
 import json

@@ -156,7 +156,7 @@ class ChildTasks:
         )
 
     async def raise_if_cancelled(self, parent: TaskAssignment) -> None:
-        """Wait a moment whether *parent* is to be cancelled too, or what is above it.
+        """Wait a moment whether *parent* is to be cancelled too, or a task above it.
 
         Raises:
             TaskCancelled: it is.
@@ -215,7 +215,7 @@ class ChildTasks:
             self._noting = asyncio.create_task(self._note_published())
 
     async def _note_published(self) -> None:
-        """Note in the ledger what was published; what comes meanwhile is noted together."""
+        """Note the published children in the ledger; those that come meanwhile are noted together."""
         while noted := self._published:
             called = self._called
             self._called = []

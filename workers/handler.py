@@ -57,7 +57,7 @@ class Handler:
     is_async: bool
 
     async def call(self, parameters: Parameters, context: Context) -> bytes:
-        """Return the result as JSON; a plain function runs in a thread, so that it blocks nobody.
+        """Return the result as JSON; a plain function runs in a thread, so that it blocks no other task.
 
         Raises:
             GiveUp: the result does not fit the return annotation.
@@ -241,7 +241,7 @@ def _demand_numbers(value: Any, written: Any, place: str = "") -> None:
 async def in_thread(function: Callable[[], T]) -> T:
     """Return what *function* returns, run in a thread of its own that nothing waits for once the process ends.
 
-    A pool would let slow functions delay quick ones, and its threads are joined at the end: a worker told to leave
+    A pool would let slow functions delay quick ones, and its threads are joined at the end: a worker that is to leave
     would stay for as long as its slowest function. Slots bound the threads, but for those whose deadline has passed.
     """
     loop = asyncio.get_running_loop()

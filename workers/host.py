@@ -141,13 +141,13 @@ class Host:
         return sum(listener.busy for listener in self.listeners)
 
     async def flush_hits(self, memory: LongTermMemory) -> None:
-        """Write what was served since the last time, until cancelled; the last of it by `flush_once`."""
+        """Write the hits since the last time, until cancelled; the last of them by `flush_once`."""
         while True:
             await asyncio.sleep(FLUSH_S)
             await self.flush_once(memory)
 
     async def flush_once(self, memory: LongTermMemory) -> None:
-        """Write what was served since the last time; kept for the next time when Redis is away."""
+        """Write the hits since the last time; they are kept for the next time when Redis is away."""
         served = Counter(self.hits)
         own = Counter(self.own_hits)
         if not served:

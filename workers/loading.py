@@ -32,7 +32,7 @@ def load_agents(reference: str) -> tuple[Agent, ...]:
 
     Raises:
         ConfigurationError: nothing is found there, its code raises, or it declares no agent with a task or a listener;
-            the message names what was looked for, the nearest names, and the user's own line that raised.
+            the message has the name that was looked for, the nearest names, and the user's own line that raised.
     """
     place, _, attribute = reference.partition(":")
     if not place:

@@ -1,4 +1,4 @@
-"""Middleware: hooks on the way of every task of an agent, for what is not the task's own business.
+"""Middleware: hooks on the way of every task of an agent, for concerns that are not the task's own.
 
 ```python
 class Audit(Middleware):

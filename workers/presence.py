@@ -100,7 +100,7 @@ async def _update(bucket: KeyValue, key: str, body: bytes, revision: int) -> boo
 
 
 def changed_tasks(old: AgentCard, new: AgentCard) -> list[str]:
-    """Return the tasks of one version whose parameters are not what they were."""
+    """Return the tasks of one version whose parameters have changed."""
     before = {task.name: task for task in old.tasks}
     return [
         task.name
@@ -227,7 +227,7 @@ def _key_of(presence: WorkerPresence) -> str:
 
 
 def _read_card(agent_id: str, body: bytes) -> AgentCard | None:
-    """Return the card that *body* is, None when it is none of *agent_id*: what is no card of it is written over."""
+    """Return the card that *body* is, None when it is none of *agent_id*: anything else is written over."""
     try:
         card = AgentCard.model_validate_json(body)
     except ValidationError:

@@ -43,7 +43,7 @@ class Task(Access):
 
     `remember_for` None means for ever. `deadline` is what a supervisor gives when the request says none; None: no
     limit. `max_attempts` counts runs, the first included; `retry_base` and `retry_cap` are the first and the longest
-    pause between two runs; None: the worker's settings. `idempotent` tells that running it twice does no harm, so that
+    pause between two runs; None: the worker's settings. `idempotent` says that running it twice does no harm, so that
     it may run while the ledger is away. `retry_on` are errors that are worth another run although they look like slips
     of its code. `code` is the digest of its code, None when nothing is remembered. One to `confirm` is shown to a
     person who asks for it in words, and starts with their yes, or with that of its `approver` where it has one.
@@ -98,7 +98,7 @@ class Task(Access):
 
         Raises:
             GiveUp: the result does not fit the return annotation, or the task itself gave up.
-            InvalidInput: the task is remembered per user and nobody is named.
+            InvalidInput: the task is remembered per user and no user is named.
             Exception: whatever the task raises.
         """
         if self.remember == "user":

@@ -1,4 +1,4 @@
-"""Running a module that somebody else wrote, and saying which of their lines raised."""
+"""Running a module that another author wrote, and saying which of their lines raised."""
 
 import inspect
 import linecache

@@ -89,7 +89,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class _Parts:
-    """What is open in this process."""
+    """The open parts of this process."""
 
     client: Client
     link: Link

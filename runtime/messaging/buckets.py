@@ -39,7 +39,7 @@ class BucketState(NamedTuple):
 
 
 async def state_of_bucket(line: Line, bucket: str) -> BucketState:
-    """Return the state of *bucket*, which tells a reader whether to read it again.
+    """Return the state of *bucket*, by which a reader knows whether to read it again.
 
     Raises:
         Unreachable: the bucket did not answer, or does not exist yet.

@@ -75,7 +75,7 @@ class Refusals:
         self._mute: Refused | None = None
 
     def hear(self, error: Exception) -> bool:
-        """Return whether *error* is a refusal; the waiting request is told."""
+        """Return whether *error* is a refusal; the waiting request hears of it."""
         refusal = read_refusal(str(error))
         if refusal is None:
             return False

@@ -84,7 +84,7 @@ class Publishers:
         """Return when the message was signed by a role that may publish it.
 
         Raises:
-            Unproven: it was not; says what is amiss.
+            Unproven: it was not; says why.
         """
         role, _, signature = (
             (headers or {}).get(subjects.SIGNATURE_HEADER, "").partition(" ")

@@ -83,7 +83,7 @@ def json_in(text: str) -> str:
 
 
 def object_at(text: str, place: int) -> tuple[dict[str, Any] | None, str]:
-    """Return the JSON object that begins at *place* of *text*, as it can be used, and "", or None and what is wrong.
+    """Return the JSON object that begins at *place* of *text*, as it can be used, and "", or None and the fault.
 
     Half of a surrogate pair becomes the replacement character, NaN and infinity null.
     """

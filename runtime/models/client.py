@@ -63,7 +63,7 @@ def build_client(settings: LlmSettings, *, is_bare: bool = False) -> "AsyncOpenA
 
 
 def build_http_client(base_url: str = "", *, is_bare: bool = False) -> "DialectClient":
-    """Return the HTTP client below each library that asks a model: what it reads is bounded, for each provider."""
+    """Return the HTTP client below each library that asks a model: its reading is bounded, for each provider."""
     from tasklore.runtime.models.transport import DialectClient
 
     http_client = DialectClient(is_bare=is_bare, base_url=base_url)

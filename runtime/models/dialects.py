@@ -1,7 +1,7 @@
 """What a server understands of a request: the form of an answer, and the parameters it takes, by server and model.
 
-Servers that call themselves compatible refuse `json_schema`, `max_completion_tokens` or a temperature. What was
-refused is said in another way or left out, and this process remembers it once the server has taken it so. Nothing here
+Servers that call themselves compatible refuse `json_schema`, `max_completion_tokens` or a temperature. A refused
+part is said in another way or left out, and this process remembers it once the server has taken it so. Nothing here
 does I/O.
 """
 
@@ -140,7 +140,7 @@ class Dialect:
         return self._plainer(words, said, is_vague=is_vague)
 
     def after(self, body: Mapping[str, Any], usage: object) -> "Dialect":
-        """Return the dialect after a reply to *body* with *usage*: a server may pass over what it does not know.
+        """Return the dialect after a reply to *body* with *usage*: a server may pass over unknown fields.
 
         Ollama and LM Studio do so with `max_completion_tokens`; an answer with more tokens than it may have shows it.
         """

@@ -2,7 +2,7 @@
 
 Any OpenAI-compatible server will do. Tokens and cost of every attempt are accounted, also of those that failed after an
 answer. Whatever comes back is data: it has the asked shape, and nothing more is promised. In particular digits never
-come from a model, so whoever asks checks that each value stands in the text it gave.
+come from a model, so the caller checks that each value stands in the text it gave.
 """
 
 import asyncio

@@ -50,7 +50,7 @@ class ModelPrice(BaseModel):
 class Tokens:
     """Tokens that a provider counted for one answer; `cached_input` is the part of `input` that it had cached.
 
-    `estimated` says that nobody counted them: they are what the length of the texts comes to.
+    `estimated` says that no provider counted them: they are what the length of the texts comes to.
     """
 
     input: int = 0

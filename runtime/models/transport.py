@@ -130,7 +130,7 @@ def _with_body(request: Request, body: Mapping[str, Any]) -> Request:
 
 
 class _NoCompletion(Exception):
-    """What came is no completion: the status that it should have had, and the words that came."""
+    """A reply is no completion: the status that it should have had, and the words that came."""
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(said)
@@ -194,7 +194,7 @@ def _join(raw: bytes, model: str) -> dict[str, Any]:
 
 
 def _read_event(data: str) -> dict[str, Any]:
-    """Return the part of an answer that an event holds; raises _NoCompletion for the error that it tells of."""
+    """Return the part of an answer that an event holds; raises _NoCompletion for the error that it reports."""
     body, fault = object_at(data, 0)
     if body is None:
         raise _NoCompletion(NO_COMPLETION, f"an event is no JSON object: {fault}")
@@ -255,7 +255,7 @@ class _Parts(httpx2.AsyncByteStream):
         await self._response.aclose()
 
     def _say(self, data: str) -> bytes:
-        """Return what an event says in OpenAI's form; raises the LlmError that it tells of."""
+        """Return what an event says in OpenAI's form; raises the LlmError that it reports."""
         if data == DONE:
             self._demand_begun()
             return _event_of(data)

@@ -47,7 +47,7 @@ class WaitingMessages:
             self._created = created
 
     async def read_new(self, pages: int) -> AsyncIterator[Stored]:
-        """Yield what came since the last time, at most so many pages of it.
+        """Yield the messages since the last time, at most so many pages of them.
 
         Raises:
             TaskloreError: the stream cannot be read.

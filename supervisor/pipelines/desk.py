@@ -114,7 +114,7 @@ class PipelineDesk(LeaseLoop[str, Drive]):
             return _MISTAKE_S
 
     async def due(self, limit: int) -> Sequence[str]:
-        """Return sessions whose runs nobody drives."""
+        """Return sessions whose runs no supervisor drives."""
         return await self._runs.due(self._parts.supervisor_id, limit)
 
     async def claim(self, key: str) -> Drive | None:

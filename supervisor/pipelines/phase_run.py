@@ -448,5 +448,5 @@ class PhaseRun:
 
 
 def _computed_ms(report: CompletionReport) -> int | None:
-    """Return for how long the task of *report* computed, None where it waited for nobody meanwhile."""
+    """Return for how long the task of *report* computed, None where it waited for no other task."""
     return report.run_ms - report.waited_ms if report.waited_ms else None

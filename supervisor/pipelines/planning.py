@@ -117,7 +117,7 @@ def resume_plan(
     """Return what runs again: phases not through, those that depend on them, and writers of entries that are gone.
 
     Args:
-        pipeline: What is run.
+        pipeline: The one to run.
         graph: Its graph.
         statuses: Where its phases are.
         live_keys: The keys of all entries that are still there, those of corrected phases too.

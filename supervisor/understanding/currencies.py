@@ -114,7 +114,7 @@ def _codes(found: Found) -> frozenset[str]:
 
 
 def _ask_for_one(labels: Mapping[str, str], said: Mapping[str, Found]) -> str:
-    """Return the question for all amounts that were *said*: which of them is to be said again, nobody knows."""
+    """Return the question for all amounts that were *said*: which of them is to be said again is not known."""
     told = [f"{label} {said[name].text!r}" for name, label in labels.items()]
     return (
         f"You wrote {' and '.join(told)}, in two currencies. What are"

@@ -109,8 +109,8 @@ class Segment(NamedTuple):
 class RuleInterpreter:
     """Reads utterances by names, cues, examples and values; keeps nothing but the index of the latest catalogue.
 
-    Where one task was chosen, words that name none are about that one: what it lacks is asked for, and a value in them
-    is shown for a yes.
+    Where one task was chosen, words that name none are about that one: its missing values are asked for, and a
+    value in them is shown for a yes.
     """
 
     def __init__(self, *, decimal_mark: DecimalMark | None = None) -> None:

@@ -514,7 +514,7 @@ class _Filling:
     def _is_cut_off(self, span: Span, taken: Sequence[int]) -> bool:
         """Return whether a word that says something, and stands in no value or cue, is beside *span*, or before it.
 
-        Where nothing announced the text, so is somebody: "translate *I* am going to Rome".
+        Where nothing announced the text, so is its subject: "translate *I* am going to Rome".
         """
         cued = {at for cue in self.cues for at in range(cue.first, cue.end)}
         own = self.task.names | self.task.openers

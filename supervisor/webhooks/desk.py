@@ -69,7 +69,7 @@ class WebhookDesk(LeaseLoop[tuple[str, int], list[Kept]]):
         return lease is not None
 
     async def give_back(self, lease: list[Kept]) -> None:
-        """Do nothing: the outcome is noted, and what is not sent is due again after the lease."""
+        """Do nothing: the outcome is noted, and an unsent one is due again after the lease."""
 
     async def _send(self, kept: Kept) -> None:
         webhook, state = kept

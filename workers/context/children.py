@@ -174,7 +174,7 @@ class Children:
         return results
 
     async def cancel_open(self, reason: str) -> None:
-        """Cancel the children that have not ended: their parent has, and nobody waits for them any more."""
+        """Cancel the children that have not ended: their parent has, which no longer waits for them."""
         await asyncio.gather(
             *(self._services.children.cancel(task_id, reason) for task_id in self._open)
         )

@@ -27,7 +27,7 @@ class UserDocuments:
     """The documents of one user, to be read; no other user can be named here.
 
     Raises:
-        InvalidInput: there is no user: a task that nobody known asked for reads nobody's documents.
+        InvalidInput: there is no user: a task without a known asker reads no documents.
     """
 
     def __init__(

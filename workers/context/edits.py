@@ -26,7 +26,7 @@ class UserEdits:
     Args:
         user_id: Whose they are.
         store: Where they lie.
-        attempt: Which run of the task this is: one after the first may find done what it is to do.
+        attempt: Which run of the task this is: one after the first may find its edit done.
         now: When it is done.
         parts: Where else something of the user lies, in the order in which it is forgotten.
         episodes: Where their turns are kept.
@@ -99,7 +99,7 @@ class UserEdits:
         """Remove the memory of the user where this worker may, and return the counts of removed and remaining parts.
 
         Raises:
-            MemoryUnavailable: the store did not answer in time; what was removed by then stays removed.
+            MemoryUnavailable: the store did not answer in time; those removed by then stay removed.
         """
         return await forget_user(self._user_id, self._parts)
 

@@ -30,7 +30,7 @@ def entries_of(
     Each entry takes *computed_ms*, the milliseconds in which the result was computed: none of them comes without it.
 
     Raises:
-        GiveUp: the result has no property of a name that is to be written; the message tells which it has.
+        GiveUp: the result has no property of a name that is to be written; the message names those it has.
         ResultTooLarge: no report could tell of it, so that the phase is going to fail.
     """
     if len(result_json) > subjects.MAX_BODY:

@@ -71,7 +71,7 @@ class TaskSession:
     ) -> None:
         """Put *value* under *key*, which begins with this task's own phase; *ttl* None: as long as the session.
 
-        *took* is how long computing it took, None where nobody measured that.
+        *took* is how long computing it took, None where that was not measured.
 
         Raises:
             InvalidInput: the key belongs to another phase.

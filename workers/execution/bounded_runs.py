@@ -180,7 +180,7 @@ class BoundedRuns:
         worker_id: Whose places these are.
         store: Where places are.
         held: All places of this process.
-        ledger: Tells of tasks that have ended.
+        ledger: Knows the tasks that have ended.
         client: Reads schedules.
         retries: Lets tasks run later.
         read_limits: Returns the limits that hold.
@@ -365,7 +365,7 @@ class BoundedRuns:
             )
 
     async def _note_wait(self, job: Job, place: RunPlace, until: datetime) -> None:
-        """Note for whoever looks at *job* that it waits for *place*."""
+        """Note for readers of *job* that it waits for *place*."""
         name = f"{job.assignment.agent_id}.{job.task.name}"
         text = f"a place, as at most {place.limit:,} runs of {name} go on at once"
         with contextlib.suppress(MemoryUnavailable):

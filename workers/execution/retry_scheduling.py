@@ -44,7 +44,7 @@ class Retries:
 
     Args:
         stores: The ledger notes that they wait.
-        waits: Where it is noted for what they wait.
+        waits: Where the waits of tasks are noted.
         outbox: Stores schedules.
         metrics: Counts them.
         acknowledger: Acknowledges a delivery whose next run is scheduled.
@@ -177,7 +177,7 @@ class Retries:
     async def postpone(self, job: Job, due_at: datetime, *, mark: str = "") -> bool:
         """Store that *job*, of which no run has begun, is offered at *due_at*; return False where LATER may not.
 
-        *mark* tells schedules of one delivery apart.
+        *mark* distinguishes the schedules of one delivery.
         """
         if self._scheduled_over_s > _LATER_OFF_S:
             return False

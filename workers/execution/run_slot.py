@@ -104,7 +104,7 @@ class RunSlot:
 
 @asynccontextmanager
 async def lent_when_long(engine: PullEngine, delivery: Delivery) -> AsyncIterator[None]:
-    """Lend the slot of *delivery* when the block takes long: what it waits for may itself wait for a slot."""
+    """Lend the slot of *delivery* when the block takes long: the awaited task may itself wait for a slot."""
     lending = asyncio.get_running_loop().call_later(_LONG_S, engine.lend, delivery)
     try:
         yield

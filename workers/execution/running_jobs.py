@@ -100,7 +100,7 @@ class RunningJob:
         return len(self.job.assignment.ancestors or ())
 
     def hand_back(self, reason: str) -> None:
-        """End the run and offer its task again in a while; it is held against nobody."""
+        """End the run and offer its task again in a while; it is held against no task."""
         self._cut_short(Leaving(reason, FULL_S * random.uniform(1, 2)))  # noqa: S311 - jitter
 
     def park(self, waiting: Waiting) -> None:
@@ -274,7 +274,7 @@ class RunningJobs:
     def make_room(self, running: RunningJob, engine: PullEngine) -> None:
         """Let *running* lend its slot although too many do: one above it goes back to the queue, else it does itself.
 
-        What is deepest goes on, so that those above it find its report when they come again.
+        The deepest goes on, so that those above it find its report when they come again.
         """
         others = [
             one

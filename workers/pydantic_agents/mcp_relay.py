@@ -178,7 +178,7 @@ def _count_values(line: bytes) -> int:
 
 
 def _end_group() -> None:
-    """End this process with all of its group: the server, and what it started."""
+    """End this process with all of its group: the server, and all that it started."""
     os.killpg(0, signal.SIGKILL)
 
 

@@ -88,7 +88,7 @@ async def run(
         limits: of requests, tokens and calls of tools; 50 requests by default.
         writes: names of tools with effects: each is called once a task for the same arguments, whatever crashes. With
             a finder for each, `await find(**arguments)` returns the result of a call whose worker died, or None where
-            its effect was not made; without one the model is told that it is not known.
+            its effect was not made; without one the model hears that it is not known.
         asks: names of tools that need a person's consent to a call; with who may give it for each:
             `{"pay": "role:finance"}`.
         approve: answers for the person, by a tool's name and arguments. Without it the task waits for one, as

@@ -154,7 +154,7 @@ class FakeInbox:
         if known_as in of.ids:
             return False
         of.ids[known_as] = 0
-        of.waiting.append((known_as, _owned(as_heard(message), user_id)))
+        of.waiting.append((known_as, _give_owner(as_heard(message), user_id)))
         if len(of.waiting) > self._keep:
             of.put(*of.waiting.pop(0))
         of.bound(self._keep)
@@ -174,7 +174,7 @@ class FakeInbox:
         of = self._of(owner)
         task_id = checked_name(task_id, "task id")
         for message in arriving:
-            of.add(_owned(as_heard(message), user_id))
+            of.add(_give_owner(as_heard(message), user_id))
         known = of.tasks.get(task_id)
         if known is None or not (known.is_settled or of.seen <= known.since):
             for waited in of.waiting:
@@ -212,7 +212,9 @@ class FakeInbox:
         if known is not None:
             known.is_settled = True
             of.seen = max(of.seen, known.upto)
-        if said is not None and of.add(_owned(own_message(task_id, said), user_id)):
+        if said is not None and of.add(
+            _give_owner(own_message(task_id, said), user_id)
+        ):
             of.own.add(of.total)
         of.see_own()
         of.bound(self._keep)
@@ -270,7 +272,7 @@ class FakeInbox:
         )
 
 
-def _owned(message: Utterance, user_id: str | None) -> Utterance:
+def _give_owner(message: Utterance, user_id: str | None) -> Utterance:
     return (
         message
         if message.user_id or not user_id

@@ -36,7 +36,7 @@ class _Project:
     at_ms: int = 0
 
     def add(self, record: Record) -> None:
-        """Keep *record*, and what it supersedes as superseded."""
+        """Keep *record*, and those it supersedes as superseded."""
         letter = record.record_id[0]
         number = int(record.record_id[1:])
         self.last[letter] = max(self.last.get(letter, 0), number)

@@ -30,7 +30,7 @@ class KitWaits:
     async def find(
         self, task_id: str, wait: Wait
     ) -> tuple[Wait | None, WaitAnswer | None]:
-        """Return what is kept in the slot of *wait*, and its answer."""
+        """Return the record in the slot of *wait*, and its answer."""
         place = (task_id, wait.slot)
         return self._waits.get(place), self._answers.get(place)
 

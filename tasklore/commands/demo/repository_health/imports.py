@@ -64,7 +64,7 @@ def map_imports(python: PythonFiles, context: Context) -> Imports:
         in_cycles=sum(map(len, tied)),
         cycle_count=len(tied),
         cycles=[
-            _shown(way_round(at_import, members)) for members in tied[:MOST_LISTED]
+            _show_way(way_round(at_import, members)) for members in tied[:MOST_LISTED]
         ],
         most_used=[Used(path=path, used_by=many) for path, many in _highest(used)],
         unparsed_count=len(unparsed),
@@ -130,7 +130,7 @@ def _is_for_checkers(test: ast.expr) -> bool:
     return name == "TYPE_CHECKING"
 
 
-def _shown(way: list[str]) -> list[str]:
+def _show_way(way: list[str]) -> list[str]:
     return way if len(way) <= _MOST_SHOWN else [*way[: _MOST_SHOWN - 2], "...", way[-1]]
 
 

@@ -80,7 +80,7 @@ def write_report(findings: Findings) -> Health:
         score=score,
         is_healthy=score >= findings.healthy_from,
         areas=areas,
-        breaches=[_told(breach) for breach in _breaches(findings)],
+        breaches=[_describe_breach(breach) for breach in _breaches(findings)],
         worst=worst_of(findings),
         markdown="",
     )
@@ -178,7 +178,7 @@ def _breaches(findings: Findings) -> list[Breach]:
     return [*earlier, *findings.docstrings.breaches, *findings.leftovers.breaches]
 
 
-def _told(breach: Breach) -> str:
+def _describe_breach(breach: Breach) -> str:
     return f"{_BREACHES[breach.rule.kind].format(found=breach.found, limit=breach.rule.limit)} ({breach.rule.standard})"
 
 

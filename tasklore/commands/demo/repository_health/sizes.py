@@ -57,8 +57,8 @@ def measure_sizes(measure: Measure, context: Context) -> Sizes:
         functions += _functions(source)
     return Sizes(
         lines=sum(module.weight for module in modules),
-        modules=_measured(modules),
-        functions=_measured(functions),
+        modules=_measure(modules),
+        functions=_measure(functions),
         module_limit=measure.module_lines,
         function_limit=measure.function_lines,
     )
@@ -88,7 +88,7 @@ def lines_of(node: Function) -> int:
     return (node.end_lineno or node.lineno) - node.lineno + 1 - described
 
 
-def _measured(found: Sequence[Shortcoming]) -> Measured:
+def _measure(found: Sequence[Shortcoming]) -> Measured:
     lengths = Counter(one.weight for one in found)
     return Measured(
         count=len(found),
