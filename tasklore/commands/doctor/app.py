@@ -28,7 +28,7 @@ def doctor(
         bool,
         Option(
             "--models",
-            help="Ask each model of the settings one small question, and say which roles it answers.",
+            help="Ask each model of the settings one small question, as one of its roles.",
         ),
     ] = False,
     as_json: Json = False,
