@@ -69,6 +69,8 @@ class OwnerBounds:
                 self._swept = asyncio.Event()
         finally:
             self._is_running = False
+            self._wanted.clear()
+            self._swept.set()
 
     def counts(self, caller: Caller | None, user_id: str | None) -> bool:
         """Return whether what *caller* keeps is counted; not what the deployment itself does."""

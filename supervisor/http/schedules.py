@@ -258,7 +258,8 @@ async def keep_schedule(
     """Keep *schedule*, with *dry_run* only check it; return it with its first tick.
 
     Raises:
-        OwnerFull: there are too many.
+        OwnerFull: its user or its maker has too many.
+        QueueFull: all places are taken.
         Refused: 422, it cannot be kept; 409, its id is taken.
     """
     try:

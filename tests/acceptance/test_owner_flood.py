@@ -352,3 +352,39 @@ async def test_one_key_fills_neither_server_and_others_go_on(
         for kind, make in KINDS.items():
             if not kind.endswith("NATS"):
                 assert (await make(newcomer, next(newcomer.number)))[1], kind
+
+
+async def test_a_request_that_is_repeated_at_nats_is_counted_once(
+    own_house: House, tmp_path: Path
+) -> None:
+    """Under its id, as is done after `pending`; one under another id is counted."""
+    file = tmp_path / "keys.json"
+    make_key(file, "any", ("ask",), None)
+    own_house.worker(NAPPER).ready()
+    supervisor = own_house.supervisor(
+        api_keys_file=file, llm_base_url="", llm_api_key=""
+    ).ready()
+    await asyncio.to_thread(supervisor.await_agents, 1)
+    async with AsyncExitStack() as stack:
+        client = await nats.connect(own_house.servers.nats_url)
+        stack.push_async_callback(client.close)
+        redis = Redis.from_url(own_house.servers.redis_url)
+        stack.push_async_callback(redis.aclose)
+        holdings = Holdings(redis, {"queue": MIB}, deadline_s=PATIENCE_S)
+
+        async def count_after(request_id: str) -> int:
+            """Ask under *request_id*, and return the bytes of words and turns that the user keeps."""
+            request = PersonRequest(
+                text="so many words", request_id=request_id, user_id="ana", wait_ms=0
+            )
+            await client.request(
+                subjects.requests("SupervisorAgent"),
+                request.model_dump_json().encode(),
+                timeout=PATIENCE_S,
+            )
+            kept = await holdings.kept(keeper_of(None, "ana"))
+            return kept["words"] + kept["turns"]
+
+        first = await count_after("r-1")
+        assert [await count_after("r-1") for _ in range(3)] == [first] * 3
+        assert await count_after("r-2") == 2 * first
