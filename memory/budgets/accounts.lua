@@ -1,4 +1,4 @@
--- Defines what is done with an account; needs `now`.
+-- Defines what is done with an account; needs `now`, `checks`.
 -- A rate ("w") is a hash: `t` counted within the last minute, `r` reserved, `s<n>` counted in the n-th half second,
 --   `at` the last one looked at, `blocked` the ms until which the provider wants nothing, `q` actual over reserved,
 --   `lag` ms from a reservation until it counts.
@@ -64,6 +64,17 @@ local function budget_wait(key, limit, need, window, refill)
   if need <= left then return SLOT end
   return tonumber(refill) or -1
 end
+-- Returns what a call reserved; nil for one that is not known, or a row that is none: workers write them.
+local function read_call(calls, call)
+  local is_read, record = pcall(cjson.decode, redis.call('HGET', calls, call) or '')
+  if not is_read or type(record) ~= 'table' or type(record.accounts) ~= 'table' then return nil end
+  if not is_key(record.book, 'book') or type(record.field) ~= 'string' then return nil end
+  if not is_number(record.at) or not is_number(record.usd) then return nil end
+  for _, account in ipairs(record.accounts) do
+    if type(account) ~= 'table' or not is_account(account[1]) or not is_number(account[4]) then return nil end
+  end
+  return record
+end
 -- Releases what a call reserved. `used` holds what it took by measure, or is nil for one that may have taken anything.
 local function close(call, record, used)
   for _, account in ipairs(record.accounts) do
@@ -95,14 +106,13 @@ end
 -- Takes calls whose worker is gone off what is reserved; what they may have cost stays unconfirmed for a day.
 local function expire(calls, leases)
   for _, call in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', text(now), 'LIMIT', 0, 20)) do
-    local stored = redis.call('HGET', calls, call)
-    local record = stored and cjson.decode(stored)
-    if record and not record.lost then
-      close(call, record, nil)
+    local record = read_call(calls, call)
+    -- One whose accounts cannot be counted on any more is none: it keeps nobody else from counting.
+    if record and not record.lost and pcall(close, call, record, nil) then
       record.lost = true
       redis.call('HSET', calls, call, cjson.encode(record))
       redis.call('ZADD', leases, text(now + DAY), call)
-      redis.call('HINCRBY', record.book, record.field .. '|unconfirmed', text(record.usd))
+      redis.pcall('HINCRBY', record.book, record.field .. '|unconfirmed', text(record.usd))
     else
       redis.call('HDEL', calls, call)
       redis.call('ZREM', leases, call)

@@ -4,6 +4,7 @@
 --   versions stay
 -- Returns: the new version, or -1
 -- include clock
+-- include checks
 -- include waiters
 local version = redis.call('HGET', KEYS[1], 'version') or '0'
 if ARGV[2] ~= '' and ARGV[2] ~= version then return -1 end

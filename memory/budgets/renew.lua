@@ -3,6 +3,7 @@
 -- ARGV: now_ms or nothing, lease_ms, calls ...
 -- Returns: nil
 -- include clock
+-- include checks
 -- include accounts
 for i = 3, #ARGV do
   local until_ms = redis.call('ZSCORE', KEYS[2], ARGV[i])

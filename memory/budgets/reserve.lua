@@ -6,6 +6,7 @@
 --   refills or nothing, 1 when a call that finds no room waits for its turn
 -- Returns: {1}: reserved; {0, number of the account, ms}: no room until then, -1 for ever
 -- include clock
+-- include checks
 -- include accounts
 local call, waiter = ARGV[2], ARGV[3]
 expire(KEYS[1], KEYS[2])

@@ -5,19 +5,19 @@
 --   counts in this minute, each or nothing; then for each account: kind, measure
 -- Returns: 1: settled; 0: it was before
 -- include clock
+-- include checks
 -- include accounts
 expire(KEYS[1], KEYS[2])
 local call, field = ARGV[2], ARGV[3]
-local stored = redis.call('HGET', KEYS[1], call)
+local record = read_call(KEYS[1], call)
 if ARGV[4] == '' then
-  if stored and not cjson.decode(stored).lost then
+  if record and not record.lost then
     redis.call('ZADD', KEYS[2], 'XX', text(now), call)
     expire(KEYS[1], KEYS[2])
   end
   return 1
 end
-if stored then
-  local record = cjson.decode(stored)
+if record then
   if record.lost then redis.call('HINCRBY', record.book, field .. '|unconfirmed', text(-record.usd)) end
   close(call, record, {requests = tonumber(ARGV[4]), tokens = tonumber(ARGV[5]), usd = tonumber(ARGV[6]), at_once = 1})
   redis.call('HDEL', KEYS[1], call)
@@ -35,7 +35,7 @@ if stored then
   end
 end
 if redis.call('ZADD', KEYS[2], 'NX', text(now + 60 * MINUTE), 'done:' .. call) == 0 then return 0 end
-if not stored then
+if not record then
   -- Nothing was reserved, or the store has lost it: it was spent all the same.
   local amounts = {requests = tonumber(ARGV[4]), tokens = tonumber(ARGV[5]), usd = tonumber(ARGV[6])}
   for i = 14, #ARGV, 2 do

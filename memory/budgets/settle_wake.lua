@@ -4,6 +4,7 @@
 --   waits; "forget"; else ms after which it is woken again
 -- Returns: nil
 -- include clock
+-- include checks
 -- include waiters
 holds(KEYS[1], 'hash')
 holds(KEYS[2], 'zset')

@@ -1,8 +1,5 @@
--- Defines what is done with those that wait; needs `now`. Workers write their rows: what cannot be one is dropped.
+-- Defines what is done with those that wait; needs `checks`. Workers write their rows: what cannot be one is dropped.
 local MOST_BYTES = 65536
-local ACCOUNT = string.match(KEYS[1], '^(.-{all}:)') .. 'account:'
-local function is_account(name) return type(name) == 'string' and string.sub(name, 1, #ACCOUNT) == ACCOUNT end
-local function is_number(value) return type(value) == 'number' and value >= 0 and value < math.huge end
 -- Returns whether `key` holds something of type `kind`; what is of another type is removed.
 local function holds(key, kind)
   local found = redis.call('TYPE', key).ok

@@ -9,6 +9,7 @@
 -- Returns: nil: the limits are of another version; else the account behind which to go on, "" for a new round; 1 when
 --   there is more to look at now; those that are woken
 -- include clock
+-- include checks
 -- include accounts
 local version = redis.call('HGET', KEYS[1], 'version') or '0'
 if version ~= ARGV[2] then return false end

@@ -537,3 +537,40 @@ async def test_counts_of_nothing_are_no_counts(
             with pytest.raises(LlmThrottled):
                 await ask(llm, deadline_s=1.0)
     assert len(model.requests) == 2
+
+
+_KEPT = "tl:other"
+_CALL = {"at": 1, "usd": 1, "book": keys.budget("book", "x"), "field": "a|b|c"}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "no json",
+        "[1]",
+        json.dumps(_CALL),
+        json.dumps(_CALL | {"accounts": [1]}),
+        json.dumps(_CALL | {"accounts": [[_KEPT, "c", "usd", 1]]}),
+        json.dumps(_CALL | {"accounts": [[keys.budget("account", "x"), "c", "usd"]]}),
+        json.dumps(
+            _CALL | {"accounts": [[keys.budget("account", "text"), "c", "usd", 1]]}
+        ),
+        json.dumps(_CALL | {"accounts": [], "book": _KEPT}),
+        json.dumps(_CALL | {"accounts": [], "field": None}),
+    ],
+)
+async def test_a_call_that_is_none_keeps_nobody_from_calling(
+    redis: Redis, row: str
+) -> None:
+    """Workers write what is reserved: a row that is none goes with its lease, and touches no other key."""
+    await declare(redis, {"name": "day", "usd": 1, "every": "day"})
+    await redis.set(keys.budget("account", "text"), "x")
+    await redis.hset(keys.budget("calls"), "odd", row)
+    await redis.zadd(keys.budget("leases"), {"odd": 1})
+    governor = Governor(redis)
+    held = await governor.reserve(call())
+    governor.settle(held, CallUsage(input=10, output=10, nano_usd=20 * PRICE))
+    await governor.flush()
+    assert not await redis.hexists(keys.budget("calls"), "odd")
+    assert await redis.zscore(keys.budget("leases"), "odd") is None
+    assert not await redis.exists(_KEPT)

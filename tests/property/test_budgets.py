@@ -130,7 +130,7 @@ def run(store: Redis, seed: int) -> None:
         keys.budget("account", f"{own}-{index}") for index in range(len(ACCOUNTS))
     ]
     heads = [keys.budget(own, "calls"), keys.budget(own, "leases")]
-    book = keys.budget(own, "book")
+    book = keys.budget("book", own)
     for _ in range(draw.randint(5, 60)):
         now += draw.choice((0, 10, 700, 3_000, 15_000, 61_000))
         call = f"{own}-c{draw.randint(1, 12)}"
@@ -225,8 +225,8 @@ def test_turns_are_kept_when_all_who_wait_come_at_theirs(
                 scripts.SETTLE,
                 5,
                 *places[:2],
-                "book",
-                "book",
+                keys.budget("book", "x"),
+                keys.budget("book", "x"),
                 account,
                 now,
                 f"c{waiter}",
@@ -238,7 +238,7 @@ def test_turns_are_kept_when_all_who_wait_come_at_theirs(
             f"c{waiter}",
             f"w{waiter}",
             LEASE_MS,
-            "book",
+            keys.budget("book", "x"),
             "a|b|c",
             0,
             300_000,
