@@ -105,8 +105,10 @@ class PipelineRequests:
             return _refuse(
                 None, "this request cannot be read", [fault_of(one) for one in problems]
             )
+        # Whoever asks here has shown no key: a caller would be what they say of themselves.
+        unproven = request.model_copy(update={"caller": None})
         try:
-            return await self.take_up(request, from_door=True)
+            return await self.take_up(unproven, from_door=True)
         except OwnerFull as error:
             return _refuse(request.session_id, str(error))
         except MemoryUnavailable as error:

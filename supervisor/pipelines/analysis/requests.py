@@ -56,7 +56,8 @@ class AnalysisRequests:
             return AnalysisReply(
                 kind="refused", text=f"this request cannot be read: {text}"
             )
-        return await self.answer(request)
+        # Whoever asks here has shown no key: a caller would be what they say of themselves.
+        return await self.answer(request.model_copy(update={"caller": None}))
 
     async def answer(self, request: AnalysisRequest) -> AnalysisReply:
         """Return what there is of the analysis that *request* asks for, or why there is none, with the cure."""

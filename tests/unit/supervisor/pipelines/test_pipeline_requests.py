@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import MemoryUnavailable, OwnerFull
 from tasklore.contracts.messages import PipelineRequest
 from tasklore.contracts.pipelines import Input
@@ -83,6 +84,31 @@ async def test_a_store_that_does_not_answer_is_no_fault_of_the_request(
         await system.requests.take_up(request)
     reply = await system.requests.answer_bytes(request.model_dump_json().encode())
     assert (reply.kind, "ask again" in reply.text) == ("refused", True)
+
+
+async def test_a_caller_whose_key_nobody_showed_is_none(tmp_path: Path) -> None:
+    """At NATS a message may name any; a supervisor's own routes hand on whose key was shown."""
+    boss = Caller(name="boss", roles=frozenset({"admin"}))
+    chain = a_chain("one").model_dump(mode="json", exclude_unset=True)
+    system = FakeSystem(tmp_path, echo=echo)
+    for session_id, send in (
+        ("said", lambda asked: system.requests.answer_bytes(as_bytes(asked))),
+        ("shown", system.requests.take_up),
+    ):
+        request = PipelineRequest(
+            action="run", session_id=session_id, pipeline=chain, inputs={}, caller=boss
+        )
+        assert (await send(request)).kind == "accepted"
+    said = await system.runs.read("said")
+    shown = await system.runs.read("shown")
+    assert said is not None
+    assert shown is not None
+    assert (said.caller, shown.caller) == (None, boss)
+
+
+def as_bytes(request: PipelineRequest) -> bytes:
+    """Return *request* as it comes off the wire."""
+    return request.model_dump_json().encode()
 
 
 @pytest.mark.parametrize(
