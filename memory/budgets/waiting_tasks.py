@@ -41,8 +41,9 @@ class WaitingTasks:
         self._limits = Limits()
         #: The account behind which the next look goes on.
         self._behind = b""
-        #: Whether there was more to look at than the last `wake` did.
+        #: Whether there was more to look at than the last `wake` did, and whether this process is the one that looks.
         self.has_more = False
+        self.leads = False
 
     async def wake(self, most: int) -> list[str]:
         """Return up to *most* tasks, "id:generation", as many as there is room for, in the order of their turns.
@@ -59,13 +60,14 @@ class WaitingTasks:
                 continue
             pages += 1
             self._behind, has_more, *woken = found
-            self.has_more = bool(has_more)
+            self.has_more = has_more == 1
+            self.leads = has_more >= 0
             for waiter in woken:
                 if (task := _task_in(waiter)) is None:
                     await self._settle_wake(waiter, "forget")
                 else:
                     tasks.append(task)
-            if not has_more:
+            if not self.has_more:
                 break
         return tasks
 

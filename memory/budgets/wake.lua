@@ -7,7 +7,7 @@
 -- ARGV: now_ms or nothing, version of the limits, how many are woken at most, the process, the account behind which it
 --   goes on, then for each limit on calls: name, kind, amount, window
 -- Returns: nil: the limits are of another version; else the account behind which to go on, "" for a new round; 1 when
---   there is more to look at now; those that are woken
+--   there is more to look at now, -1 when it is for another process to look; those that are woken
 -- include clock
 -- include checks
 -- include accounts
@@ -16,7 +16,7 @@ if version ~= ARGV[2] then return false end
 -- Ms for which a process that fell silent keeps others from waking.
 local LEASE = 3000
 local holder = version ~= '0' and redis.call('GET', KEYS[7]) or ARGV[4]
-if version == '0' or holder ~= ARGV[4] then return {'', 0} end
+if version == '0' or holder ~= ARGV[4] then return {'', -1} end
 redis.call('SET', KEYS[7], ARGV[4], 'PX', LEASE)
 -- Ms after which one that was woken and did not come is woken again, by which it looks by itself, and after which one
 --   that looks no more is forgotten.

@@ -1,6 +1,6 @@
 """The loop that wakes tasks which wait for room under a limit, as soon as there is some.
 
-It looks once a second for accounts that have room and tasks that wait for it, and goes on at once where there are more:
+It looks twice a second for accounts that have room and tasks that wait for it, and goes on at once where there is more:
 whatever made the room, a change of the limits by any door, a refund or another day, is found there. Of many supervisors
 one wakes them, the others ask once a second whether it still does.
 """
@@ -24,10 +24,11 @@ from tasklore.supervisor.wake_up import wake_up
 
 log = structlog.get_logger(__name__)
 
-#: Tasks that are woken at once; seconds between two looks, and the least ones where there are more tasks to wake or to
-#: look at: a thousand a second, however many wait.
+#: Tasks that are woken at once; seconds between two looks, of the process that wakes tasks and of the others, and where
+#: there are more tasks to wake or to look at: a thousand a second, however many wait.
 _AT_ONCE = 250
-_LOOKS_APART_S = 1.0
+_LOOKS_APART_S = 0.5
+_ASKS_APART_S = 1.0
 _NEXT_LOOK_S = 0.25
 _LEASE_S = 10.0
 #: Seconds until a task is woken again whose wake-up could not be stored, and for which it rests here: it is looked at
@@ -54,10 +55,12 @@ class LimitWaker(LeaseLoop[str, str]):
         now = time.monotonic()
         if now < self._next_look_at:
             return ()
-        self._next_look_at = now + _LOOKS_APART_S
+        self._next_look_at = now + _ASKS_APART_S
         tasks = await self._waiting.wake(min(limit, _AT_ONCE - self.busy))
         if tasks or self._waiting.has_more:
             self._next_look_at = now + _NEXT_LOOK_S
+        elif self._waiting.leads:
+            self._next_look_at = now + _LOOKS_APART_S
         return tasks
 
     async def claim(self, key: str) -> str:

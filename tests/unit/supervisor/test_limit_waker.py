@@ -30,6 +30,7 @@ class FakeWaiting:
     def __init__(self) -> None:
         self.looks = 0
         self.has_more = False
+        self.leads = False
         self.woken: list[str] = []
         self.told: list[tuple[str, str]] = []
 
@@ -94,10 +95,10 @@ async def test_one_that_does_not_wait_is_left_to_its_run(
     assert waiting.told == [(told, TASK)]
 
 
-async def test_it_looks_once_a_second_and_goes_on_where_there_is_more(
+async def test_one_process_looks_twice_a_second_and_goes_on_where_there_is_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """An idle system costs each supervisor a command a second."""
+    """An idle system costs the others a command a second each."""
     clock = 100.0
     monkeypatch.setattr(limit_waker.time, "monotonic", lambda: clock)
     waiting = FakeWaiting()
@@ -106,6 +107,12 @@ async def test_it_looks_once_a_second_and_goes_on_where_there_is_more(
         await waker.due(9)
         clock += 0.125
     assert waiting.looks == 5
+    waiting.looks, waiting.leads = 0, True
+    for _ in range(40):
+        await waker.due(9)
+        clock += 0.125
+    assert waiting.looks == 10
+    waiting.looks = 5
     waiting.woken = [TASK]
     for _ in range(40):
         await waker.due(9)
