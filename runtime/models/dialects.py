@@ -9,12 +9,14 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import httpx2
 import structlog
 
 from tasklore.runtime.models.wire import words_in
+
+if TYPE_CHECKING:
+    from httpx2 import URL
 
 log = structlog.get_logger(__name__)
 
@@ -191,10 +193,13 @@ class Dialect:
 _FOUND: dict[tuple[str, str], tuple[Dialect, str]] = {}
 
 
-def address_of(url: str | httpx2.URL) -> str:
+def address_of(url: "str | URL") -> str:
     """Return the address by which the server of *url* is known here: `https://host:port`, as httpx spells them."""
-    url = httpx2.URL(url)
-    return f"{url.scheme}://{url.netloc.decode()}"
+    # Most processes ask no model, and do without the 26 modules of this library.
+    from httpx2 import URL
+
+    read = URL(url)
+    return f"{read.scheme}://{read.netloc.decode()}"
 
 
 def dialect_of(address: str, model: str) -> Dialect:
