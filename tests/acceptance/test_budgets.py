@@ -366,9 +366,10 @@ async def test_a_tenant_without_budget_does_not_go_on_by_a_schedule(
         with supervisor, own_house.worker(ASKER, **settings(provider)) as worker:
             await asyncio.to_thread(worker.ready)
             url = (await asyncio.to_thread(supervisor.ready)).api
+            await asyncio.to_thread(supervisor.await_agents, 1)
             task = {"agent_id": "AskerAgent", "task": "colour"}
             for number in range(2):
-                body = {**task, "parameters": {"number": number}}
+                body = {**task, "parameters": {"number": number}, "wait_seconds": 60}
                 done = await http(url, "POST", "/v1/tasks", body, headers)
                 assert done.body["report"]["status"] == "completed"
             schedule = {**task, "parameters": {"number": 7}, "every": 1}

@@ -130,12 +130,13 @@ class Relay:
         """End the server and this process, with *reason* as the answer to every open request."""
         with self._lock:
             self._server.kill()
+            # Said before it is answered: a client that has its answer may end this process.
+            print(reason, file=sys.stderr, flush=True)  # noqa: T201 - the log of a server is its stderr
             error = {"code": _FAILED, "message": reason}
             for number in self._open:
                 answer = {"jsonrpc": "2.0", "id": number, "error": error}
                 sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
             sys.stdout.buffer.flush()
-            print(reason, file=sys.stderr, flush=True)  # noqa: T201 - the log of a server is its stderr
             _end_group()
 
     def leave(self) -> None:
