@@ -59,7 +59,8 @@ def valkey_problems() -> list[Problem]:
     found = []
     with _credentials() as folder, _valkey(folder) as client:
         for role in Cast().roles():
-            for command in FORBIDDEN:
+            # One without a user there is let in by nobody.
+            for command in FORBIDDEN if role.has_store else ():
                 answer = client.execute_command("ACL", "DRYRUN", role.name, *command)  # type: ignore[no-untyped-call]
                 if answer == b"OK":
                     found.append(
