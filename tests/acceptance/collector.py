@@ -47,15 +47,22 @@ class Collector:
             "OTEL_BSP_SCHEDULE_DELAY": "100",
         }
 
-    def await_spans(self, is_enough: Callable[[list[Kept]], bool]) -> list[Kept]:
-        """Return all spans once *is_enough* holds of them."""
+    def await_spans(
+        self,
+        is_enough: Callable[[list[Kept]], bool],
+        explain: Callable[[], str] = str,
+    ) -> list[Kept]:
+        """Return all spans once *is_enough* holds of them; the failure says what *explain* returns."""
         gives_up_at = time.monotonic() + PATIENCE_S
         with self._changed:
             while not is_enough(self.spans):
                 left_s = gives_up_at - time.monotonic()
-                assert left_s > 0, "\n".join(
-                    f"{one.service} {one.name} {one.trace[:6]}" for one in self.spans
-                )
+                if left_s <= 0:
+                    came = (
+                        f"{one.service} {one.name} {one.trace[:6]}"
+                        for one in self.spans
+                    )
+                    raise AssertionError("\n".join([*came, explain()]))
                 self._changed.wait(left_s)
             return list(self.spans)
 

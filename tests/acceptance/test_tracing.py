@@ -90,7 +90,9 @@ async def test_one_trace_leads_from_a_request_to_its_report_and_to_what_is_remem
 
     spans = [
         span
-        for span in await asyncio.to_thread(traced.collector.await_spans, is_whole)
+        for span in await asyncio.to_thread(
+            traced.collector.await_spans, is_whole, traced.supervisor.log
+        )
         if span.trace == TRACE
     ]
     (first,) = named(spans, request, TRACE)
