@@ -94,6 +94,8 @@ class Recovery:
         self._heal = heal
         self._meter = meter
         self._wake = asyncio.Event()
+        #: Tasks that were published again by looks since the last one that was completed.
+        self._republished = 0
         #: The incarnations that are known here to have everything.
         self._complete: dict[str, str] = {}
 
@@ -136,6 +138,8 @@ class Recovery:
     async def look(self) -> int:
         """Return how many tasks were published again; 0 when the streams are those that have everything.
 
+        Those of looks that were not completed count once, together with those of the one that is.
+
         Raises:
             TaskloreError: a server did not answer or did not take everything; look again.
         """
@@ -145,19 +149,18 @@ class Recovery:
             return 0
         known = {stream: await self._incarnations.known(stream) for stream in WATCHED}
         lost = [stream for stream in WATCHED if known[stream] != created[stream]]
-        number = 0
         # The process that noted these epochs did not have the assignments that were added only now.
         queues = {subjects.TASKS, subjects.WAITING}
         if late or {*queues, subjects.LATER} & set(lost):
-            number = await self._republish(
-                waiting_only=not queues & set(lost) and not late
-            )
+            await self._republish(waiting_only=not queues & set(lost) and not late)
         if {subjects.TASKS, subjects.REPORTS} & set(lost):
             await self._publish_reports()
         # Not before everything is stored; and what was read at first, since others may have been made meanwhile.
         for stream in lost:
             await self._incarnations.note(stream, created[stream])
         self._complete = created
+        number = self._republished
+        self._republished = 0
         self._log(lost, known, number)
         return number
 
@@ -203,19 +206,25 @@ class Recovery:
             if info is not None
         }
 
-    async def _republish(self, *, waiting_only: bool) -> int:
-        number = 0
+    async def _republish(self, *, waiting_only: bool) -> None:
+        # What the look before stored and did not complete is swallowed now, and was counted then.
+        is_first = not self._republished
         async for batch in self._unfinished.read():
             tasks = [task for task in batch if task.is_waiting or not waiting_only]
             letters = [
                 letter for task in tasks if (letter := letter_of(task)) is not None
             ]
+            outcomes = await asyncio.gather(
+                *(self._put(letter) for letter in letters), return_exceptions=True
+            )
             stored = sum(
-                await asyncio.gather(*(self._put(letter) for letter in letters))
+                is_first or is_new for is_new in outcomes if isinstance(is_new, bool)
             )
             self._meter.count_tasks_republished(stored)
-            number += stored
-        return number
+            self._republished += stored
+            for outcome in outcomes:
+                if isinstance(outcome, BaseException):
+                    raise outcome
 
     async def _publish_reports(self) -> None:
         async for entries in self._unfinished.read_recent(REPORTS_KEPT_S):
@@ -231,9 +240,10 @@ class Recovery:
             ]
             await asyncio.gather(*(self._put(letter) for letter in letters))
 
-    async def _put(self, letter: _Letter) -> bool:
+    async def _put(self, letter: _Letter) -> bool | None:
+        """Return whether *letter* was not there already, None where it cannot be published at all."""
         try:
-            await self._outbox.put(
+            return await self._outbox.put(
                 letter.subject,
                 letter.body,
                 letter.message_id,
@@ -246,8 +256,7 @@ class Recovery:
             log.warning(
                 "not_republished", message_id=letter.message_id, error=str(error)
             )
-            return False
-        return True
+            return None
 
 
 def _letter_with(body: bytes | None, user: str) -> _Letter | None:

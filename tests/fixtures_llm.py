@@ -6,14 +6,17 @@ from typing import Any
 
 import pytest
 
+from tasklore.runtime.models import dialects
 from tasklore.runtime.models.llm import Llm, LlmSettings, Meter
 from tests.llm_double import ScriptedLlm
 from tests.llm_questions import KEY, Opener, Pauses
 
 
 @pytest.fixture
-async def scripted_llm() -> AsyncIterator[ScriptedLlm]:
-    """A language model that says what the test queues."""
+async def scripted_llm(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ScriptedLlm]:
+    """A language model that says what the test queues, of which this process knows nothing yet."""
+    # The port may have been that of another model, of which its process was told things.
+    monkeypatch.setattr(dialects, "_FOUND", {})
     async with ScriptedLlm() as model:
         yield model
 

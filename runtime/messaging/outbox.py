@@ -228,8 +228,8 @@ class Outbox:
         headers: Mapping[str, str] | None = None,
         patience_s: float = 10.0,
         waits_when_full: bool = False,
-    ) -> None:
-        """Publish *body* and return when it is durably stored.
+    ) -> bool:
+        """Publish *body* and return when it is durably stored: False when its id or subject was there already.
 
         *waits_when_full* goes on trying a full stream for all of *patience_s*, for messages without another sender.
 
@@ -239,10 +239,15 @@ class Outbox:
             MessageTooLarge: see `send`.
         """
         done: asyncio.Future[NotAccepted | None] = self._loop.create_future()
+        is_new = True
 
         def settled(problem: NotAccepted | None) -> None:
             if not done.done():
                 done.set_result(problem)
+
+        def known() -> None:
+            nonlocal is_new
+            is_new = False
 
         self.send(
             subject,
@@ -252,6 +257,7 @@ class Outbox:
             headers=headers,
             patience_s=patience_s,
             waits_when_full=waits_when_full,
+            known=known,
         )
         try:
             # The sweep gives up earlier and tells why, unless the outbox was closed meanwhile.
@@ -262,6 +268,7 @@ class Outbox:
             raise NotAccepted(msg) from error
         if problem is not None:
             raise problem
+        return is_new
 
     def hear(self, arrival: Arrival) -> None:
         """Take the server's word on one letter."""

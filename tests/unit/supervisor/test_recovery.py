@@ -59,11 +59,12 @@ class FakeServer:
 
 
 class FakeOutbox:
-    """Stands for the outbox: keeps what is put, or refuses it."""
+    """Stands for the outbox: keeps what is put, or refuses it, all or one message id."""
 
     def __init__(self) -> None:
         self.stored: list[tuple[str, bytes, str, dict[str, str]]] = []
         self.refuses = False
+        self.refused_id = ""
 
     async def put(
         self,
@@ -73,10 +74,13 @@ class FakeOutbox:
         *,
         headers: dict[str, str],
         **_: object,
-    ) -> None:
-        if self.refuses:
+    ) -> bool:
+        if self.refuses or message_id == self.refused_id:
             raise NotAccepted("no stream takes this subject")
+        if message_id in {stored[2] for stored in self.stored}:
+            return False
         self.stored.append((subject, body, message_id, headers))
+        return True
 
 
 class Scene:
@@ -189,6 +193,17 @@ async def test_a_stream_is_noted_only_once_everything_is_stored() -> None:
     scene.outbox.refuses = False
     assert await scene.recovery.look() == 2
     assert (scene.noted["TASKS"], scene.lost) == ("today", 1)
+
+
+async def test_what_an_incomplete_recovery_stored_is_counted_and_once() -> None:
+    scene = Scene()
+    scene.outbox.refused_id = "t2:3"
+    with pytest.raises(NotAccepted):
+        await scene.recovery.look()
+    assert (scene.republished, scene.lost) == (1, 0)
+    scene.outbox.refused_id = ""
+    assert await scene.recovery.look() == 2
+    assert (scene.republished, scene.lost) == (2, 1)
 
 
 async def test_a_stream_replaced_during_recovery_is_recovered_again() -> None:
