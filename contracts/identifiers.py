@@ -5,7 +5,7 @@ import hashlib
 import os
 import re
 import zlib
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import StringConstraints
 
@@ -27,6 +27,26 @@ PARTITIONS = 16
 
 #: Letters of a tenant in a subject; a longer one is a digest there.
 _LONGEST_TENANT = 256
+
+
+class TaskName(str):
+    """The id of a task, with the agent that it is for: whoever knows both hands both on.
+
+    It is its id wherever an id will do.
+    """
+
+    __slots__ = ("agent_id",)
+
+    agent_id: str
+
+    def __new__(cls, agent_id: str, task_id: str) -> Self:
+        """Return *task_id* as one that is known to be for *agent_id*."""
+        named = super().__new__(cls, task_id)
+        named.agent_id = agent_id
+        return named
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # a plain str has its text alone
+        return self.agent_id, str(self)
 
 
 def checked_name(text: str, what: str) -> str:

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field, JsonValue, model_validator
 from tasklore.contracts import subjects
 from tasklore.contracts.admission.waits import START, wait_id
 from tasklore.contracts.callers import Caller, caller_of, name_tenant
-from tasklore.contracts.identifiers import Name
+from tasklore.contracts.identifiers import Name, TaskName
 from tasklore.contracts.message_parts import Message, Part, is_none
 from tasklore.contracts.words import reads_unknown_as_other, writes_only_known
 
@@ -105,6 +105,11 @@ class TaskAssignment(Message):
     approval: RequiredApproval | None = Field(default=None, exclude_if=is_none)
 
     _name_tenant = model_validator(mode="after")(name_tenant)
+
+    @property
+    def named(self) -> TaskName:
+        """Its id, with its agent."""
+        return TaskName(self.agent_id, self.task_id)
 
     @property
     def asked_by(self) -> Caller | None:
@@ -227,6 +232,11 @@ class CompletionReport(Message):
     waited_ms: int | None = Field(default=None, exclude_if=is_none)
     usage: Usage = Usage()
     finished_at: datetime
+
+    @property
+    def named(self) -> TaskName:
+        """The id of its task, with the agent."""
+        return TaskName(self.agent_id, self.task_id)
 
 
 class Progress(Message):

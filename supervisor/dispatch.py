@@ -95,7 +95,7 @@ class Dispatch:
             NotAccepted: it is not known to be stored; send it again with the same task id.
             MessageTooLarge: its parameters do not fit into a message; nothing was started.
         """
-        task_id = assignment.task_id
+        task_id = assignment.named
         body = _spell(assignment)
         headers, subject = first_run(assignment)
         if room == "refusable":
@@ -163,7 +163,7 @@ class Dispatch:
         if not self.bounds.counts(assignment.asked_by, assignment.user_id):
             return False
         try:
-            entry = await self._ledger.read(assignment.task_id)
+            entry = await self._ledger.read(assignment.named)
         except MemoryUnavailable as error:
             log.warning("ledger_away", task_id=assignment.task_id, error=str(error))
             return False

@@ -322,7 +322,7 @@ class Service:
         if report is None and problem is None:
             if self._has_worker is not None:
                 has_worker = await self._has_worker(assignment.agent_id)
-            wait = await self._reports.wait_of(assignment.task_id)
+            wait = await self._reports.wait_of(assignment.named)
         return report_reply(
             report,
             self._catalogue().card_of(assignment.agent_id, assignment.task.name),
@@ -343,7 +343,7 @@ class Service:
         within_s = asked.request.wait_ms / 1000
         state = None
         if assignment.approval is not None:
-            state = await self._reports.state_of(assignment.task_id)
+            state = await self._reports.state_of(assignment.named)
         is_late = assignment.waits_from > assignment.created_at + timedelta(
             seconds=within_s
         )

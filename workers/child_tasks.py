@@ -102,7 +102,7 @@ class ChildTasks:
         waiter = _Waiter()
         self._waiting[task_id].append(waiter)
         try:
-            entry = await self._ledger.read(task_id) if may_be_known else None
+            entry = await self._ledger.read(assignment.named) if may_be_known else None
             if entry is not None:
                 generation = entry.newest
                 stored = entry.generations[entry.newest].report
@@ -117,7 +117,7 @@ class ChildTasks:
                     return report
                 generation += report is not None
             await self._publish(assignment, generation)
-            return await self._await_report(task_id, generation, waiter)
+            return await self._await_report(assignment.named, generation, waiter)
         finally:
             self._waiting[task_id].remove(waiter)
             if not self._waiting[task_id]:
@@ -161,12 +161,10 @@ class ChildTasks:
         Raises:
             TaskCancelled: it is.
         """
-        above = dict.fromkeys(
-            filter(None, (parent.task_id, parent.parent_id, parent.root_id))
-        )
+        above = dict.fromkeys(filter(None, (parent.parent_id, parent.root_id)))
         gives_up_at = asyncio.get_running_loop().time() + _NOTED_S
         while asyncio.get_running_loop().time() < gives_up_at:
-            if (wish := await self._ledger.wish(*above)) is not None:
+            if (wish := await self._ledger.wish(parent.named, *above)) is not None:
                 raise TaskCancelled(wish.reason or "cancelled on request")
             await asyncio.sleep(_NOTED_S / 10)
 
@@ -201,7 +199,7 @@ class ChildTasks:
             },
         )
         self._published.append(
-            (task_id, generation, body, str(tracing.current() or ""))
+            (assignment.named, generation, body, str(tracing.current() or ""))
         )
         if assignment.parent_id is not None:
             self._called.append(

@@ -10,7 +10,7 @@ from pydantic_core import from_json, to_json
 
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import InvalidInput
-from tasklore.contracts.identifiers import checked_name
+from tasklore.contracts.identifiers import TaskName, checked_name
 from tasklore.contracts.messages import TaskAssignment
 from tasklore.memory.ledger.ledger import LedgerEntry
 from tasklore.supervisor.dead_letters.letters import FOREIGN, Letter
@@ -53,7 +53,7 @@ class Redrive:
     body: bytes
     message_id: str
     generation: int
-    task_id: str | None
+    task_id: TaskName | None
     headers: dict[str, str] = field(default_factory=dict)
 
 
@@ -89,10 +89,11 @@ def redrive_of(
             f"letter {letter.sequence} came from {content.subject!r}, where no tasks are sent; purge it"
         )
     generation = letter.generation + 1
+    task = None
     if content.task_id is not None:
-        message_id = subjects.task_message_id(
-            checked_name(content.task_id, "task_id"), generation
-        )
+        agent_id = checked_name(content.subject.split(".")[1], "agent_id")
+        task = TaskName(agent_id, checked_name(content.task_id, "task_id"))
+        message_id = subjects.task_message_id(task, generation)
     else:
         message_id = f"redrive:{letter.sequence}:{content.body_digest[:16]}"
     headers = {
@@ -106,7 +107,7 @@ def redrive_of(
         body=renewed,
         message_id=message_id,
         generation=generation,
-        task_id=content.task_id,
+        task_id=task,
         headers=headers,
     )
 

@@ -266,7 +266,7 @@ async def send_task(
     )
     leaving = asyncio.ensure_future(parts.life.leaving.wait())
     try:
-        if is_new or await parts.ledger.read(assignment.task_id) is None:
+        if is_new or await parts.ledger.read(assignment.named) is None:
             if callback is not None:
                 until = (assignment.deadline or assignment.waits_from) + _CALLS_BACK
                 await WebhookOutbox(parts.redis).await_task(

@@ -197,7 +197,7 @@ class PipelineTasks:
                 meter=self._meter,
             )
             return
-        entry = await self._ledger.read(task.assignment.task_id)
+        entry = await self._ledger.read(task.assignment.named)
         known = entry.generations.get(task.generation) if entry is not None else None
         if known is not None and known.report is not None:
             await self._reporter.publish(known.report)
@@ -205,7 +205,7 @@ class PipelineTasks:
         # A program outside tells the ledger nothing: from here on the task can be cancelled.
         body = task.assignment.model_dump_json(exclude_none=True).encode()
         await self._ledger.accept(
-            task.assignment.task_id, task.generation, body, str(tracing.current() or "")
+            task.assignment.named, task.generation, body, str(tracing.current() or "")
         )
         if known is not None and known.wish is not None:
             report = self._fail(
@@ -268,7 +268,7 @@ class PipelineTasks:
             deadline = deadline.replace(tzinfo=UTC)
         while (body := await self._runs.outcome(task.session_id)) is None:
             wish = (
-                await self._ledger.wish(task.assignment.task_id)
+                await self._ledger.wish(task.assignment.named)
                 if pause_s == _LOOK_CAP_S
                 else None
             )

@@ -132,7 +132,7 @@ class PhaseTask:
                 return report
             is_new = False
         # A task that no worker runs has none to report it.
-        self._is_under_way = await reports.is_under_way(self._assignment.task_id)
+        self._is_under_way = await reports.is_under_way(self._assignment.named)
         return await reports.report_of(
             self._assignment, self._overdue_s if self._is_under_way else 0.0
         )
@@ -164,7 +164,7 @@ class PhaseTask:
         if self._is_under_way:
             words = f"the worker that began it did not finish it within {span}"
         try:
-            await self._parts.canceller.cancel(self._assignment.task_id, words)
+            await self._parts.canceller.cancel(self._assignment.named, words)
         except self._left_errors as error:
             # It ends at its deadline.
             log.info("overdue_task_not_cancelled", phase=phase.name, error=str(error))

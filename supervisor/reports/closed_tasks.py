@@ -88,7 +88,7 @@ class Reporter:
         )
         user = user_token(assignment.user_id) if assignment.user_id else ""
         finish = Finish(
-            report.task_id,
+            report.named,
             generation=report.generation,
             status=report.status,
             report=body,

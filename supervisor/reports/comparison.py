@@ -115,7 +115,7 @@ class ComparisonDesk:
             await self._ledger.adopt_many(
                 [
                     Finish(
-                        task_id,
+                        report.named,
                         generation=int(generation),
                         status=report.status,
                         report=body,

@@ -148,7 +148,7 @@ class ReportDesk:
     ) -> CompletionReport | None:
         """Return the final report of *assignment*, as `report_on` does."""
         return await self.report_on(
-            assignment.supervisor_id, assignment.task_id, within_s, is_new=is_new
+            assignment.supervisor_id, assignment.named, within_s, is_new=is_new
         )
 
     async def report_on(

@@ -35,7 +35,7 @@ class Effects:
         token = self._unanswered.pop((task_id, name), None) or new_id(0)
         try:
             is_ours = await self._ledger.once(
-                task_id,
+                job.assignment.named,
                 generation=job.generation,
                 worker_id=self._worker_id,
                 name=name,

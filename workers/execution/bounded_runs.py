@@ -273,7 +273,7 @@ class BoundedRuns:
             else:
                 return True
             if isinstance(found, Full):
-                if await self._has_ended(job.assignment.task_id, job.generation):
+                if await self._has_ended(job.assignment.named, job.generation):
                     # Its report has to be published once more, which takes no place.
                     return True
                 while places.taken:
@@ -380,7 +380,7 @@ class BoundedRuns:
                 since=datetime.now(UTC),
                 until=until,
             )
-            await self._ledger.note_wait(job.assignment.task_id, job.generation, wait)
+            await self._ledger.note_wait(job.assignment.named, job.generation, wait)
 
     async def leave(self, place: RunPlace) -> None:
         """Give *place* up, and let those come whose turn it is; without a token, wait for it no more."""

@@ -142,7 +142,7 @@ class Consumer:
         problem = job.problem
         if job.is_expired:
             problem = await explain_expiry(
-                self._stores.ledger, assignment.task_id, job.generation, problem
+                self._stores.ledger, assignment.named, job.generation, problem
             )
         return Outcome(
             delivery=job.delivery,

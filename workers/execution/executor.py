@@ -336,7 +336,7 @@ class Executor:
                 "the deadline passed before the task could begin; allow more time or start more workers"
             )
             raise await explain_expiry(
-                self._stores.ledger, assignment.task_id, job.generation, expired
+                self._stores.ledger, assignment.named, job.generation, expired
             )
         try:
             found = await self._ask_ledger(job, alone=alone, most_crashes=most_crashes)
@@ -392,7 +392,7 @@ class Executor:
         if above and (wish := await ledger.wish(*above)) is not None:
             return CancelRequest(f"its parent was cancelled: {wish.reason}")
         found = await ledger.begin(
-            assignment.task_id,
+            assignment.named,
             generation=job.generation,
             worker_id=self._worker_id,
             now_ms=int(now.timestamp() * 1000),

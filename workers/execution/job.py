@@ -76,7 +76,7 @@ class Job:
     def to_ended(self, *, excused: bool = False, uncounted: bool = False) -> Ended:
         """Return the run that began with this delivery, as one that ended without a report."""
         return Ended(
-            self.assignment.task_id,
+            self.assignment.named,
             generation=self.generation,
             token=self.delivery.reply,
             excused=excused,

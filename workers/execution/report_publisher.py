@@ -18,7 +18,7 @@ from tasklore.contracts.errors import (
     ResultTooLarge,
     TaskCancelled,
 )
-from tasklore.contracts.identifiers import user_token
+from tasklore.contracts.identifiers import TaskName, user_token
 from tasklore.contracts.messages import TaskAssignment
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.runs import CancelRequest, Finish
@@ -106,7 +106,7 @@ class ReportPublisher:
         bodies = [_fitting_body(outcome) for outcome in outcomes]
         earlier = await self._ledger.finish_many(
             [
-                _finish_of(outcome, body)
+                _finish_of(self._agent_id, outcome, body)
                 for outcome, body in zip(outcomes, bodies, strict=True)
             ]
         )
@@ -328,13 +328,19 @@ class Metering(Middleware):
             metrics.count_saved(saved_ms / 1000)
 
 
-def _finish_of(outcome: Outcome, body: bytes) -> Finish | tuple[str, int, str, bytes]:
-    """Return the entry for the ledger, with the token of its user, so that forgetting them finds it."""
+def _finish_of(
+    agent_id: str, outcome: Outcome, body: bytes
+) -> Finish | tuple[str, int, str, bytes]:
+    """Return the entry for the ledger, with the token of its user, so that forgetting them finds it.
+
+    A task that names another agent than the one it was sent to ends with *agent_id*, which refuses it.
+    """
     assignment = outcome.assignment
+    task = TaskName(agent_id, assignment.task_id)
     if not assignment.user_id:
-        return assignment.task_id, outcome.generation, outcome.status, body
+        return task, outcome.generation, outcome.status, body
     return Finish(
-        assignment.task_id,
+        task,
         generation=outcome.generation,
         status=outcome.status,
         report=body,

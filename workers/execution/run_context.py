@@ -24,7 +24,7 @@ def context_maker(
         if assignment.deadline != job.deadline:
             assignment = assignment.model_copy(update={"deadline": job.deadline})
         claim = functools.partial(effects.claim, job)
-        run = RunName(assignment.task_id, job.generation, worker_id)
+        run = RunName(assignment.named, job.generation, worker_id)
         return Context(
             job.task,
             assignment,

@@ -48,7 +48,7 @@ class RunningJob:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.name: Name = job.assignment.task_id, job.generation
+        self.name: Name = job.assignment.named, job.generation
         self.has_begun = False
         #: The places of its run, None where nothing bounds it.
         self.places: RunPlaces | None = None

@@ -218,7 +218,7 @@ class TaskEraser:
         if ending is None:
             return None
         generation, report = ending
-        await self._tasks.strip(task_id, generation, report)
+        await self._tasks.strip(assignment.named, generation, report)
         subject = subjects.report(assignment.supervisor_id, task_id, generation)
         earlier = await self._eraser.erase_by_subject(
             subjects.REPORTS,
@@ -237,7 +237,7 @@ class TaskEraser:
         A report of an earlier forgetting, which was broken off, is returned as it is.
         """
         task_id = assignment.task_id
-        found = await self._ledger.cancel(task_id, None, REASON)
+        found = await self._ledger.cancel(assignment.named, None, REASON)
         if isinstance(found, bytes):
             try:
                 read = CompletionReport.model_validate_json(found)
@@ -267,7 +267,9 @@ class TaskEraser:
         )
         body = report.model_dump_json().encode()
         if isinstance(
-            await self._ledger.finish(task_id, found.generation, "cancelled", body),
+            await self._ledger.finish(
+                assignment.named, found.generation, "cancelled", body
+            ),
             bytes,
         ):
             return None

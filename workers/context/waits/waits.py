@@ -273,8 +273,8 @@ class TaskWaits:
             ApprovalChanged: it was answered for other arguments.
             NotAnswered: its time is over, and it has no answer for that.
         """
-        task_id = self._assignment.task_id
-        known, answer = await self._store.find(task_id, wait)
+        task = self._assignment.named
+        known, answer = await self._store.find(task, wait)
         if answer is not None:
             if wait.kind == "ask" and answer.digest != wait.digest:
                 said = (
@@ -315,7 +315,7 @@ class TaskWaits:
             return late
         return (
             await self._store.answer(
-                task_id, wait.slot, late, is_signal=wait.kind == "signal"
+                task, wait.slot, late, is_signal=wait.kind == "signal"
             )
             or late
         )
