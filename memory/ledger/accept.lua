@@ -3,9 +3,15 @@
 -- ARGV: generation, assignment, keep_ms, its trace or nothing, ms since 1970 when its first run is due or nothing
 -- Returns: nil
 -- include read_report
-redis.call('HSETNX', key, 'assignment' .. g, ARGV[2])
-redis.call('HSETNX', key, 'state' .. g, 'accepted')
-if ARGV[4] and ARGV[4] ~= '' then redis.call('HSETNX', key, 'trace' .. g, ARGV[4]) end
+-- Of one that has ended already, it keeps what finish.lua leaves.
+if not stored or state == 'failed' then
+  if state then
+    redis.call('HSETNX', key, 'assignment' .. g, ARGV[2])
+  else
+    redis.call('HSET', key, 'assignment' .. g, ARGV[2], 'state' .. g, 'accepted')
+  end
+  if ARGV[4] and ARGV[4] ~= '' then redis.call('HSETNX', key, 'trace' .. g, ARGV[4]) end
+end
 local keep = tonumber(ARGV[3])
 if ARGV[5] then
 -- include now

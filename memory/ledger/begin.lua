@@ -8,8 +8,9 @@
 if stored then return stored end
 if wish then return {3, wish} end
 -- include now
-local last = redis.call('HMGET', key, 'worker' .. g, 'leased_until' .. g, 'due_at' .. g,
-  'attempts' .. g, 'crashes' .. g, 'crashes_alone' .. g, 'alone' .. g, 'excused' .. g, 'token' .. g, 'waits_for' .. g)
+-- A task of which nobody has told has none of these.
+local last = state and redis.call('HMGET', key, 'worker' .. g, 'leased_until' .. g, 'due_at' .. g,
+  'attempts' .. g, 'crashes' .. g, 'crashes_alone' .. g, 'alone' .. g, 'excused' .. g, 'token' .. g, 'waits_for' .. g) or {}
 if last[3] and tonumber(last[3]) > now then return {5, tonumber(last[3]) - now} end
 local excused = tonumber(last[8] or '0')
 local crashes, alone, fresh = tonumber(last[5] or '0'), tonumber(last[6] or '0'), 0

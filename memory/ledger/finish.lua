@@ -7,7 +7,7 @@ if stored then
   if stored == ARGV[3] then return false end
   redis.call('HINCRBY', key, 'refused' .. g, 1)
   if ARGV[6] ~= '1' then return stored end
-  redis.pcall('HINCRBY', KEYS[2], redis.call('HGET', key, 'state' .. g) or '', -1)
+  redis.pcall('HINCRBY', KEYS[2], state or '', -1)
 end
 if wish and ARGV[2] ~= 'cancelled' and ARGV[6] ~= '1' then return {wish} end
 local counted = redis.pcall('HINCRBY', KEYS[2], ARGV[2], 1)
@@ -17,11 +17,21 @@ if type(counted) == 'table' then
   redis.call('HINCRBY', KEYS[2], ARGV[2], 1)
 end
 -- What only a run needs goes first: a hash that is empty then is made anew, without the room that its fields took.
-redis.call('HDEL', key, 'state' .. g, 'report' .. g, 'worker' .. g, 'started_at' .. g, 'leased_until' .. g,
-  'due_at' .. g, 'attempts' .. g, 'alone' .. g, 'token' .. g, 'crashes_alone' .. g, 'excused' .. g,
-  'furthest' .. g, 'waits_for' .. g)
-if ARGV[2] ~= 'failed' then redis.call('HDEL', key, 'assignment' .. g, 'trace' .. g) end
-redis.call('HSET', key, 'state' .. g, ARGV[2], 'report' .. g, ARGV[3])
-if ARGV[5] and ARGV[5] ~= '' then redis.call('HSET', key, 'user', ARGV[5]) end
+-- Its state came with the first of them, and as long as it is accepted there are no others: deletes cost more than the
+-- rest of this script.
+local kept = ARGV[2] == 'failed'
+if state == 'accepted' then
+  redis.call('HDEL', key, 'state' .. g, 'due_at' .. g, 'waits_for' .. g)
+elseif state then
+  redis.call('HDEL', key, 'state' .. g, 'report' .. g, 'worker' .. g, 'started_at' .. g, 'leased_until' .. g,
+    'due_at' .. g, 'attempts' .. g, 'alone' .. g, 'token' .. g, 'crashes_alone' .. g, 'excused' .. g,
+    'furthest' .. g, 'waits_for' .. g)
+end
+if state and not kept then redis.call('HDEL', key, 'assignment' .. g, 'trace' .. g) end
+if ARGV[5] and ARGV[5] ~= '' then
+  redis.call('HSET', key, 'state' .. g, ARGV[2], 'report' .. g, ARGV[3], 'user', ARGV[5])
+else
+  redis.call('HSET', key, 'state' .. g, ARGV[2], 'report' .. g, ARGV[3])
+end
 redis.call('PEXPIRE', key, ARGV[4])
 return false

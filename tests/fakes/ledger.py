@@ -276,6 +276,8 @@ class FakeLedger:
         due_at_ms: int | None = None,
     ) -> None:
         of = self._generation(task_id, generation)
+        if "report" in of and of["state"] != b"failed":
+            return
         of.fields.setdefault(b"assignment:%d" % generation, assignment)
         of.fields.setdefault(b"state:%d" % generation, b"accepted")
         if trace:

@@ -1,13 +1,14 @@
 """The ledger on a real store: runs, leases, crashes, cancel requests, effects, the one report of a task, and counts."""
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
 from redis.crc import key_slot
 
+from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.memory import keys
 from tasklore.memory.ledger.journal import Journal
@@ -451,6 +452,48 @@ async def test_an_entry_costs_little_beside_its_report(
         b"report:1",
         b"user",
     }
+
+
+@pytest.mark.parametrize("status", ["completed", "failed"])
+async def test_an_entry_at_rest_has_the_same_fields_however_its_task_came_to_its_end(
+    ledger: Ledger, valkey_or_redis: Redis, status: str
+) -> None:
+    """What was noted of a task that had not begun, of a run, or only after the end, goes with it."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    wait = RunWait(kind="limit", name="budget", text="", since=now, until=now)
+    for number, path in enumerate(
+        ("none", "accepted", "due", "bound", "run", "parked", "late")
+    ):
+        task_id = f"t{number}"
+        if path == "due":
+            await ledger.accept(task_id, 1, b"{}", "trace", 1_000)
+        elif path not in ("none", "late"):
+            await ledger.accept(task_id, 1, b"{}", "trace")
+        if path == "bound":
+            await ledger.note_wait(task_id, 1, wait)
+        if path in ("run", "parked"):
+            await ledger.begin(task_id, 1, "w", 1000, LEASE_MS, token="t")
+        if path == "parked":
+            await ledger.park(Ended(task_id, 1, "t", excused=True), 0)
+        await ledger.finish_many([Finish(task_id, 1, status, b"report", "token")])
+        if path == "late":
+            await ledger.accept(task_id, 1, b"{}", "trace")
+        kept = {b"state:1", b"report:1", b"user"}
+        if status == "failed" and path != "none":
+            kept |= {b"assignment:1", b"trace:1"}
+        assert set(await valkey_or_redis.hkeys(keys.task(task_id))) == kept, path
+
+
+async def test_a_task_that_nobody_told_of_is_ended_without_a_delete(
+    ledger: Ledger, valkey_or_redis: Redis
+) -> None:
+    """There is nothing to delete, and most of what is remembered ends so."""
+    await ledger.finish("warm", 1, "completed", b"report")
+    await valkey_or_redis.config_resetstat()
+    await ledger.finish(TASK, 1, "completed", b"report")
+    calls = await valkey_or_redis.info("commandstats")
+    assert calls["cmdstat_fcall"]["calls"] == 1
+    assert "cmdstat_hdel" not in calls
 
 
 async def test_the_end_of_one_generation_leaves_the_others(
