@@ -13,6 +13,8 @@ from tasklore.contracts.message_parts import Message, Part, is_none
 
 #: The longest wait: a day before LATER drops the schedule of its end.
 LONGEST = timedelta(days=29)
+#: Waits of one task that are open at once.
+MOST_OPEN = 200
 #: How long a yes may take without which a task does not start.
 APPROVED_WITHIN = timedelta(days=7)
 #: The slot of the question for that yes; those of a run's own waits are numbers.
@@ -69,6 +71,20 @@ class Wait(Part):
             return ()
         later = self.escalation
         return (self.who,) if later is None or now < later.at else (self.who, later.who)
+
+    @property
+    def sentence(self) -> str:
+        """What it waits for, in words: "waits for role:finance to answer 'Pay 12?', until 2026-01-08 12:00:00 UTC"."""
+        until = f"until {self.until:%Y-%m-%d %H:%M:%S} UTC"
+        if self.kind == "sleep":
+            return f"waits {until}"
+        if self.kind == "signal":
+            return f"waits for the signal {self.text!r}, {until}"
+        later = self.escalation
+        asked = " or ".join(
+            filter(None, (self.who or "anybody", later.who if later else None))
+        )
+        return f"waits for {asked} to answer {self.text!r}, {until}"
 
     def as_asked(self) -> str:
         """Return a digest of what a person is shown, and of who may answer: an answer says which it was given to."""

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic_core import from_json
 from redis.asyncio import Redis
 
-from tasklore.contracts.admission.waits import RunWait
+from tasklore.contracts.admission.waits import Kind, RunWait, wait_id
 from tasklore.contracts.messages import (
     CompletionReport,
     MemoryOutcome,
@@ -27,12 +27,13 @@ from tasklore.memory import keys
 from tasklore.memory.command_batch import Command, CommandBatch
 from tasklore.memory.ledger import scripts
 from tasklore.memory.ledger.ledger import number_in, read_wait
+from tasklore.memory.ledger.waits import Waits, WaitState
 
 #: Tasks above one another, and tasks of one tree, that are read.
 MOST_LEVELS = MOST_ANCESTORS + 1
 MOST_TASKS = 2_000
-#: Children with one name, and steps of one task, that are shown one by one.
-MOST_ALIKE = MOST_STEPS = 20
+#: Children with one name, steps and open waits of one task, that are shown one by one.
+MOST_ALIKE = MOST_STEPS = MOST_WAITS = 20
 #: Tasks read in one round trip, some 7 ms of work, in which nothing else is served.
 _BATCH = 50
 #: Children of one task that are asked for when its level has many.
@@ -77,6 +78,15 @@ class TracedStep(_Part):
     bytes: int
 
 
+class TracedWait(_Part):
+    """An open wait of a task, in words as `sentence`; `id` is that of its question, None for a signal or a time."""
+
+    kind: Kind
+    id: str | None
+    sentence: str
+    until: datetime
+
+
 class AlikeTasks(_Part):
     """Children with one name that are not shown one by one; `sums` has them, `below` the tasks below them."""
 
@@ -92,7 +102,8 @@ class TracedTask(_Part):
     `state` is `accepted`, `running`, `waiting` (for its next run), `cancelling`, the status of its report, or `gone`
     when the ledger has nothing of it. Times are None where they are not known; of an open task they run up to now.
     `usage` and `run_ms` are those of the last run. `more_steps` and `more_children` are counted and not read, `alike`
-    are children that were read and are not in `children`. `waits_for` is why it waits, None where that is not known.
+    are children that were read and are not in `children`. `waits_for` is why it waits, None where that is not known;
+    `waits` are the persons, signals and times that it waits for, of which `more_waits` are not shown.
     """
 
     task_id: str
@@ -110,6 +121,8 @@ class TracedTask(_Part):
     usage: Usage = Usage()
     error: str | None = None
     waits_for: RunWait | None = None
+    waits: tuple[TracedWait, ...] = ()
+    more_waits: int = 0
     steps: tuple[TracedStep, ...] = ()
     more_steps: int = 0
     children: tuple["TracedTask", ...] = ()
@@ -142,6 +155,7 @@ class TaskTree:
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._batch = CommandBatch(client, deadline_s)
+        self._waits = Waits(client, deadline_s=deadline_s)
         self._now_ms = now_ms
 
     async def read(self, task_id: str) -> Trace | None:
@@ -173,10 +187,42 @@ class TaskTree:
                     tasks[one] = task.model_copy(
                         update={"more_children": count - len(fresh)}
                     )
+                tasks |= await self._with_waits([tasks[one] for one in page])
             level = [child for one in level for child in below[one]]
         if tasks[task_id].state == GONE:
             return None
         return await asyncio.to_thread(_assemble, task_id, tasks, below, now_ms)
+
+    async def _with_waits(self, page: Sequence[TracedTask]) -> dict[str, TracedTask]:
+        """Return those of *page* that wait for a person, a signal or a time, with what it is."""
+        waiting = {
+            one.task_id: one
+            for one in page
+            if one.state == "waiting" and one.waits_for is None
+        }
+        found = await self._waits.of_many(list(waiting)) if waiting else []
+        return {
+            task_id: task.model_copy(
+                update={
+                    "waits": tuple(
+                        _show(task_id, one) for one in open_ones[:MOST_WAITS]
+                    ),
+                    "more_waits": max(0, len(open_ones) - MOST_WAITS),
+                }
+            )
+            for (task_id, task), open_ones in zip(waiting.items(), found, strict=True)
+            if open_ones
+        }
+
+
+def _show(task_id: str, state: WaitState) -> TracedWait:
+    wait = state.wait
+    return TracedWait(
+        kind=wait.kind,
+        id=wait_id(task_id, wait.slot) if wait.kind == "ask" else None,
+        sentence=wait.sentence,
+        until=wait.until,
+    )
 
 
 def _command(task_id: str, most_children: int) -> Command:

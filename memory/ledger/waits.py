@@ -2,8 +2,9 @@
 
 They stand in the task's entry in the ledger; for the wait in slot `3` its fields are `wait.3`, `wait.3.answer`,
 `wait.3.refusals` (answers that did not count, a line each), `wait.3.left_out` (how many more there were) and
-`wait.3.notices` (how many were sent of it). One list names every open wait by when to look at it next: an answer moves
-it there first, so that a process which dies between the answer and the wake-up leaves it to be found.
+`wait.3.notices` (how many were sent of it). `open_waits` has generation, number and slots of the last run that waits.
+One list names every open wait by when to look at it next: an answer moves it there first, so that a process which dies
+between the answer and the wake-up leaves it to be found.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,11 +16,17 @@ from pydantic import ValidationError
 from redis.asyncio import Redis
 
 from tasklore.contracts import subjects
-from tasklore.contracts.admission.waits import Kind, Wait, WaitAnswer, WaitRefusal
+from tasklore.contracts.admission.waits import (
+    MOST_OPEN,
+    Kind,
+    Wait,
+    WaitAnswer,
+    WaitRefusal,
+)
 from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
-from tasklore.memory.command_batch import CommandBatch
+from tasklore.memory.command_batch import Command, CommandBatch
 from tasklore.memory.ledger import scripts
 from tasklore.memory.ledger.ledger import number_in
 from tasklore.memory.ledger.runs import Ended
@@ -34,6 +41,8 @@ CheckSignature = Callable[[str, Mapping[str, str], bytes], None]
 #: How long after its end a wait is looked at whose task should have gone on by then.
 LATE = timedelta(seconds=5)
 _OPEN = keys.index("waits")
+#: Fields of an entry that are looked through for waits where a worker of 0.2 wrote it.
+_MOST_FIELDS = 1_000
 #: Characters of the author that is kept of an answer that others may have written.
 _MOST_NAME = 300
 #: Bytes of all refusals that are kept of one wait, and how many of them may be one author's. Beyond that the author
@@ -112,11 +121,17 @@ class Waits:
         return known, answer
 
     async def begin(
-        self, run: Ended, wait: Wait, wait_s: float, due_s: float, assignment: bytes
+        self,
+        run: Ended,
+        waits: Sequence[Wait],
+        *,
+        wait_s: float,
+        due_s: float,
+        assignment: bytes,
     ) -> bool | None:
-        """End *run*, which waits for *wait_s* seconds and is due after *due_s*.
+        """End *run*, which is in *waits* for *wait_s* seconds and is due after *due_s*.
 
-        Return True when it waits, False when the answer is there already, so that it is due at once; None when another
+        Return True when it waits, False when an answer is there already, so that it is due at once; None when another
         run has taken its place.
         """
         task = (
@@ -125,10 +140,14 @@ class Waits:
             keys.children(run.task_id),
         )
         times = int(wait_s * 1000), int(due_s * 1000), assignment, self._keep_ms
-        stored = run.generation, run.token, *times, wait.slot, wait.model_dump_json()
-        found: int = (
-            await self._batch.run([("FCALL", scripts.WAIT, len(task), *task, *stored)])
-        )[0]
+        ended = run.generation, run.token, *times
+        stored = [part for one in waits for part in (one.slot, one.model_dump_json())]
+        command: Command = (
+            *("FCALL", scripts.WAIT, len(task), *task),
+            *ended,
+            *stored,
+        )
+        found: int = (await self._batch.run([command]))[0]
         return None if found == 0 else found == 1
 
     async def answer(
@@ -272,6 +291,51 @@ class Waits:
             return state
         await self.find(task_id, state.wait)
         return (await self.read_many([name], with_assignments=True))[0]
+
+    async def of(self, task_id: str) -> list[WaitState]:
+        """Return the open waits of a task, in the order in which it came to them, at most `MOST_OPEN`.
+
+        Those that nobody has answered, of all kinds; none of a task that is unknown, has ended or is to be cancelled.
+        An answer without the signature of a role that may is set aside.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        return (await self.of_many([task_id]))[0]
+
+    async def of_many(self, task_ids: Sequence[str]) -> list[list[WaitState]]:
+        """Return `of` for each of *task_ids*, in two round trips."""
+        listed = await self._batch.run(
+            [
+                ("FCALL_RO", scripts.OPEN_WAITS, 1, keys.task(task_id), _MOST_FIELDS)
+                for task_id in task_ids
+            ]
+        )
+        names = [
+            [
+                WaitName("ask", task_id, slot.decode(errors="replace"))
+                for slot in slots[:MOST_OPEN]
+            ]
+            for task_id, slots in zip(task_ids, listed, strict=True)
+        ]
+        states = iter(await self.read_many([one for each in names for one in each]))
+        return [
+            [
+                state
+                for name in each
+                if (state := await self._read_open(name, next(states))) is not None
+            ]
+            for each in names
+        ]
+
+    async def _read_open(
+        self, name: WaitName, state: WaitState | None
+    ) -> WaitState | None:
+        """Return the *state* of a wait if it is open, once an answer that does not count is set aside."""
+        if state is not None and state.has_answer:
+            state = await self.read(name.task_id, name.slot)
+        is_open = state is not None and not (state.has_answer or state.has_report)
+        return state if is_open else None
 
     async def read_many(
         self, names: Sequence[WaitName], *, with_assignments: bool = False

@@ -55,13 +55,24 @@ class ApprovalQuestion(BaseModel):
 
 
 async def list_questions(
-    waits: Waits, limit: int, is_shown: Callable[[WaitState], bool]
+    waits: Waits,
+    limit: int,
+    is_shown: Callable[[WaitState], bool],
+    *,
+    task_id: str | None = None,
 ) -> tuple[ApprovalQuestion, ...]:
-    """Return up to *limit* open questions that are to be shown.
+    """Return up to *limit* open questions that are to be shown; of one task those that it asks now, in their order.
 
     Raises:
         MemoryUnavailable: the ledger did not answer in time.
     """
+    if task_id is not None:
+        asked = [
+            view_of(task_id, state)
+            for state in await waits.of(task_id)
+            if state.wait.kind == "ask" and is_shown(state)
+        ]
+        return tuple(one for one in asked if one.state == "open")[:limit]
     found: list[ApprovalQuestion] = []
     names = await waits.list_open("ask", _MOST)
     for first in range(0, len(names), _PAGE):

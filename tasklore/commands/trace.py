@@ -153,7 +153,12 @@ def _line(
 
 
 def _entries(task: TracedTask) -> Iterator[TracedTask | str]:
-    """Yield the entries below *task*: journaled steps, children, and sums of those that are not shown."""
+    """Yield the entries below *task*: what it waits for, steps, children, and sums of those that are not shown."""
+    for wait in task.waits:
+        question = f" (question {wait.id})" if wait.id else ""
+        yield f"{one_line(wait.sentence, 300)}{question}"
+    if task.more_waits:
+        yield f"waits for {task.more_waits:,} more"
     for step in task.steps:
         yield f"step {one_line(step.name, 80)}  journaled, {size(step.bytes)}"
     if task.more_steps:

@@ -56,11 +56,9 @@ class Doors:
         """Return the open question of a task, once there is one."""
         async with asyncio.timeout(60):
             while True:
-                found = (await self.call(caller, "GET", "/v1/approvals?limit=1000"))[1][
-                    "approvals"
-                ]
-                if mine := [one for one in found if one["task_id"] == task_id]:
-                    return dict(mine[0])
+                path = f"/v1/approvals?task_id={task_id}"
+                if found := (await self.call(caller, "GET", path))[1]["approvals"]:
+                    return dict(found[0])
                 await asyncio.sleep(0.05)
 
 

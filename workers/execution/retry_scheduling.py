@@ -144,7 +144,7 @@ class Retries:
             due_s = max(0.0, wait_s - _EARLY_S)
             is_waiting = await self._waits.begin(
                 job.to_ended(),
-                wait=wait,
+                [wait],
                 wait_s=wait_s,
                 due_s=due_s,
                 assignment=job.delivery.body,

@@ -87,10 +87,17 @@ def routes(parts: ApiParts) -> APIRouter:
     async def list_open(
         caller: Annotated[Caller, _ANSWERING],
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+        task_id: Annotated[
+            str | None,
+            Query(pattern=NAME_PATTERN, description="Those of this task alone."),
+        ] = None,
     ) -> Questions:
         return Questions(
             approvals=await list_questions(
-                parts.answers.waits, limit, lambda one: _may_see(caller, one)
+                parts.answers.waits,
+                limit,
+                lambda one: _may_see(caller, one),
+                task_id=task_id,
             )
         )
 

@@ -32,12 +32,15 @@ def list_open(
     limit: Annotated[
         int, Option("--limit", metavar="N", min=1, help="At most so many.")
     ] = 50,
+    task: Annotated[
+        str | None, Option("--task", metavar="TASK", help="Those of this task alone.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List all open questions."""
     from tasklore.commands.approvals.views import print_questions
 
-    run(print_questions(limit, as_json=as_json))
+    run(print_questions(limit, task, as_json=as_json))
 
 
 @app.command(cls=Command, epilog=example("tasklore approvals show 0199c1d2.1"))

@@ -14,6 +14,7 @@ from tasklore.commands.render.durations import read_aloud
 from tasklore.commands.render.screen import patience, print_json, print_table, printable
 from tasklore.contracts.admission.waits import demand_person, parse_wait_id
 from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import checked_name
 from tasklore.memory.ledger.waits import Waits
 from tasklore.runtime.access import access_of
 from tasklore.runtime.messaging.link import Link
@@ -29,16 +30,24 @@ from tasklore.supervisor.json_schemas import JsonSchemas
 _WIDTH = 80
 
 
-async def print_questions(limit: int, *, as_json: bool) -> None:
-    """Print a line for each of at most *limit* open questions, the one that ends first on top."""
+async def print_questions(limit: int, task_id: str | None, *, as_json: bool) -> None:
+    """Print a line for each of at most *limit* open questions, of one task if given; what ends first is on top.
+
+    Raises:
+        InvalidInput: *task_id* is none.
+    """
+    if task_id is not None:
+        checked_name(task_id, "--task")
     async with _open_answers() as answers, patience("reading questions"):
-        found = await list_questions(answers.waits, limit, lambda _state: True)
+        found = await list_questions(
+            answers.waits, limit, lambda _state: True, task_id=task_id
+        )
     found = tuple(sorted(found, key=lambda one: one.until))
     if as_json:
         print_json([one.model_dump(mode="json") for one in found])
         return
     if not found:
-        print("No task asks anybody.")
+        print("No task asks anybody." if task_id is None else f"{task_id} asks nobody.")
         return
     rows = []
     for one in found:
