@@ -24,6 +24,8 @@ _SHARED = frozenset(Path(folder).resolve() for folder in _INSTALLED)
 
 #: Frames that are named of one error: the last ones.
 _MOST_FRAMES = 4
+#: Characters that are named of one line: generated code may have any number.
+_LINE_WIDTH = 200
 
 
 @contextmanager
@@ -100,7 +102,7 @@ def describe_place(error: BaseException, function: Callable[..., Any]) -> str:
     another one, such as for an exit, passed the lines of that one.
     """
     lines = [
-        f'{one.filename}, line {one.lineno}, in {one.name}: "{one.line}"'
+        f'{one.filename}, line {one.lineno}, in {one.name}: "{(one.line or "")[:_LINE_WIDTH]}"'
         for one in _own_frames(error)[-_MOST_FRAMES:] or [_definition_of(function)]
     ]
     return " > ".join(lines).encode(errors="replace").decode()

@@ -1,12 +1,20 @@
-"""Dead letters as they lie in DEAD, those of older workers too, and the choice of some of them."""
+"""Dead letters as they lie in DEAD, those of older workers too, and the choice of some of them.
+
+Whoever runs a worker of an agent may have written anything under that agent's subjects: a letter is believed
+only what does not reach beyond them.
+"""
 
 import base64
 import binascii
 import hashlib
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import InvalidInput
@@ -17,6 +25,11 @@ from tasklore.contracts.messages import DeadLetter, ErrorNote
 FOREIGN = "foreign"
 
 _TASKS = subjects.TASKS_ALL.removesuffix(">")
+#: Between two lines of the author's own code in a letter's `place`.
+_NEXT_FRAME = re.compile(r" > (?=[^\n\"]+, line \d+, in )")
+#: Lines of the author's own code that a letter shows, and characters of each.
+_MOST_FRAMES = 16
+_FRAME_WIDTH = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +43,15 @@ class Letter:
     @property
     def agent_id(self) -> str | None:
         """The agent of the task, None when it was none."""
-        return self.content.agent_id or self._of_subject(0)
+        return _agent_in(self.content.subject)
 
     @property
     def task_name(self) -> str | None:
         """The name of the task, None when neither assignment nor subject has it."""
-        return self.content.task_name or self._of_subject(1)
+        if self.content.task_name is not None:
+            return self.content.task_name
+        names = _names_in(self.content.subject)
+        return names[1] if len(names) == 2 else None
 
     @property
     def generation(self) -> int:
@@ -70,6 +86,23 @@ class Letter:
             ) from error
 
     @property
+    def assignment_fields(self) -> Mapping[str, Any]:
+        """The fields of the assignment that can be read, also of one that was cut off; none of what is no object."""
+        try:
+            found = from_json(self.body, allow_partial=True)
+        except (InvalidInput, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def frames(self) -> list[str]:
+        """The lines of the author's own code that the error passed, the innermost first; none in older letters."""
+        if self.content.place is None:
+            return []
+        lines = _NEXT_FRAME.split(self.content.place)[-_MOST_FRAMES:]
+        return [line[:_FRAME_WIDTH] for line in reversed(lines)]
+
+    @property
     def is_whole(self) -> bool:
         """Whether `body` is the whole one."""
         return len(self.body) == self.content.body_bytes
@@ -78,25 +111,25 @@ class Letter:
         """Return whether *body* is the whole body of the message."""
         return digest_of(body) == self.content.body_digest
 
-    def _of_subject(self, part: int) -> str | None:
-        """Return agent (0) or task (1) as the subject names them."""
-        if not self.content.subject.startswith(_TASKS):
-            return None
-        names = self.content.subject.removeprefix(_TASKS).split(".")
-        return names[part] if len(names) == 2 else None
-
 
 @dataclass(frozen=True, slots=True)
 class Selection:
     """A selection of letters: those that fit every condition; None is no condition.
 
-    `since` is when a letter was put into DEAD, at the earliest.
+    `since` and `until` are when a letter was put into DEAD, at the earliest and before when; `up_to` is the highest
+    sequence, so that what is put there meanwhile is left out. `error_type` is the class of the error. `tenant` and
+    `user_id` are those of the assignment, where the letter has it.
     """
 
     agent_id: str | None = None
     task_name: str | None = None
     reason: str | None = None
     since: datetime | None = None
+    error_type: str | None = None
+    tenant: str | None = None
+    user_id: str | None = None
+    until: datetime | None = None
+    up_to: int | None = None
 
     @property
     def subject(self) -> str:
@@ -113,14 +146,44 @@ class Selection:
 
     @property
     def is_by_subject(self) -> bool:
-        """Whether the server can tell which letters fit, so that they need not be read."""
-        return self.task_name is None and self.reason is None
+        """Whether the server can tell how many letters fit, so that they need not be read."""
+        return all(
+            condition is None
+            for condition in (
+                self.task_name,
+                self.reason,
+                self.error_type,
+                self.tenant,
+                self.user_id,
+                self.until,
+                self.up_to,
+            )
+        )
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether every letter fits, up to `up_to`."""
+        return self == Selection(up_to=self.up_to)
 
     def fits(self, letter: Letter) -> bool:
         """Return whether *letter*, which fits `subject` and `since`, fits the other conditions too."""
-        return self.task_name in (None, letter.task_name) and self.reason in (
+        if self.up_to is not None and letter.sequence > self.up_to:
+            return False
+        if self.until is not None and letter.stored_at >= self.until:
+            return False
+        content = letter.content
+        if (
+            self.task_name not in (None, letter.task_name)
+            or self.reason not in (None, content.reason)
+            or self.error_type not in (None, content.error.type)
+        ):
+            return False
+        if self.tenant is None and self.user_id is None:
+            return True
+        fields = letter.assignment_fields
+        return self.tenant in (None, fields.get("tenant")) and self.user_id in (
             None,
-            letter.content.reason,
+            fields.get("user_id"),
         )
 
 
@@ -142,6 +205,10 @@ def read_letter(
         content = _foreign(
             subject, stored_at, body, f"it names the subject {content.subject!r}"
         )
+    elif content.agent_id not in (None, _agent_in(content.subject)):
+        content = _foreign(
+            subject, stored_at, body, f"it names the agent {content.agent_id!r}"
+        )
     return Letter(sequence, stored_at, content)
 
 
@@ -162,6 +229,15 @@ def _foreign(
         body_digest=digest_of(body),
         died_at=stored_at,
     )
+
+
+def _names_in(subject: str) -> list[str]:
+    """Return agent and task as the subject of a task has them, nothing for another subject."""
+    return subject.removeprefix(_TASKS).split(".") if subject.startswith(_TASKS) else []
+
+
+def _agent_in(subject: str) -> str | None:
+    return next(iter(_names_in(subject)), None)
 
 
 def digest_of(body: bytes) -> str:

@@ -1,4 +1,7 @@
-"""The queue of dead letters: list, redrive or delete them."""
+"""The queue of dead letters: found and counted, sent again, deleted; every call is bounded, and the next one goes on.
+
+Whoever has a letter sent again, or deleted, may be one of several: each letter is sent once all the same.
+"""
 
 import asyncio
 import contextlib
@@ -12,54 +15,93 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 import structlog
-from pydantic import ValidationError
 
-from tasklore.contracts import subjects
 from tasklore.contracts.errors import (
     InvalidInput,
     MemoryUnavailable,
-    NotAccepted,
+    TaskloreError,
     Unreachable,
 )
 from tasklore.contracts.identifiers import checked_name
-from tasklore.contracts.messages import AgentCard
 from tasklore.contracts.traces import read_context
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.runtime.messaging.buckets import read_bucket
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.supervisor.dead_letters.known_agents import KnownAgents, read_known_agents
 from tasklore.supervisor.dead_letters.letters import Letter, Selection
 from tasklore.supervisor.dead_letters.redrive import (
     KEEP_DEADLINE,
-    Declared,
     Redrive,
     Renewal,
+    agent_of,
     end_after,
+    is_sent,
     redrive_of,
 )
-from tasklore.supervisor.dead_letters.stream import PAGE, DeadStream, open_dead_stream
+from tasklore.supervisor.dead_letters.stream import (
+    PAGE,
+    DeadStream,
+    LetterRange,
+    NewestRange,
+    open_dead_stream,
+)
+from tasklore.supervisor.dead_letters.summaries import (
+    LetterCounts,
+    LetterSummary,
+    summary_of,
+)
 
 log = structlog.get_logger(__name__)
 
+#: Letters that one call looks at, and their bytes: some seconds, whatever lies there.
+MOST_LOOKED_AT = 5_000
+MOST_BYTES = 64 * 1024**2
+#: Letters that one call names by their sequences, and of these how many are held at once.
+MOST_NAMED = 1_000
+_NAMED_AT_ONCE = 32
+#: Letters of one task that are returned, the newest.
+_MOST_OF_TASK = 20
+#: Letters that stayed and are named; the others are only counted.
+_MOST_KEPT = 1_000
 #: Letters erased at once: the server does one after the other, and others wait for DEAD meanwhile.
 _ERASED_AT_ONCE = 16
 #: Entries of the ledger read at once: one may have two mebibytes, and only a word of it is kept.
 _READ_AT_ONCE = 16
+#: Seconds for a task to be stored: whoever waits for it repeats what was not.
+_STORED_WITHIN_S = 30.0
 
 #: All letters that fit, or those at these sequences.
 Choice = Selection | Sequence[int]
 
 
 class LetterPage(NamedTuple):
-    """Some letters in the order asked for; *total* fit in all, None when only reading every one could tell."""
+    """Some letters in the order asked for; *total* fit in all, None when only reading every one could tell.
 
-    letters: list[Letter]
-    has_more: bool
+    *goes_on_at* is what the next page is asked with, `before` or `after`; None when there are no more. A page may have
+    fewer letters than were asked for, and still go on.
+    """
+
+    letters: list[LetterSummary]
+    goes_on_at: int | None
     total: int | None
+
+
+class Position(NamedTuple):
+    """How far a long work on letters came: all up to sequence *after* are done, those up to *up_to* are meant."""
+
+    after: int
+    up_to: int
+
+
+class GroupPage(NamedTuple):
+    """How many letters there are of each agent and error so far; *position* is where to go on, None at the end."""
+
+    counts: LetterCounts
+    position: Position | None
 
 
 class KeptLetter(NamedTuple):
@@ -71,11 +113,56 @@ class KeptLetter(NamedTuple):
 
 @dataclass(slots=True)
 class LetterOutcome:
-    """The outcome of a redrive; `stopped` is why the rest was not even tried, else None."""
+    """The outcome of a redrive so far.
 
-    redriven: int = 0
+    `sent` counts what was sent again, `kept` are those that stay, the first of `kept_in_all`. `stopped` is why the rest
+    was not even tried, else None; `position` is where the next call goes on, None when all is done.
+    """
+
+    sent: LetterCounts = field(default_factory=LetterCounts)
     kept: list[KeptLetter] = field(default_factory=list)
+    kept_in_all: int = 0
     stopped: str | None = None
+    position: Position | None = None
+
+    @property
+    def redriven(self) -> int:
+        """How many letters were sent again."""
+        return self.sent.total
+
+    def keep(self, letter: Letter, why: str) -> None:
+        """Note that *letter* stays."""
+        self.kept_in_all += 1
+        if len(self.kept) < _MOST_KEPT:
+            self.kept.append(KeptLetter(letter.sequence, why))
+
+
+class PurgeOutcome(NamedTuple):
+    """How many letters were deleted, and where the next call goes on; None when all is done."""
+
+    purged: int
+    position: Position | None
+
+
+class _Known(NamedTuple):
+    """Sequences of letters whose tasks were *sent* again already, and of those that are to be *kept*."""
+
+    sent: set[int]
+    kept: set[int]
+
+
+@dataclass(slots=True)
+class _Budget:
+    """What one call may still look at."""
+
+    letters: int = field(default_factory=lambda: MOST_LOOKED_AT)
+    size: int = field(default_factory=lambda: MOST_BYTES)
+
+    def take(self, page: LetterRange | NewestRange) -> bool:
+        """Take what was looked at for *page*, and return whether there is more."""
+        self.letters -= page.looked_at
+        self.size -= page.size
+        return self.letters > 0 and self.size > 0
 
 
 class DeadLetters:
@@ -91,13 +178,13 @@ class DeadLetters:
         outbox: Outbox,
         ledger: Ledger,
         *,
-        declared: Callable[[], Awaitable[Declared]],
+        agents: Callable[[], Awaitable[KnownAgents]],
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._stream = stream
         self._outbox = outbox
         self._ledger = ledger
-        self._declared = declared
+        self._agents = agents
         self._now = now
 
     async def page(
@@ -106,37 +193,71 @@ class DeadLetters:
         limit: int,
         *,
         before: int | None = None,
+        after: int | None = None,
         oldest_first: bool = False,
     ) -> LetterPage:
         """Return up to *limit* letters that fit *selection*, the newest first unless *oldest_first*.
 
-        *before* leaves out letters at this sequence or newer: the last sequence of a page is where the next begins.
+        *before* leaves out letters at this sequence or newer, *after* those at it or older, with *oldest_first*.
         """
-        last = (await self._stream.extent()).last if before is None else before - 1
-        if oldest_first:
-            pages = self._stream.pages(selection, last)
-        else:
-            pages = self._stream.pages_back(selection, last + 1, min(limit + 1, PAGE))
-        letters: list[Letter] = []
-        async for page in pages:
-            letters += page
-            if len(letters) > limit:
-                break
+        last = await self._stream.last_of(selection)
+        if before is not None:
+            last = min(last, before - 1)
         total = await self._stream.count(selection) if selection.is_by_subject else None
-        return LetterPage(letters[:limit], len(letters) > limit, total)
-
-    async def count(self, selection: Selection) -> int:
-        """Return how many letters fit *selection*; conditions that the server does not know have every one read."""
-        if selection.is_by_subject:
-            return await self._stream.count(selection)
-        return sum(
-            [
-                len(page)
-                async for page in self._stream.pages(
-                    selection, (await self._stream.extent()).last
-                )
-            ]
+        page = LetterPage([], None, total)
+        budget = _Budget()
+        if oldest_first:
+            async for some in self._stream.pages(selection, last, after=after or 0):
+                page.letters.extend(map(summary_of, some.letters))
+                if not budget.take(some) or len(page.letters) > limit:
+                    page = page._replace(goes_on_at=some.last)
+                    break
+        else:
+            size = min(limit + 1, PAGE)
+            async for newest in self._stream.pages_back(selection, last + 1, size):
+                page.letters.extend(newest.letters)
+                if not budget.take(newest) or len(page.letters) > limit:
+                    page = page._replace(goes_on_at=newest.first)
+                    break
+        if len(page.letters) <= limit:
+            return page
+        return LetterPage(
+            page.letters[:limit], page.letters[limit - 1].sequence, page.total
         )
+
+    async def groups(
+        self,
+        selection: Selection,
+        *,
+        position: Position | None = None,
+        into: LetterCounts | None = None,
+    ) -> GroupPage:
+        """Return how many letters of each agent and error fit *selection*, from *position* on.
+
+        The counts of earlier calls are given as *into*, which then counts these too.
+        """
+        counts = LetterCounts() if into is None else into
+        last = await self._last(selection, position)
+        after = 0 if position is None else position.after
+        budget = _Budget()
+        async for page in self._stream.pages(selection, last, after=after):
+            counts.add(map(summary_of, page.letters))
+            if not budget.take(page) and page.has_more:
+                return GroupPage(counts, Position(page.last, page.end))
+        return GroupPage(counts, None)
+
+    async def count_all(self, selection: Selection) -> LetterCounts:
+        """Return how many letters of each agent and error fit *selection*, as many calls of `groups` as that takes."""
+        page = await self.groups(selection)
+        while page.position is not None:
+            page = await self.groups(
+                selection, position=page.position, into=page.counts
+            )
+        return page.counts
+
+    async def last_of(self, selection: Selection) -> int:
+        """Return the last sequence that may fit *selection* now, 0 when nothing ever was there."""
+        return await self._stream.last_of(selection)
 
     async def read(self, sequence: int) -> Letter:
         """Return the letter at *sequence*.
@@ -152,16 +273,30 @@ class DeadLetters:
         return letter
 
     async def of_task(self, task_id: str) -> list[Letter]:
-        """Return every letter of *task_id*, the newest first; reads all that lie there."""
-        last = (await self._stream.extent()).last
-        pages = self._stream.pages(Selection(), last)
-        found = [
-            letter
-            async for page in pages
-            for letter in page
-            if letter.content.task_id == task_id
-        ]
+        """Return the letters of *task_id*, the newest first and twenty at most.
+
+        Where the ledger knows its agent those of that one are read, else all that lie there.
+        """
+        agent_id = None
+        with contextlib.suppress(MemoryUnavailable, InvalidInput):
+            entry = await self._ledger.read(checked_name(task_id, "task_id"))
+            agent_id = agent_of(entry)
+        selection = Selection(agent_id)
+        found: list[Letter] = []
+        last = await self._stream.last_of(selection)
+        async for page in self._stream.pages(selection, last):
+            found += [one for one in page.letters if one.content.task_id == task_id]
+            del found[:-_MOST_OF_TASK]
         return found[::-1]
+
+    async def why_kept(self, letter: Letter) -> str | None:
+        """Return why *letter* would stay if it were to be sent again now, None where it would be sent."""
+        outcome = LetterOutcome()
+        agents = await self._agents()
+        await self._send_page(
+            [letter], KEEP_DEADLINE, outcome, agents=agents, is_trial=True
+        )
+        return next((kept.why for kept in outcome.kept), None)
 
     async def redrive(
         self,
@@ -170,41 +305,61 @@ class DeadLetters:
         *,
         is_trial: bool = False,
         is_forced: bool = False,
+        into: LetterOutcome | None = None,
     ) -> LetterOutcome:
         """Send the letters of *choice* again, the oldest first, and delete each once its task is stored.
 
-        Tasks that die meanwhile are left alone, so that one which dies again is not sent for ever. A redrive that was
-        killed may be repeated: the stream swallows the tasks sent by then, or the ledger finds them finished. A letter
-        whose task ended after it was written stays, unless *is_forced*: it would run once more. Without the ledger such
-        letters are not recognised. *is_trial* changes nothing and returns the outcome.
+        One call looks at `MOST_LOOKED_AT`: whoever wants the rest gives the outcome to the next one as *into*, which
+        then counts what both did. Tasks that die meanwhile are left alone, so that one which dies again is not sent for
+        ever. A redrive that was killed may be repeated: what was sent by then is known to the ledger, or to the stream,
+        and is only deleted. A letter whose task ended after it was written stays, and so does one that carries no
+        readable task, unless *is_forced*. Without the ledger the former are not recognised. *is_trial* changes nothing
+        and returns the outcome.
 
         Raises:
-            InvalidInput: a sequence names no letter; nothing was sent.
+            InvalidInput: a sequence names no letter, or there are too many; nothing was sent.
         """
-        outcome = LetterOutcome()
-        declared = await self._declared()
-        async for page in self._select(choice):
-            done = set() if is_forced else await self._keep_done(page, outcome)
-            due = [letter for letter in page if letter.sequence not in done]
-            await _each(
-                due,
-                lambda letter: self._send(
-                    letter, renewal, outcome, declared=declared, is_trial=is_trial
-                ),
-            )
-            if outcome.stopped is not None:
-                break
+        outcome = LetterOutcome() if into is None else into
+        position = outcome.position
+        outcome.position = None
+        agents = await self._agents()
+        pages = self._select(choice, position)
+        budget = _Budget()
+        try:
+            async for page in pages:
+                await self._send_page(
+                    page.letters,
+                    renewal,
+                    outcome,
+                    agents=agents,
+                    is_trial=is_trial,
+                    is_forced=is_forced,
+                )
+                if outcome.stopped is not None:
+                    break
+                if not budget.take(page) and page.has_more:
+                    outcome.position = Position(page.last, page.end)
+                    break
+        except Unreachable as error:
+            if not outcome.sent.total and not outcome.kept:
+                raise
+            outcome.stopped = str(error)
         outcome.kept.sort()
         return outcome
 
-    async def purge(self, choice: Choice) -> int:
+    async def purge(
+        self, choice: Choice, *, position: Position | None = None
+    ) -> PurgeOutcome:
         """Delete the letters of *choice* and return how many those were; their bytes are gone from the files too.
 
+        One call deletes of those that it looks at, at most `MOST_LOOKED_AT`; *position* is where it goes on.
+
         Raises:
-            InvalidInput: a sequence names no letter; nothing was deleted.
+            InvalidInput: a sequence names no letter, or there are too many; nothing was deleted.
         """
-        if choice == Selection():
-            return await self._stream.clear((await self._stream.extent()).last)
+        if isinstance(choice, Selection) and choice.is_everything:
+            last = await self._stream.last_of(choice)
+            return PurgeOutcome(await self._stream.clear(last), None)
         turns = asyncio.Semaphore(_ERASED_AT_ONCE)
         deleted = 0
 
@@ -214,77 +369,124 @@ class DeadLetters:
                 was_there = await self._stream.remove(letter.sequence, erase=True)
             deleted += was_there
 
-        async for page in self._select(choice):
-            await _each(page, erase)
-        return deleted
+        budget = _Budget()
+        async for page in self._select(choice, position):
+            await _each(page.letters, erase)
+            if not budget.take(page) and page.has_more:
+                return PurgeOutcome(deleted, Position(page.last, page.end))
+        return PurgeOutcome(deleted, None)
 
-    async def _select(self, choice: Choice) -> AsyncIterator[list[Letter]]:
+    async def _last(self, selection: Selection, position: Position | None) -> int:
+        return (
+            await self._stream.last_of(selection)
+            if position is None
+            else position.up_to
+        )
+
+    async def _select(
+        self, choice: Choice, position: Position | None
+    ) -> AsyncIterator[LetterRange]:
+        """Yield the letters of *choice* behind *position*, the oldest first."""
         if isinstance(choice, Selection):
-            async for page in self._stream.pages(
-                choice, (await self._stream.extent()).last
-            ):
+            last = await self._last(choice, position)
+            after = 0 if position is None else position.after
+            async for page in self._stream.pages(choice, last, after=after):
                 yield page
-        else:
-            yield [await self.read(sequence) for sequence in sorted(set(choice))]
+            return
+        sequences = sorted(set(choice))
+        if not sequences:
+            return
+        if len(sequences) > MOST_NAMED:
+            raise InvalidInput(
+                f"{len(sequences):,} letters are named, at most {MOST_NAMED:,} are taken at once; name fewer, or "
+                "select them by agent, error or time"
+            )
+        for sequence in sequences:
+            await self.read(sequence)
+        end = sequences[-1]
+        for at in range(0, len(sequences), _NAMED_AT_ONCE):
+            some = sequences[at : at + _NAMED_AT_ONCE]
+            read = [await self._stream.read(sequence) for sequence in some]
+            letters = [letter for letter in read if letter is not None]
+            # They are few, and done in one call.
+            yield LetterRange(letters, looked_at=0, size=0, last=some[-1], end=end)
 
-    async def _keep_done(
-        self, page: Sequence[Letter], outcome: LetterOutcome
-    ) -> set[int]:
-        """Note in *outcome* which letters of *page* are about tasks done with since; return where those lie."""
+    async def _send_page(
+        self,
+        letters: Sequence[Letter],
+        renewal: Renewal,
+        outcome: LetterOutcome,
+        *,
+        agents: KnownAgents,
+        is_trial: bool,
+        is_forced: bool = False,
+    ) -> None:
+        """Send *letters* again and note in *outcome* what became of each."""
+        known = await self._look_up(letters, outcome, is_forced=is_forced)
+
+        async def send(letter: Letter) -> None:
+            try:
+                if letter.sequence not in known.sent:
+                    redrive = redrive_of(
+                        letter,
+                        await self._whole_body(letter),
+                        self._now(),
+                        renewal,
+                        agents=agents,
+                        takes_unreadable=is_forced,
+                    )
+                    if not is_trial:
+                        await self._publish(redrive)
+                # Its text lies in TASKS again: overwriting it here would gain nothing and cost a hundred times more.
+                if is_trial or await self._stream.remove(letter.sequence, erase=False):
+                    outcome.sent.add([summary_of(letter)])
+            except (InvalidInput, MemoryUnavailable) as error:
+                outcome.keep(letter, str(error))
+            except TaskloreError as error:
+                outcome.keep(letter, str(error))
+                outcome.stopped = str(error)
+
+        await _each([one for one in letters if one.sequence not in known.kept], send)
+
+    async def _look_up(
+        self, letters: Sequence[Letter], outcome: LetterOutcome, *, is_forced: bool
+    ) -> _Known:
+        """Return what the ledger knows of *letters*; why some of them stay is noted in *outcome*."""
         turns = asyncio.Semaphore(_READ_AT_ONCE)
-        done: set[int] = set()
+        known = _Known(sent=set(), kept=set())
 
         async def look(letter: Letter) -> None:
-            why = None
+            entry = None
             async with turns:
                 # A fault of the letter shows when it is sent; without the ledger it is sent all the same.
                 with contextlib.suppress(InvalidInput, MemoryUnavailable):
                     task_id = checked_name(letter.content.task_id or "", "task_id")
-                    why = end_after(letter, await self._ledger.read(task_id))
+                    entry = await self._ledger.read(task_id)
+            why = None if is_forced else end_after(letter, entry)
+            if agent_of(entry) not in (None, letter.agent_id):
+                why = (
+                    f"letter {letter.sequence} names task {letter.content.task_id!r}, which is of agent "
+                    f"{agent_of(entry)!r} and not of its own; purge it"
+                )
             if why is not None:
-                done.add(letter.sequence)
-                outcome.kept.append(KeptLetter(letter.sequence, why))
+                known.kept.add(letter.sequence)
+                outcome.keep(letter, why)
+            elif is_sent(letter, entry):
+                known.sent.add(letter.sequence)
 
         await _each(
-            [letter for letter in page if letter.content.task_id is not None], look
+            [letter for letter in letters if letter.content.task_id is not None], look
         )
-        return done
+        return known
 
-    async def _send(
-        self,
-        letter: Letter,
-        renewal: Renewal,
-        outcome: LetterOutcome,
-        *,
-        declared: Declared,
-        is_trial: bool,
-    ) -> None:
-        try:
-            redrive = redrive_of(
-                letter,
-                await self._whole_body(letter),
-                self._now(),
-                renewal,
-                declared=declared,
-            )
-            if not is_trial:
-                await self._outbox.put(
-                    redrive.subject,
-                    redrive.body,
-                    redrive.message_id,
-                    headers=redrive.headers,
-                )
-                await self._note_task(redrive)
-                # Its text lies in TASKS again: overwriting it here would gain nothing and cost a hundred times more.
-                await self._stream.remove(letter.sequence, erase=False)
-            outcome.redriven += 1
-        except (InvalidInput, MemoryUnavailable) as error:
-            outcome.kept.append(KeptLetter(letter.sequence, str(error)))
-        except NotAccepted as error:
-            outcome.kept.append(KeptLetter(letter.sequence, str(error)))
-            outcome.stopped = str(error)
-
-    async def _note_task(self, redrive: Redrive) -> None:
+    async def _publish(self, redrive: Redrive) -> None:
+        await self._outbox.put(
+            redrive.subject,
+            redrive.body,
+            redrive.message_id,
+            headers=redrive.headers,
+            patience_s=_STORED_WITHIN_S,
+        )
         if redrive.task_id is None:
             return
         try:
@@ -326,27 +528,8 @@ async def open_dead_letters(
     """Open the letters in DEAD on *link*; nothing is asked before the first call."""
     async with open_dead_stream(link) as stream:
         yield DeadLetters(
-            stream, outbox, ledger, declared=lambda: _declared_deadlines(link)
+            stream, outbox, ledger, agents=lambda: read_known_agents(link)
         )
-
-
-async def _declared_deadlines(link: Link) -> Declared:
-    """Return the deadlines that the cards of agents declare; none while those cannot be read."""
-    try:
-        cards = await read_bucket(link, subjects.AGENTS_BUCKET)
-    except Unreachable as error:
-        log.warning("cards_not_read", error=str(error))
-        return {}
-    found: dict[tuple[str, str], timedelta] = {}
-    for body in cards.values():
-        with contextlib.suppress(ValidationError):
-            card = AgentCard.model_validate_json(body)
-            found |= {
-                (card.agent_id, task.name): timedelta(seconds=task.deadline_s)
-                for task in card.tasks
-                if task.deadline_s
-            }
-    return found
 
 
 async def drop_letters(
@@ -364,7 +547,7 @@ async def drop_letters(
             async for page in stream.pages(
                 Selection(agent_id=agent, since=since), last
             ):
-                for letter in page:
+                for letter in page.letters:
                     task_id = letter.content.task_id or ""
                     if task_id in task_ids or task_id.rpartition("-")[0] in task_ids:
                         dropped += await stream.remove(letter.sequence, erase=True)

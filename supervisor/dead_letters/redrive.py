@@ -1,7 +1,7 @@
 """The redrive of a dead letter: its task as the next generation, with a new time."""
 
+import contextlib
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -10,9 +10,11 @@ from pydantic_core import from_json, to_json
 
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.faults import fault_of
 from tasklore.contracts.identifiers import TaskName, checked_name
 from tasklore.contracts.messages import TaskAssignment
 from tasklore.memory.ledger.ledger import LedgerEntry
+from tasklore.supervisor.dead_letters.known_agents import KnownAgents
 from tasklore.supervisor.dead_letters.letters import FOREIGN, Letter
 
 #: A subject of tasks in printable ASCII, without wildcards.
@@ -26,9 +28,7 @@ _HEADER_NAME = re.compile(r"(?!Nats-)[A-Za-z0-9-]{1,64}")
 _HEADER_VALUE = re.compile(r"[ -~]{0,1024}")
 
 
-#: How long tasks may take by their own declaration, by agent and task.
-Declared = Mapping[tuple[str, str], timedelta]
-_NOTHING_DECLARED: Declared = {}
+_NOBODY_KNOWN = KnownAgents()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +63,14 @@ def redrive_of(
     now: datetime,
     renewal: Renewal = KEEP_DEADLINE,
     *,
-    declared: Declared = _NOTHING_DECLARED,
+    agents: KnownAgents = _NOBODY_KNOWN,
+    takes_unreadable: bool = False,
 ) -> Redrive:
-    """Return the redrive of *letter*, which carried *body*; *declared* has the deadlines that tasks declare.
+    """Return the redrive of *letter*, which carried *body*, to one of *agents*.
 
     Generation and message id follow from the letter alone: however often this is done, it is one more run. The body
     stays as it was but for `created_at`, from which the queue time and a task's own deadline count, and the deadline.
+    A body that is no task is sent as it was, where *takes_unreadable*.
 
     Raises:
         InvalidInput: it cannot be sent again as it is; the message names the cure.
@@ -88,6 +90,12 @@ def redrive_of(
         raise InvalidInput(
             f"letter {letter.sequence} came from {content.subject!r}, where no tasks are sent; purge it"
         )
+    if letter.agent_id is not None and not agents.has(letter.agent_id):
+        msg = (
+            f"letter {letter.sequence} is of agent {letter.agent_id!r}, which was retired or never started here; start "
+            "a worker of it and send the letter again, or purge it"
+        )
+        raise InvalidInput(msg)
     generation = letter.generation + 1
     task = None
     if content.task_id is not None:
@@ -101,7 +109,24 @@ def redrive_of(
         for name, value in content.headers.items()
         if _HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(value)
     } | {subjects.GENERATION_HEADER: str(generation), subjects.ATTEMPT_HEADER: "1"}
-    renewed = _renew(letter.sequence, body, now, renewal, declared=declared)
+    try:
+        assignment = TaskAssignment.model_validate_json(body)
+    except ValidationError as error:
+        if not takes_unreadable:
+            problem = error.errors(
+                include_url=False, include_input=False, include_context=False
+            )[0]
+            msg = (
+                f"letter {letter.sequence} carries no task that can be read ({fault_of(problem)}); --force sends it as "
+                "it is, for a version of the agent that reads it; else purge it"
+            )
+            raise InvalidInput(msg) from error
+        renewed = body
+    else:
+        _demand_own(letter, assignment)
+        renewed = _renew(
+            letter.sequence, assignment, body, now=now, renewal=renewal, agents=agents
+        )
     return Redrive(
         subject=content.subject,
         body=renewed,
@@ -140,19 +165,51 @@ def end_after(letter: Letter, entry: LedgerEntry | None) -> str | None:
     )
 
 
+def is_sent(letter: Letter, entry: LedgerEntry | None) -> bool:
+    """Return whether the task of *letter* was sent again already, by the ledger's *entry* of it."""
+    after = None if entry is None else entry.generations.get(letter.generation + 1)
+    # A request to cancel is noted for a generation, too, that nobody has sent yet.
+    return after is not None and (
+        after.assignment is not None or after.report is not None or after.attempts > 0
+    )
+
+
+def agent_of(entry: LedgerEntry | None) -> str | None:
+    """Return the agent whose task the ledger's *entry* is of, None where it does not say."""
+    for known in () if entry is None else entry.generations.values():
+        for body in filter(None, (known.assignment, known.report)):
+            with contextlib.suppress(ValueError):
+                fields = from_json(body)
+                agent_id = fields.get("agent_id") if isinstance(fields, dict) else None
+                if isinstance(agent_id, str):
+                    return agent_id
+    return None
+
+
+def _demand_own(letter: Letter, assignment: TaskAssignment) -> None:
+    """Do nothing, unless *letter* carries the task of another agent, or of another id, than it says.
+
+    Raises:
+        InvalidInput: it does.
+    """
+    said = letter.agent_id, letter.content.task_id or assignment.task_id
+    if said != (assignment.agent_id, assignment.task_id):
+        raise InvalidInput(
+            f"letter {letter.sequence} is of agent {said[0]!r} and task {said[1]!r}, and carries task "
+            f"{assignment.task_id!r} of {assignment.agent_id!r}; purge it"
+        )
+
+
 def _renew(
     sequence: int,
+    assignment: TaskAssignment,
     body: bytes,
+    *,
     now: datetime,
     renewal: Renewal,
-    *,
-    declared: Declared,
+    agents: KnownAgents,
 ) -> bytes:
-    """Return *body* with a new time; a body that is no assignment stays as it is."""
-    try:
-        assignment = TaskAssignment.model_validate_json(body)
-    except ValidationError:
-        return body
+    """Return *body*, which says *assignment*, with a new time."""
     fields = from_json(body)
     fields["created_at"] = _spell(now)
     fields.pop("not_before", None)
@@ -160,7 +217,7 @@ def _renew(
         fields.pop("deadline", None)
     elif renewal.deadline is not None:
         fields["deadline"] = _spell(now + renewal.deadline)
-    elif (own := _own_deadline(assignment, declared)) is not None:
+    elif (own := _own_deadline(assignment, agents)) is not None:
         fields["deadline"] = _spell(now + own)
     elif assignment.deadline is not None and _aware(assignment.deadline) <= now:
         msg = (
@@ -171,11 +228,11 @@ def _renew(
     return to_json(fields)
 
 
-def _own_deadline(assignment: TaskAssignment, declared: Declared) -> timedelta | None:
+def _own_deadline(assignment: TaskAssignment, agents: KnownAgents) -> timedelta | None:
     """Return how long the task may take where its deadline is the declared one, which supervisors write into it."""
     if assignment.deadline is None:
         return None
-    own = declared.get((assignment.agent_id, assignment.task.name))
+    own = agents.deadlines.get((assignment.agent_id, assignment.task.name))
     given = _aware(assignment.deadline) - assignment.waits_from
     return own if own is not None and abs(given - own) < _ROUNDING else None
 

@@ -6,6 +6,7 @@ the newest fifty of a hundred thousand are found by halving, in a dozen requests
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from tasklore.runtime.messaging.direct import (
 from tasklore.runtime.messaging.jetstream import JetStreamRefused, ask_jetstream
 from tasklore.runtime.messaging.link import Link
 from tasklore.supervisor.dead_letters.letters import Letter, Selection, read_letter
+from tasklore.supervisor.dead_letters.summaries import LetterSummary, summary_of
 
 #: Letters read with one request.
 PAGE = 256
@@ -36,11 +38,37 @@ class Extent(NamedTuple):
     last: int
 
 
+class LetterRange(NamedTuple):
+    """The letters of one look that fit, of *looked_at*, which have *size* bytes, up to sequence *last* of *end*."""
+
+    letters: list[Letter]
+    looked_at: int
+    size: int
+    last: int
+    end: int
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there may be letters behind it."""
+        return self.last < self.end
+
+
+@dataclass(slots=True, kw_only=True)
+class NewestRange:
+    """The letters of one look backwards that fit, the newest first, of *looked_at*, from sequence *first* on."""
+
+    letters: list[LetterSummary]
+    looked_at: int
+    size: int
+    first: int
+
+
 class _Batch(NamedTuple):
-    """The letters of one request; `following` more fit after the last of these."""
+    """The letters of one request and their bytes; `following` more fit after the last of these."""
 
     letters: list[Letter]
     following: int
+    size: int
 
 
 class DeadStream:
@@ -71,22 +99,39 @@ class DeadStream:
         """Return how many letters fit the agent and the time of *selection*."""
         return (await self._beginning(selection))[1]
 
+    async def last_of(self, selection: Selection) -> int:
+        """Return the last sequence that may fit *selection*, as of now."""
+        last = (await self.extent()).last
+        if selection.up_to is not None:
+            last = min(last, selection.up_to)
+        if selection.until is not None:
+            behind = await self._ask(start_time=selection.until.isoformat(), batch=1)
+            last = min([last, *(letter.sequence - 1 for letter in behind.letters)])
+        return last
+
     async def pages(
-        self, selection: Selection, last: int
-    ) -> AsyncIterator[list[Letter]]:
-        """Yield the letters up to sequence *last* that fit *selection*, the oldest first, page by page."""
-        at, _ = await self._beginning(selection)
+        self, selection: Selection, last: int, *, after: int = 0
+    ) -> AsyncIterator[LetterRange]:
+        """Yield the letters above sequence *after*, up to *last*, that fit *selection*, the oldest first."""
+        first, _ = await self._beginning(selection)
+        at = max(first, after + 1)
         while at <= last:
             batch = await self._ask(seq=at, next_by_subj=selection.subject)
             letters = [letter for letter in batch.letters if letter.sequence <= last]
             if not letters:
                 return
-            yield [letter for letter in letters if selection.fits(letter)]
+            yield LetterRange(
+                [letter for letter in letters if selection.fits(letter)],
+                looked_at=len(letters),
+                size=batch.size,
+                last=letters[-1].sequence,
+                end=last,
+            )
             at = letters[-1].sequence + 1
 
     async def pages_back(
         self, selection: Selection, before: int, size: int
-    ) -> AsyncIterator[list[Letter]]:
+    ) -> AsyncIterator[NewestRange]:
         """Yield the letters below sequence *before* that fit *selection*, the newest first.
 
         The first page has about *size*; who goes on, since too few of them fit, gets ever larger ones.
@@ -95,13 +140,20 @@ class DeadStream:
         end = before
         while end > first:
             start = await self._start_of_page(selection.subject, first, end, size)
-            page: list[Letter] = []
+            page = NewestRange(letters=[], looked_at=0, size=0, first=start)
             at = start
             while at < end:
                 batch = await self._ask(seq=at, next_by_subj=selection.subject)
-                page += [letter for letter in batch.letters if letter.sequence < end]
+                letters = [letter for letter in batch.letters if letter.sequence < end]
+                # Bodies go at once: those of one page may have more bytes than a process.
+                page.letters += [
+                    summary_of(letter) for letter in letters if selection.fits(letter)
+                ]
+                page.looked_at += len(letters)
+                page.size += batch.size
                 at = batch.letters[-1].sequence + 1 if batch.letters else end
-            yield [letter for letter in reversed(page) if selection.fits(letter)]
+            page.letters.reverse()
+            yield page
             end = start
             size = min(2 * size, PAGE)
 
@@ -171,7 +223,9 @@ class DeadStream:
             )
             for one in page.found
         ]
-        return _Batch(letters, page.following)
+        return _Batch(
+            letters, page.following, size=sum(len(one.body) for one in page.found)
+        )
 
     async def _call(self, what: str, body: Any = None) -> dict[str, Any]:
         try:

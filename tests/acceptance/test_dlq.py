@@ -174,8 +174,13 @@ async def test_a_task_that_gave_up_is_seen_sent_again_and_runs_once_more(
         "Traceback (most recent call last)",
         "in live",
         '"user_id": "ann"',
+        f"Sent again by: tasklore dlq redrive {sequence}",
+        f"tasklore trace {task_id}",
     ):
         assert told in shown.stdout
+    error, frame = shown.stdout.splitlines()[:2]
+    assert error == f"GiveUp: there is no cure for {label} yet"
+    assert frame.startswith(f"  at {MORTAL}, line ")
     [document] = rows(await system.dlq("show", task_id, "--json"))
     assert (document["task_id"], document["trace_id"], document["generation"]) == (
         task_id,
@@ -246,8 +251,82 @@ async def test_on_a_terminal_everything_is_confirmed_first(operator: Operator) -
     done = await asyncio.to_thread(
         on_a_terminal, operator.system, b"n\n", "dlq", "redrive", "--all"
     )
-    assert "Send all 1 dead letter again? [y/N]" in done
+    assert "MortalAgent" in done
+    assert "GiveUp" in done
+    assert "Send 1 dead letter again? [y/N]" in done
     assert await operator.waiting() == 1
+    declined = await asyncio.to_thread(
+        on_a_terminal, operator.system, b"n\n", "dlq", "purge", "--error", "GiveUp"
+    )
+    assert "Delete 1 dead letter? [y/N]" in declined
+    assert await operator.waiting() == 1
+    agreed = await asyncio.to_thread(
+        on_a_terminal, operator.system, b"y\n", "dlq", "purge", "--agent", "MortalAgent"
+    )
+    assert "Deleted 1 dead letter." in agreed
+    assert await operator.waiting() == 0
+
+
+async def test_a_redrive_that_is_interrupted_says_how_far_it_came(
+    operator: Operator,
+) -> None:
+    """The same command sends the rest, and none twice."""
+    system = operator.system
+    label = uuid.uuid4().hex
+    lost = await operator.lose_many(label, MANY)
+    system.cure(label)
+    sent = asyncio.Event()
+
+    async def hear(_message: Msg) -> None:
+        sent.set()
+
+    hearing = await operator.program.client.subscribe("tasks.MortalAgent.live", cb=hear)
+    await operator.program.client.flush()
+    first = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "tasklore", "dlq", "redrive", "--all", "--yes"),
+        cwd=system.cwd,
+        env=system.house.environment,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(PATIENCE_S):
+        await sent.wait()
+        first.send_signal(signal.SIGINT)
+        _, said = await first.communicate()
+    await hearing.unsubscribe()
+    assert first.returncode == 128 + signal.SIGINT, said
+    assert b"were sent again; the same command sends the rest, and none twice" in said
+    again = await system.dlq("redrive", "--all")
+    assert again.returncode == 0, again.stderr
+    reports = await operator.reported(lost, generation=2)
+    assert Counter(report["task_id"] for report in reports) == dict.fromkeys(lost, 1)
+    assert system.runs(label) == dict.fromkeys(range(MANY), 2)
+
+
+async def test_letters_are_filtered_counted_and_previewed(operator: Operator) -> None:
+    """By agent, error, age and whom they were for; nothing is sent or deleted by a preview."""
+    system = operator.system
+    label = uuid.uuid4().hex
+    await operator.lose(label, user_id="ann", tenant="acme")
+    await operator.lose(label, user_id="bob", tenant="acme")
+    counted = await system.dlq("groups")
+    assert counted.returncode == 0, counted.stderr
+    head, row = counted.stdout.splitlines()
+    assert head.split()[:3] == ["AGENT", "ERROR", "LETTERS"]
+    assert row.split()[:3] == ["MortalAgent", "GiveUp", "2"]
+    for options, users in (
+        (("--error", "GiveUp", "--tenant", "acme"), ["bob", "ann"]),
+        (("--user", "ann"), ["ann"]),
+        (("--until", "1h"), []),
+        (("--since", "1h", "--oldest"), ["ann", "bob"]),
+    ):
+        listed = rows(await system.dlq("list", "--json", *options))
+        assert [one["user_id"] for one in listed] == users
+    trial = await system.dlq("redrive", "--user", "ann", "--dry-run")
+    assert "Would send 1 dead letter again." in trial.stdout
+    assert "MortalAgent  GiveUp" in trial.stdout
+    trial = await system.dlq("purge", "--tenant", "acme", "--dry-run")
+    assert "Would delete 2 dead letters." in trial.stdout
+    assert await operator.waiting() == 2
 
 
 def on_a_terminal(system: System, typed: bytes, *arguments: str) -> str:

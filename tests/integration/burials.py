@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from nats.aio.client import Client
+
+from tasklore.contracts import subjects
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.dead_letter import DEAD_BODY
@@ -95,6 +98,8 @@ async def morgue_of(servers: EmbeddedServers) -> AsyncIterator[Morgue]:
         valkey.connect(servers.redis_url) as redis,
     ):
         await declare_streams(client, Sizes())
+        for agent in ("TripAgent", "OtherAgent", "RareAgent"):
+            await put_card(client, agent)
         link = Link(client)
         ledger = Ledger(redis)
         async with (
@@ -102,6 +107,18 @@ async def morgue_of(servers: EmbeddedServers) -> AsyncIterator[Morgue]:
             open_dead_letters(link, outbox, ledger) as letters,
         ):
             yield Morgue(servers, link, ledger, letters)
+
+
+async def put_card(client: Client, agent: str, **task: Any) -> None:
+    """Let *agent* be known, whose task `share_trip` is as *task* has it."""
+    card = {
+        "agent_id": agent,
+        "digest": "d",
+        "tasks": [{"name": "share_trip", "parameters": {}} | task],
+    }
+    await client.jetstream().publish(
+        f"$KV.{subjects.AGENTS_BUCKET}.{agent}", json.dumps(card).encode()
+    )
 
 
 def an_assignment(task_id: str, agent: str = "TripAgent", **fields: Any) -> bytes:

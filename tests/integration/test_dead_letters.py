@@ -1,6 +1,6 @@
 """Dead letters in a real stream: found in any order with few requests, and deleted for good."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 
 import pytest
@@ -8,9 +8,11 @@ import pytest
 from tasklore.contracts.errors import InvalidInput, Unreachable
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.dead_letters import queue
 from tasklore.supervisor.dead_letters import stream as dead_stream
 from tasklore.supervisor.dead_letters.letters import FOREIGN, Letter, Selection
-from tests.integration.burials import Morgue, a_letter, morgue_of
+from tasklore.supervisor.dead_letters.summaries import LetterSummary
+from tests.integration.burials import Morgue, a_letter, an_assignment, morgue_of
 
 
 @pytest.fixture
@@ -19,7 +21,7 @@ async def morgue(own_servers: EmbeddedServers) -> AsyncIterator[Morgue]:
         yield opened
 
 
-def numbers(letters: list[Letter]) -> list[int]:
+def numbers(letters: Sequence[Letter | LetterSummary]) -> list[int]:
     return [letter.sequence for letter in letters]
 
 
@@ -31,14 +33,16 @@ async def test_letters_are_listed_page_by_page_from_either_end(morgue: Morgue) -
         page = await morgue.letters.page(Selection(), 5, before=before)
         assert page.total == 23
         found += numbers(page.letters)
-        if not page.has_more:
+        if page.goes_on_at is None:
             break
-        before = found[-1]
+        before = page.goes_on_at
     assert found == list(range(23, 0, -1))
     oldest = await morgue.letters.page(Selection(), 5, oldest_first=True)
-    assert (numbers(oldest.letters), oldest.has_more) == ([1, 2, 3, 4, 5], True)
+    assert (numbers(oldest.letters), oldest.goes_on_at) == ([1, 2, 3, 4, 5], 5)
+    rest = await morgue.letters.page(Selection(), 18, after=5, oldest_first=True)
+    assert (numbers(rest.letters), rest.goes_on_at) == (list(range(6, 24)), None)
     whole = await morgue.letters.page(Selection(), 23, oldest_first=True)
-    assert (len(whole.letters), whole.has_more) == (23, False)
+    assert (len(whole.letters), whole.goes_on_at) == (23, None)
 
 
 async def test_the_few_letters_of_one_agent_are_found_among_many_with_few_requests(
@@ -51,7 +55,7 @@ async def test_the_few_letters_of_one_agent_are_found_among_many_with_few_reques
     asked = morgue.letters._stream._reads.asked
     page = await morgue.letters.page(Selection("RareAgent"), 4)
     assert numbers(page.letters) == [515, 514, 513, 412]
-    assert (page.has_more, page.total) == (True, 15)
+    assert (page.goes_on_at, page.total) == (412, 15)
     assert morgue.letters._stream._reads.asked - asked < 30
     page = await morgue.letters.page(Selection("RareAgent"), 100)
     assert len(page.letters) == 15
@@ -64,20 +68,84 @@ async def test_letters_are_filtered_by_reason_task_and_time(morgue: Morgue) -> N
     since = (await morgue.letters.read(41)).stored_at
     await morgue.bury_many(300)
     page = await morgue.letters.page(Selection(reason="gave_up"), 2)
-    assert (numbers(page.letters), page.has_more, page.total) == ([40, 39], True, None)
+    assert (numbers(page.letters), page.goes_on_at, page.total) == ([40, 39], 39, None)
     assert numbers(
         (await morgue.letters.page(Selection(task_name="other"), 5)).letters
     ) == [41]
-    assert await morgue.letters.count(Selection(since=since)) == 301
-    assert await morgue.letters.count(Selection(reason="gave_up")) == 40
+    assert (await morgue.letters.count_all(Selection(since=since))).total == 301
+    assert (await morgue.letters.count_all(Selection(reason="gave_up"))).total == 40
     assert numbers(
         (
             await morgue.letters.page(Selection(since=since), 1, oldest_first=True)
         ).letters
     ) == [41]
+    earlier = Selection(until=since)
+    assert numbers((await morgue.letters.page(earlier, 2)).letters) == [40, 39]
+    assert (await morgue.letters.count_all(earlier)).total == 40
     later = Selection(since=since + timedelta(days=1))
     assert (await morgue.letters.page(later, 5)).letters == []
     assert (await morgue.letters.page(Selection("NoAgent"), 5)).letters == []
+
+
+async def test_letters_are_counted_by_agent_and_error(
+    morgue: Morgue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many, from when to when, with the newest as an example; call by call, each of which is bounded."""
+    monkeypatch.setattr(dead_stream, "PAGE", 4)
+    monkeypatch.setattr(queue, "MOST_LOOKED_AT", 8)
+    await morgue.bury_many(20)
+    await morgue.bury_many(3, agent="OtherAgent")
+    error = {"type": "KeyError", "message": "'tea'"}
+    for user in ("ann", "bob"):
+        body = an_assignment("t1", user_id=user, tenant="acme")
+        await morgue.bury(a_letter("t1", body, error=error))
+    page = await morgue.letters.groups(Selection())
+    assert (page.counts.total, page.position) == (8, (8, 25))
+    counts = await morgue.letters.count_all(Selection())
+    assert [
+        (group.agent_id, group.error_type, group.count, group.example.sequence)
+        for group in counts.groups
+    ] == [
+        ("TripAgent", "OSError", 20, 20),
+        ("OtherAgent", "OSError", 3, 23),
+        ("TripAgent", "KeyError", 2, 25),
+    ]
+    for selection, number in (
+        (Selection(error_type="KeyError"), 2),
+        (Selection(tenant="acme"), 2),
+        (Selection(user_id="ann"), 1),
+        (Selection(user_id="eve"), 0),
+        (Selection(up_to=21), 21),
+    ):
+        assert (await morgue.letters.count_all(selection)).total == number
+
+
+async def test_a_page_of_which_little_fits_comes_back_short_and_goes_on(
+    morgue: Morgue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_stream, "PAGE", 4)
+    monkeypatch.setattr(queue, "MOST_LOOKED_AT", 8)
+    await morgue.bury(a_letter("t1", task_name="other"))
+    await morgue.bury_many(40)
+    selection = Selection(task_name="other")
+    for oldest_first in (False, True):
+        found: list[int] = []
+        at = None
+        calls = 0
+        while True:
+            calls += 1
+            page = await morgue.letters.page(
+                selection,
+                5,
+                before=None if oldest_first else at,
+                after=at if oldest_first else None,
+                oldest_first=oldest_first,
+            )
+            found += numbers(page.letters)
+            if (at := page.goes_on_at) is None:
+                break
+        assert found == [1]
+        assert 3 <= calls <= 8
 
 
 async def test_a_letter_is_read_by_its_number_or_by_its_task(morgue: Morgue) -> None:
@@ -86,7 +154,7 @@ async def test_a_letter_is_read_by_its_number_or_by_its_task(morgue: Morgue) -> 
     assert (await morgue.letters.read(2)).content.task_id == second
     assert numbers(await morgue.letters.of_task(first)) == [3, 1]
     assert await morgue.letters.of_task("nobody") == []
-    await morgue.letters.purge([2])
+    assert (await morgue.letters.purge([2])).purged == 1
     for number in (2, 4):
         with pytest.raises(InvalidInput, match=f"no dead letter {number}"):
             await morgue.letters.read(number)
@@ -97,10 +165,10 @@ async def test_a_message_that_is_no_dead_letter_is_listed_and_can_be_purged(
 ) -> None:
     await morgue.bury(b"rubbish", a_letter("t1"))
     page = await morgue.letters.page(Selection(), 5)
-    assert [letter.content.reason for letter in page.letters] == ["attempts", FOREIGN]
+    assert [letter.reason for letter in page.letters] == ["attempts", FOREIGN]
     outcome = await morgue.letters.redrive(Selection())
     assert (outcome.redriven, [kept.sequence for kept in outcome.kept]) == (1, [1])
-    assert await morgue.letters.purge(Selection(reason=FOREIGN)) == 1
+    assert await morgue.letters.purge(Selection(reason=FOREIGN)) == (1, None)
     assert await morgue.count("DEAD") == 0
 
 
@@ -124,7 +192,7 @@ async def test_a_purge_leaves_nothing_in_the_files_of_the_server(
     await morgue.until_on_disk(secret, 3)
     assert await morgue.letters.purge(
         Selection() if everything else Selection("TripAgent")
-    ) == (5 if everything else 3)
+    ) == (5 if everything else 3, None)
     await morgue.until_on_disk(secret, 0)
     assert await morgue.count("DEAD") == (0 if everything else 2)
 

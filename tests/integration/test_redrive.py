@@ -9,15 +9,23 @@ from typing import Any
 
 import pytest
 
-from tasklore.contracts import subjects
 from tasklore.contracts.messages import TaskAssignment
 from tasklore.runtime.messaging.dead_letter import DEAD_BODY
 from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.messaging.outbox import open_outbox
 from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.dead_letters import queue
 from tasklore.supervisor.dead_letters import stream as dead_stream
 from tasklore.supervisor.dead_letters.letters import Selection
+from tasklore.supervisor.dead_letters.queue import open_dead_letters
 from tasklore.supervisor.dead_letters.redrive import Renewal
-from tests.integration.burials import Morgue, a_letter, an_assignment, morgue_of
+from tests.integration.burials import (
+    Morgue,
+    a_letter,
+    an_assignment,
+    morgue_of,
+    put_card,
+)
 
 
 @pytest.fixture
@@ -59,13 +67,7 @@ async def test_a_declared_deadline_begins_anew_and_that_of_a_sender_does_not(
     is_declared: bool, morgue: Morgue
 ) -> None:
     """A supervisor writes the one that the card declares into each assignment."""
-    card = {
-        "agent_id": "TripAgent",
-        "digest": "d",
-        "tasks": [{"name": "share_trip", "parameters": {}, "deadline_s": 120}],
-    }
-    bucket = f"$KV.{subjects.AGENTS_BUCKET}.TripAgent"
-    await morgue.link.client.jetstream().publish(bucket, json.dumps(card).encode())
+    await put_card(morgue.link.client, "TripAgent", deadline_s=120)
     seconds = "02:00" if is_declared else "01:30"
     body = an_assignment("t1", deadline=f"2026-01-01T00:{seconds}Z")
     await morgue.bury(a_letter("t1", body))
@@ -204,9 +206,15 @@ async def test_a_body_that_was_cut_comes_out_of_the_ledger(morgue: Morgue) -> No
     )
 
 
-async def test_a_letter_without_a_task_is_sent_again_as_it_was(morgue: Morgue) -> None:
+async def test_a_letter_without_a_task_is_sent_again_as_it_was_when_that_is_said(
+    morgue: Morgue,
+) -> None:
     await morgue.bury(a_letter(None, b"\x00\xff", reason="unreadable", task_name=None))
-    assert (await morgue.letters.redrive(Selection(reason="unreadable"))).redriven == 1
+    unreadable = Selection(reason="unreadable")
+    outcome = await morgue.letters.redrive(unreadable)
+    assert (outcome.redriven, len(outcome.kept)) == (0, 1)
+    outcome = await morgue.letters.redrive(unreadable, is_forced=True)
+    assert outcome.redriven == 1
     [(subject, headers, body)] = await morgue.tasks()
     assert (subject, headers["Tasklore-Generation"], body) == (
         "tasks.TripAgent.share_trip",
@@ -241,3 +249,118 @@ async def test_without_the_ledger_whole_letters_are_sent_again(morgue: Morgue) -
     assert (outcome.redriven, [kept.sequence for kept in outcome.kept]) == (1, [2])
     assert outcome.stopped is None
     assert (await morgue.count("TASKS"), await morgue.count("DEAD")) == (1, 1)
+
+
+async def test_two_operators_at_once_send_each_letter_once(morgue: Morgue) -> None:
+    """What one of them sent the other does not count."""
+    task_ids = await morgue.bury_many(300)
+    async with (
+        open_outbox(morgue.link) as outbox,
+        open_dead_letters(morgue.link, outbox, morgue.ledger) as others,
+    ):
+        outcomes = await asyncio.gather(
+            morgue.letters.redrive(Selection()), others.redrive(Selection())
+        )
+    assert sum(outcome.redriven for outcome in outcomes) == 300
+    assert [outcome.kept for outcome in outcomes] == [[], []]
+    assert {headers["Nats-Msg-Id"] for _, headers, _ in await morgue.tasks()} == {
+        f"{one}:2" for one in task_ids
+    }
+    assert (await morgue.count("TASKS"), await morgue.count("DEAD")) == (300, 0)
+
+
+async def test_what_was_sent_before_is_not_sent_again_when_the_stream_forgot_it(
+    morgue: Morgue,
+) -> None:
+    """A redrive that was killed before it deleted is repeated after the stream's window for repeats."""
+    await morgue.bury(a_letter("t1"), a_letter("t2"))
+    await morgue.ledger.accept("t1", 2, an_assignment("t1"))
+    assert (await morgue.letters.redrive(Selection())).redriven == 2
+    assert [headers["Nats-Msg-Id"] for _, headers, _ in await morgue.tasks()] == [
+        "t2:2"
+    ]
+    assert await morgue.count("DEAD") == 0
+
+
+async def test_a_redrive_goes_on_call_by_call(
+    morgue: Morgue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call is bounded; what dies after the first one began is left alone."""
+    monkeypatch.setattr(dead_stream, "PAGE", 4)
+    monkeypatch.setattr(queue, "MOST_LOOKED_AT", 8)
+    await morgue.bury_many(20)
+    outcome = await morgue.letters.redrive(Selection())
+    assert (outcome.redriven, outcome.position) == (8, (8, 20))
+    await morgue.bury(a_letter("later"))
+    while outcome.position is not None:
+        await morgue.letters.redrive(Selection(), into=outcome)
+    assert (outcome.redriven, await morgue.count("DEAD")) == (20, 1)
+    [group] = outcome.sent.groups
+    assert (group.agent_id, group.error_type, group.count) == (
+        "TripAgent",
+        "OSError",
+        20,
+    )
+
+
+async def test_letters_that_cannot_be_sent_say_so_and_stay(morgue: Morgue) -> None:
+    """A task that is another agent's, one that is no task, and one of an agent that is gone."""
+    await morgue.ledger.accept("victim", 1, an_assignment("victim", "OtherAgent"))
+    await morgue.bury(
+        a_letter("victim"),
+        a_letter("carried", an_assignment("carried", "OtherAgent")),
+        a_letter("broken", b"no JSON"),
+        a_letter("fine"),
+    )
+    gone = a_letter("gone", agent="GoneAgent")
+    await morgue.bury(gone, subject="dead.tasks.GoneAgent.share_trip")
+    for is_trial in (True, False):
+        outcome = await morgue.letters.redrive(Selection(), is_trial=is_trial)
+        assert outcome.redriven == 1
+        whys = {kept.sequence: kept.why for kept in outcome.kept}
+        assert sorted(whys) == [1, 2, 3, 5]
+    assert "task 'victim', which is of agent 'OtherAgent'" in whys[1]
+    assert "carries task 'carried' of 'OtherAgent'" in whys[2]
+    assert "carries no task that can be read" in whys[3]
+    assert "agent 'GoneAgent', which was retired or never started" in whys[5]
+    entry = await morgue.ledger.read("victim")
+    assert entry is not None
+    assert sorted(entry.generations) == [1]
+    assert await morgue.count("DEAD") == 4
+    shown = await morgue.letters.read(5)
+    assert await morgue.letters.why_kept(shown) == whys[5]
+
+
+async def test_when_nats_goes_away_in_the_middle_the_repeat_sends_the_rest(
+    morgue: Morgue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says that it stopped, and what it had sent; nothing is sent twice."""
+    monkeypatch.setattr(dead_stream, "PAGE", 4)
+    monkeypatch.setattr(queue, "_STORED_WITHIN_S", 1.0)
+    task_ids = await morgue.bury_many(20)
+    remove = morgue.letters._stream.remove
+    removed = 0
+
+    async def remove_and_die(sequence: int, *, erase: bool) -> bool:
+        nonlocal removed
+        removed += 1
+        if removed == 6:
+            morgue.servers.nats.kill()
+        return await remove(sequence, erase=erase)
+
+    with monkeypatch.context() as dying:
+        dying.setattr(morgue.letters._stream, "remove", remove_and_die)
+        outcome = await morgue.letters.redrive(Selection())
+    assert outcome.stopped is not None
+    assert 4 <= outcome.redriven < 20
+    await morgue.servers.nats.start()
+    async with asyncio.timeout(60):
+        while not morgue.link.client.is_connected:  # noqa: ASYNC110 - the client makes no event
+            await asyncio.sleep(0.05)
+    again = await morgue.letters.redrive(Selection())
+    assert again.stopped is None
+    assert again.kept == []
+    assert [headers["Nats-Msg-Id"] for _, headers, _ in await morgue.tasks()].count(
+        f"{task_ids[4]}:2"
+    ) == 1
+    assert (await morgue.count("TASKS"), await morgue.count("DEAD")) == (20, 0)

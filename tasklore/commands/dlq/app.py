@@ -31,6 +31,16 @@ Reason = Annotated[
         help="Only these: attempts, gave_up, crashes, deadline, unreadable or unproven.",
     ),
 ]
+ErrorType = Annotated[
+    str | None,
+    Option("--error", metavar="ERROR", help="Only of this class of error."),
+]
+Tenant = Annotated[
+    str | None, Option("--tenant", metavar="TENANT", help="Only of this tenant.")
+]
+User = Annotated[
+    str | None, Option("--user", metavar="USER", help="Only of this user.")
+]
 Since = Annotated[
     str | None,
     Option(
@@ -38,6 +48,10 @@ Since = Annotated[
         metavar="WHEN",
         help="Only what died since then: 2h or 7d ago, or 2026-11-21T10:00:00Z.",
     ),
+]
+Until = Annotated[
+    str | None,
+    Option("--until", metavar="WHEN", help="Only what died before then."),
 ]
 Everything = Annotated[bool, Option("--all", help="All of them.")]
 Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask.")]
@@ -57,8 +71,12 @@ def front(context: Context) -> None:
 def list_letters(
     agent: AgentId = None,
     task: TaskName = None,
+    error: ErrorType = None,
     reason: Reason = None,
+    tenant: Tenant = None,
+    user: User = None,
     since: Since = None,
+    until: Until = None,
     limit: Annotated[
         int, Option("--limit", metavar="N", min=1, help="At most so many.")
     ] = 50,
@@ -71,6 +89,15 @@ def list_letters(
             help="Only what lies before this one.",
         ),
     ] = None,
+    after: Annotated[
+        int | None,
+        Option(
+            "--after",
+            metavar="SEQUENCE",
+            min=1,
+            help="Only what lies behind this one, with --oldest.",
+        ),
+    ] = None,
     oldest: Annotated[bool, Option("--oldest", help="The oldest first.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -78,12 +105,55 @@ def list_letters(
     from tasklore.commands.dlq.selection import Filter
     from tasklore.commands.dlq.views import print_letters
 
-    wanted = Filter(agent=agent, task=task, reason=reason, since=since)
+    wanted = Filter(
+        agent=agent,
+        task=task,
+        error=error,
+        reason=reason,
+        tenant=tenant,
+        user=user,
+        since=since,
+        until=until,
+    )
     run(
         print_letters(
-            wanted, limit, before=before, oldest_first=oldest, as_json=as_json
+            wanted,
+            limit,
+            before=before,
+            after=after,
+            oldest_first=oldest,
+            as_json=as_json,
         )
     )
+
+
+@app.command(cls=Command, epilog=example("tasklore dlq groups --since 1d"))
+def groups(
+    agent: AgentId = None,
+    task: TaskName = None,
+    error: ErrorType = None,
+    reason: Reason = None,
+    tenant: Tenant = None,
+    user: User = None,
+    since: Since = None,
+    until: Until = None,
+    as_json: Json = False,
+) -> None:
+    """Count the dead letters of each agent and error, the most frequent first."""
+    from tasklore.commands.dlq.selection import Filter
+    from tasklore.commands.dlq.views import print_letter_groups
+
+    wanted = Filter(
+        agent=agent,
+        task=task,
+        error=error,
+        reason=reason,
+        tenant=tenant,
+        user=user,
+        since=since,
+        until=until,
+    )
+    run(print_letter_groups(wanted, as_json=as_json))
 
 
 @app.command(cls=Command, epilog=example("tasklore dlq show 7"))
@@ -97,7 +167,7 @@ def show(
     ],
     as_json: Json = False,
 ) -> None:
-    """Show why one was given up, its cost, and its content."""
+    """Show why one was given up and where, what can be done, its cost and its content."""
     from tasklore.commands.dlq.views import print_letter
 
     run(print_letter(which, as_json=as_json))
@@ -113,8 +183,12 @@ def redrive(
     sequences: Sequences = None,
     agent: AgentId = None,
     task: TaskName = None,
+    error: ErrorType = None,
     reason: Reason = None,
+    tenant: Tenant = None,
+    user: User = None,
     since: Since = None,
+    until: Until = None,
     everything: Everything = False,
     new_deadline: Annotated[
         str | None,
@@ -132,7 +206,7 @@ def redrive(
         bool,
         Option(
             "--force",
-            help="Also those whose task was completed or cancelled after they were written.",
+            help="Also those whose task was completed or cancelled since, and those that carry no readable task.",
         ),
     ] = False,
     dry_run: Annotated[
@@ -143,19 +217,24 @@ def redrive(
 ) -> int:
     """Send them again, as new generations of the same tasks.
 
-    Each is deleted once its task is stored; repeating a redrive that was interrupted runs nothing twice. One whose
-    deadline has passed stays, unless it is given another, and so does one whose task was done with after it was
-    written. Ends with 1 when any stays.
+    On a terminal it first shows how many of which agent and error those are, and asks. Each is deleted once its task is
+    stored; repeating a redrive that was interrupted runs nothing twice. One whose deadline has passed stays, unless it
+    is given another, and so does one whose task was done with after it was written, which carries no readable task, or
+    whose agent was retired. Ends with 1 when any stays.
     """
     from tasklore.commands.dlq.redrive import redrive_letters
     from tasklore.commands.dlq.selection import Filter
 
     wanted = Filter(
-        tuple(sequences or ()),
+        sequences=tuple(sequences or ()),
         agent=agent,
         task=task,
+        error=error,
         reason=reason,
+        tenant=tenant,
+        user=user,
         since=since,
+        until=until,
         everything=everything,
     )
     return run(
@@ -181,27 +260,39 @@ def purge(
     sequences: Sequences = None,
     agent: AgentId = None,
     task: TaskName = None,
+    error: ErrorType = None,
     reason: Reason = None,
+    tenant: Tenant = None,
+    user: User = None,
     since: Since = None,
+    until: Until = None,
     everything: Annotated[
         bool, Option("--all", help="All of them; asks first.")
+    ] = False,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Only say what would be done.")
     ] = False,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Delete them for good, also from the server's files.
 
-    Overwriting takes about 5 ms for each; --all drops the files at once.
+    On a terminal it first shows how many of which agent and error those are, and asks. Overwriting takes about 5 ms for
+    each; --all drops the files at once.
     """
     from tasklore.commands.dlq.redrive import purge_letters
     from tasklore.commands.dlq.selection import Filter
 
     wanted = Filter(
-        tuple(sequences or ()),
+        sequences=tuple(sequences or ()),
         agent=agent,
         task=task,
+        error=error,
         reason=reason,
+        tenant=tenant,
+        user=user,
         since=since,
+        until=until,
         everything=everything,
     )
-    run(purge_letters(wanted, is_sure=yes, as_json=as_json))
+    run(purge_letters(wanted, is_trial=dry_run, is_sure=yes, as_json=as_json))

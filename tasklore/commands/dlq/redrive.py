@@ -1,8 +1,12 @@
 """`tasklore dlq redrive|purge`: another try for dead letters, or their end."""
 
+import asyncio
 import sys
+from dataclasses import replace
+from typing import Any
 
 from tasklore.commands.dlq.selection import Filter, dead_letters
+from tasklore.commands.dlq.views import as_groups, print_groups
 from tasklore.commands.exits import FAILED, OK, Aborted
 from tasklore.commands.render.durations import parse_span
 from tasklore.commands.render.screen import (
@@ -15,7 +19,14 @@ from tasklore.commands.render.screen import (
 from tasklore.commands.render.words import count_of
 from tasklore.contracts.errors import InvalidInput
 from tasklore.supervisor.dead_letters.letters import Selection
+from tasklore.supervisor.dead_letters.queue import (
+    Choice,
+    DeadLetters,
+    LetterOutcome,
+    Position,
+)
 from tasklore.supervisor.dead_letters.redrive import Renewal
+from tasklore.supervisor.dead_letters.summaries import LetterCounts, summary_of
 
 #: Letters that stay and are named one by one; the others are only counted.
 _NAMED = 10
@@ -34,11 +45,12 @@ async def redrive_letters(
 ) -> int:
     """Send the letters of *wanted* again, print how many, and return the exit code: 1 when any of them stays.
 
-    *is_forced* sends those too whose tasks were completed or cancelled after they were written.
+    At a terminal it is shown first how many of which agent and error that would be. *is_forced* sends those too whose
+    tasks were completed or cancelled after they were written, and those that carry no readable task.
 
     Raises:
         InvalidInput: the options contradict each other.
-        Aborted: all were meant, and the person at the terminal declined.
+        Aborted: several were meant, and the person at the terminal declined.
     """
     choice = wanted.choice()
     if new_deadline is not None and no_deadline:
@@ -46,57 +58,78 @@ async def redrive_letters(
             "--new-deadline and --no-deadline contradict each other; leave one out"
         )
     span = None if new_deadline is None else parse_span(new_deadline, "--new-deadline")
+    renewal = Renewal(span, no_deadline)
+    outcome = LetterOutcome()
     async with dead_letters() as letters:
-        if wanted.everything and not (is_sure or is_trial) and sys.stdin.isatty():
-            number = _count(await letters.count(Selection()))
-            confirm(f"Send all {number} again?", unasked=_DECLINED, declined=_DECLINED)
-        async with patience("sending"):
-            renewal = Renewal(span, no_deadline)
-            outcome = await letters.redrive(
-                choice, renewal, is_trial=is_trial, is_forced=is_forced
+        choice = await _as_of_now(letters, choice)
+        if isinstance(choice, Selection) and _asks(is_sure=is_sure or is_trial):
+            trial = LetterOutcome()
+            async with patience("looking at dead letters"):
+                await _redrive_all(
+                    letters, choice, renewal, trial, is_trial=True, is_forced=is_forced
+                )
+            if not trial.redriven:
+                return _print_end(trial, is_trial=True, as_json=as_json)
+            if not as_json:
+                _print_outcome(trial, is_trial=True)
+            question = f"Send {_count(trial.redriven)} again?"
+            confirm(question, unasked=_DECLINED, declined=_DECLINED)
+        try:
+            async with patience("sending"):
+                await _redrive_all(
+                    letters,
+                    choice,
+                    renewal,
+                    outcome,
+                    is_trial=is_trial,
+                    is_forced=is_forced,
+                )
+        except asyncio.CancelledError:
+            sent = 0 if is_trial else outcome.redriven
+            complain(
+                f"interrupted when {_count(sent)} were sent again; the same command sends the rest, and none twice"
             )
-    kept = outcome.kept
-    if as_json:
-        rows = [{"sequence": one.sequence, "why": one.why} for one in kept]
-        print_json(
-            {
-                "dry_run": is_trial,
-                "redriven": outcome.redriven,
-                "kept": rows,
-                "stopped": outcome.stopped,
-            },
-        )
-        return FAILED if kept else OK
-    if outcome.redriven:
-        print(
-            f"{'Would send' if is_trial else 'Sent'} {_count(outcome.redriven)} again."
-        )
-    elif not kept:
-        print("Nothing fits; nothing was sent.")
-    for one in kept[:_NAMED]:
-        complain(printable(one.why))
-    if len(kept) > 1:
-        complain(f"{_count(len(kept))} stayed where they are")
-    if outcome.stopped is not None:
-        complain("stopped there: the rest was not tried")
-    return FAILED if kept else OK
+            raise
+    return _print_end(outcome, is_trial=is_trial, as_json=as_json)
 
 
-async def purge_letters(wanted: Filter, *, is_sure: bool, as_json: bool) -> None:
-    """Delete the letters of *wanted* and print how many those were.
+async def purge_letters(
+    wanted: Filter, *, is_trial: bool, is_sure: bool, as_json: bool
+) -> None:
+    """Delete the letters of *wanted* and print how many those were; what that would be where *is_trial*.
 
     Raises:
-        Aborted: all were meant without a confirmation.
+        Aborted: all were meant without a confirmation, or the person at the terminal declined.
     """
     choice = wanted.choice()
-    if wanted.everything and not is_sure and not sys.stdin.isatty():
+    if wanted.everything and not (is_sure or is_trial) and not sys.stdin.isatty():
         raise Aborted("--all deletes every dead letter; say --yes to mean it")
     async with dead_letters() as letters:
-        if wanted.everything and not is_sure:
-            number = _count(await letters.count(Selection()))
-            confirm(f"Delete all {number}?", unasked=_DECLINED, declined=_DECLINED)
+        choice = await _as_of_now(letters, choice)
+        is_asked = isinstance(choice, Selection) and _asks(is_sure=is_sure)
+        if is_trial or is_asked:
+            async with patience("looking at dead letters"):
+                counts = await _counts(letters, choice)
+            if is_trial and as_json:
+                print_json({"dry_run": True, "groups": as_groups(counts)})
+                return
+            if not as_json:
+                print_groups(counts)
+            if is_trial:
+                print(f"Would delete {_count(counts.total)}.")
+                return
+        if is_asked and counts.total:
+            question = f"Delete {_count(counts.total)}?"
+            confirm(question, unasked=_DECLINED, declined=_DECLINED)
+        purged = 0
+        position: Position | None = None
         async with patience("deleting"):
-            purged = await letters.purge(choice)
+            while True:
+                outcome = await letters.purge(choice, position=position)
+                purged += outcome.purged
+                position = outcome.position
+                if position is None:
+                    break
     if as_json:
         print_json({"purged": purged})
     else:
@@ -105,6 +138,84 @@ async def purge_letters(wanted: Filter, *, is_sure: bool, as_json: bool) -> None
             if not purged
             else f"Deleted {_count(purged)}."
         )
+
+
+def _asks(*, is_sure: bool) -> bool:
+    """Return whether somebody is there to be asked, and has to be."""
+    return not is_sure and sys.stdin.isatty()
+
+
+async def _as_of_now(letters: DeadLetters, choice: Choice) -> Choice:
+    """Return *choice* without what dies from now on: what is counted is what is done."""
+    if not isinstance(choice, Selection):
+        return choice
+    return replace(choice, up_to=await letters.last_of(choice))
+
+
+async def _redrive_all(
+    letters: DeadLetters,
+    choice: Choice,
+    renewal: Renewal,
+    outcome: LetterOutcome,
+    *,
+    is_trial: bool,
+    is_forced: bool,
+) -> None:
+    """Redrive all of *choice*, call by call, into *outcome*."""
+    while True:
+        await letters.redrive(
+            choice, renewal, is_trial=is_trial, is_forced=is_forced, into=outcome
+        )
+        if outcome.position is None:
+            return
+
+
+async def _counts(letters: DeadLetters, choice: Choice) -> LetterCounts:
+    """Return how many letters of which agent and error *choice* means."""
+    if isinstance(choice, Selection):
+        return await letters.count_all(choice)
+    counts = LetterCounts()
+    for sequence in choice:
+        counts.add([summary_of(await letters.read(sequence))])
+    return counts
+
+
+def _print_end(outcome: LetterOutcome, *, is_trial: bool, as_json: bool) -> int:
+    """Print *outcome* and return the exit code."""
+    if as_json:
+        print_json(_as_document(outcome, is_trial=is_trial))
+    else:
+        _print_outcome(outcome, is_trial=is_trial)
+    return FAILED if outcome.kept else OK
+
+
+def _print_outcome(outcome: LetterOutcome, *, is_trial: bool) -> None:
+    """Write how many were sent, or would be, of which agent and error, and why others stay."""
+    if outcome.redriven:
+        if is_trial:
+            print_groups(outcome.sent)
+        print(
+            f"{'Would send' if is_trial else 'Sent'} {_count(outcome.redriven)} again."
+        )
+    elif not outcome.kept:
+        print("Nothing fits; nothing was sent.")
+    for one in outcome.kept[:_NAMED]:
+        complain(printable(one.why))
+    if outcome.kept_in_all > 1:
+        complain(f"{_count(outcome.kept_in_all)} stayed where they are")
+    if outcome.stopped is not None:
+        complain("stopped there: the rest was not tried")
+
+
+def _as_document(outcome: LetterOutcome, *, is_trial: bool) -> dict[str, Any]:
+    return {
+        "dry_run": is_trial,
+        "redriven": outcome.redriven,
+        "groups": as_groups(outcome.sent),
+        "kept": [{"sequence": one.sequence, "why": one.why} for one in outcome.kept],
+        "kept_in_all": outcome.kept_in_all,
+        "stopped": outcome.stopped,
+    }
 
 
 def _count(number: int) -> str:

@@ -2,8 +2,8 @@
 
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
 from tasklore.commands.places import open_nats, open_redis
 from tasklore.commands.render.durations import parse_span
@@ -23,31 +23,45 @@ from tasklore.supervisor.dead_letters.queue import (
 )
 
 
-class Filter(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
     """The letters that options mean; None is no condition."""
 
     sequences: tuple[int, ...] = ()
     agent: str | None = None
     task: str | None = None
     reason: str | None = None
+    error: str | None = None
+    tenant: str | None = None
+    user: str | None = None
     since: str | None = None
+    until: str | None = None
     everything: bool = False
 
     @property
     def has_condition(self) -> bool:
         """Whether there is any condition."""
-        return any(
-            word is not None
-            for word in (self.agent, self.task, self.reason, self.since)
-        )
+        return self.selection() != Selection()
 
     def selection(self) -> Selection:
         """Return the conditions alone; raises InvalidInput for an agent that is no name or a time that is none."""
-        agent = None if self.agent is None else checked_name(self.agent, "--agent")
-        since = (
-            None if self.since is None else parse_since(self.since, datetime.now(UTC))
+        now = datetime.now(UTC)
+        return Selection(
+            agent_id=None
+            if self.agent is None
+            else checked_name(self.agent, "--agent"),
+            task_name=self.task,
+            reason=self.reason,
+            error_type=self.error,
+            tenant=self.tenant,
+            user_id=self.user,
+            since=None
+            if self.since is None
+            else parse_when(self.since, now, "--since"),
+            until=None
+            if self.until is None
+            else parse_when(self.until, now, "--until"),
         )
-        return Selection(agent, self.task, self.reason, since)
 
     def choice(self) -> Choice:
         """Return the sequences or conditions, where some have to be given.
@@ -58,7 +72,7 @@ class Filter(NamedTuple):
         given = [bool(self.sequences), self.has_condition, self.everything]
         if not any(given):
             raise InvalidInput(
-                "say which: SEQUENCE, --agent, --task, --reason, --since, or --all"
+                "say which: SEQUENCE, --agent, --error, --task, --reason, --tenant, --user, --since, --until, or --all"
             )
         if given.count(True) > 1:
             raise InvalidInput(
@@ -67,11 +81,11 @@ class Filter(NamedTuple):
         return self.sequences or self.selection()
 
 
-def parse_since(text: str, now: datetime) -> datetime:
+def parse_when(text: str, now: datetime, option: str) -> datetime:
     """Return the moment *text*: so long before *now* (2h, 7d), or a time in RFC 3339, UTC without a zone.
 
     Raises:
-        InvalidInput: it is neither.
+        InvalidInput: it is neither; the message names *option*.
     """
     try:
         moment = datetime.fromisoformat(text.strip())
@@ -80,7 +94,7 @@ def parse_since(text: str, now: datetime) -> datetime:
     else:
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     try:
-        return now - parse_span(text, "--since")
+        return now - parse_span(text, option)
     except OverflowError:
         return datetime.fromtimestamp(0, UTC)
     except InvalidInput as error:

@@ -35,6 +35,9 @@ _HARMLESS = frozenset({"Cf", "Zl", "Zp", "Zs"})
 #: Marks that show what follows in another order than it stands in: a command would be copied as another one.
 _REVERSING = "\u202d\u202e"
 
+#: What JSON leaves as it is and a terminal obeys: controls above ASCII, and the marks above.
+_STEERING = re.compile(f"[\x7f-\x9f{_REVERSING}]")
+
 _STYLES = {
     "bold": "1",
     "dim": "2",
@@ -136,8 +139,12 @@ def folded(text: str, width: int, indent: str = "", first: str | None = None) ->
 
 
 def print_json(value: Any) -> None:
-    """Write *value* to stdout as indented JSON."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, default=str), flush=True)
+    """Write *value* to stdout as indented JSON, in which what would steer a terminal is escaped."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    print(
+        _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text),
+        flush=True,
+    )
 
 
 def print_paragraph(text: str, indent: str = "", style: str = "") -> None:

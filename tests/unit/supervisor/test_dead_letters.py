@@ -2,12 +2,15 @@
 
 import base64
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.pipelines import PIPELINE_AGENT
+from tasklore.supervisor.dead_letters.known_agents import KnownAgents
 from tasklore.supervisor.dead_letters.letters import (
     FOREIGN,
     Letter,
@@ -16,6 +19,11 @@ from tasklore.supervisor.dead_letters.letters import (
     read_letter,
 )
 from tasklore.supervisor.dead_letters.redrive import Redrive, Renewal, redrive_of
+from tasklore.supervisor.dead_letters.summaries import (
+    MOST_GROUPS,
+    LetterCounts,
+    summary_of,
+)
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -67,8 +75,8 @@ def letter(carried: bytes | None = None, **fields: Any) -> Letter:
     )
 
 
-def redriven(made: Letter, renewal: Renewal | None = None) -> Redrive:
-    return redrive_of(made, made.body, NOW, renewal or Renewal())
+def redriven(made: Letter, renewal: Renewal | None = None, **options: Any) -> Redrive:
+    return redrive_of(made, made.body, NOW, renewal or Renewal(), **options)
 
 
 def assigned(**fields: Any) -> bytes:
@@ -76,8 +84,8 @@ def assigned(**fields: Any) -> bytes:
 
 
 def test_a_letter_names_its_agent_task_and_trace() -> None:
-    made = letter(agent_id="A", task_name="b")
-    assert (made.agent_id, made.task_name, made.generation) == ("A", "b", 3)
+    made = letter(task_name="b")
+    assert (made.agent_id, made.task_name, made.generation) == ("TripAgent", "b", 3)
     assert made.trace_id == "0af7651916cd43dd8448eb211c80319c"
 
 
@@ -90,7 +98,8 @@ def test_an_older_letter_is_read_by_subject_and_headers() -> None:
     )
     assert letter(generation=..., headers={}).generation == 1
     assert letter(generation=..., headers={"Tasklore-Generation": "x"}).generation == 1
-    assert letter(agent_id=..., task_name=..., subject="tasks.a.b.c").task_name is None
+    odd = letter(agent_id=..., task_name=..., subject="tasks.a.b.c")
+    assert (odd.agent_id, odd.task_name) == ("a", None)
     assert letter(agent_id=..., task_name=..., subject="turns.3.x").agent_id is None
 
 
@@ -116,6 +125,11 @@ def test_an_invalid_trace_is_not_shown(trace: str) -> None:
             "dead.tasks.OtherAgent.share_trip",
             "names the subject 'tasks.TripAgent.share_trip'",
         ),
+        (
+            written(b"{}", agent_id="OtherAgent"),
+            "dead.tasks.TripAgent.share_trip",
+            "names the agent 'OtherAgent'",
+        ),
     ],
 )
 def test_an_invalid_letter_is_shown_and_never_sent(
@@ -138,8 +152,28 @@ def test_a_selection_filters_by_subject_where_it_can() -> None:
     assert Selection(task_name="share_trip", reason="attempts").fits(letter())
     assert not Selection(task_name="share_trip", reason="gave_up").fits(letter())
     assert not Selection(task_name="other").fits(letter())
+    assert Selection(error_type="OSError").fits(letter())
+    assert not Selection(error_type="KeyError").fits(letter())
     with pytest.raises(InvalidInput):
         _ = Selection("A.>").subject
+
+
+def test_a_selection_filters_by_whom_it_was_for_and_by_age() -> None:
+    """Also where the body was cut, as long as the beginning says it."""
+    body = json.dumps({"tenant": "acme", "user_id": "ann"} | ASSIGNMENT).encode()
+    cut = letter(body, body=base64.b64encode(body[:-40]).decode())
+    for made in (letter(body), cut):
+        assert Selection(tenant="acme", user_id="ann").fits(made)
+        assert not Selection(tenant="acme", user_id="bob").fits(made)
+        assert not Selection(tenant="other").fits(made)
+    for unknown in (letter(), letter(b"\xff"), letter(b"[1]"), letter(body="$$$")):
+        assert not Selection(user_id="ann").fits(unknown)
+    assert not Selection(until=NOW).fits(letter())
+    assert Selection(until=NOW + timedelta(seconds=1)).fits(letter())
+    assert (Selection(up_to=41).fits(letter()), Selection(up_to=42).fits(letter())) == (
+        False,
+        True,
+    )
 
 
 def test_a_redrive_is_the_same_task_in_the_next_generation() -> None:
@@ -168,8 +202,11 @@ def test_a_redrive_is_the_same_task_in_the_next_generation() -> None:
         b'{"task_id": "t1"}',
     ],
 )
-def test_an_unreadable_body_is_sent_again_unchanged(body: bytes) -> None:
-    made = redriven(letter(body, reason="unreadable", task_id=...))
+def test_an_unreadable_body_stays_or_is_sent_again_unchanged(body: bytes) -> None:
+    unreadable = letter(body, reason="unreadable", task_id=...)
+    with pytest.raises(InvalidInput, match=r"carries no task .*--force .*purge it"):
+        redriven(unreadable)
+    made = redriven(unreadable, takes_unreadable=True)
     assert (made.body, made.task_id, made.generation) == (body, None, 4)
     assert made.message_id == f"redrive:42:{digest_of(body)[:16]}"
 
@@ -240,6 +277,74 @@ def test_headers_that_inject_or_override_others_are_left_out() -> None:
 def test_a_letter_is_sent_to_task_subjects_alone(subject: str) -> None:
     with pytest.raises(InvalidInput, match="purge it"):
         redriven(letter(subject=subject))
+
+
+def test_a_letter_of_an_agent_that_is_gone_stays() -> None:
+    """While cards cannot be read nobody is known to be gone; supervisors serve pipelines without a card."""
+    gone = KnownAgents(frozenset({"OtherAgent"}))
+    with pytest.raises(InvalidInput, match=r"'TripAgent', which was retired .*purge"):
+        redriven(letter(), agents=gone)
+    for agents in (KnownAgents(), KnownAgents(frozenset({"TripAgent"}))):
+        assert redriven(letter(), agents=agents).task_id == "t1"
+    assert gone.has(PIPELINE_AGENT)
+
+
+@pytest.mark.parametrize("other", [{"task_id": "t2"}, {"agent_id": "OtherAgent"}])
+def test_a_letter_that_carries_another_task_than_it_says_stays(
+    other: dict[str, str],
+) -> None:
+    """Its worker wrote it: the task of another agent would be accepted in its name."""
+    with pytest.raises(InvalidInput, match=r"letter 42 .*and carries task .*purge it"):
+        redriven(letter(assigned(**other)), takes_unreadable=True)
+
+
+def test_the_authors_own_lines_are_told_apart() -> None:
+    """The innermost first, bounded in number and length; there are none in older letters."""
+    lines = [f'/a/b.py, line {n}, in f: "x > y > {n}"' for n in range(3)]
+    assert letter(place=" > ".join(lines)).frames == lines[::-1]
+    assert letter().frames == []
+    long = letter(
+        place=" > ".join([*lines, f'/c.py, line 1, in f: "{"x" * 5000}"'] * 9)
+    )
+    assert len(long.frames) == 16
+    assert max(map(len, long.frames)) == 1000
+
+
+def test_a_summary_is_bounded_whatever_the_letter_says() -> None:
+    error = {"type": "E" * 100_000, "message": "m" * 100_000}
+    made = summary_of(
+        letter(
+            assigned(tenant="t" * 100_000, user_id=["no", "text"]),
+            error=error,
+            reason="r" * 100_000,
+            worker_id="w" * 100_000,
+        )
+    )
+    assert (len(made.error.type), len(made.error.message)) == (4000, 4000)
+    assert (len(made.reason), len(made.worker_id or "")) == (4000, 4000)
+    assert (len(made.tenant or ""), made.user_id) == (4000, None)
+
+
+def test_groups_are_bounded_and_tell_the_newest_as_their_example() -> None:
+    counts = LetterCounts()
+    for number in range(MOST_GROUPS + 50):
+        error = {"type": f"Made{number}", "message": ""}
+        counts.add([summary_of(letter(error=error))])
+    assert (len(counts.groups), counts.others, counts.total) == (500, 50, 550)
+    counts = LetterCounts()
+    for hours in (2, 5, 3):
+        at = NOW + timedelta(hours=hours)
+        counts.add([replace(summary_of(letter()), stored_at=at, sequence=hours)])
+    [group] = counts.groups
+    assert (group.agent_id, group.error_type, group.count) == (
+        "TripAgent",
+        "OSError",
+        3,
+    )
+    assert (group.newest - group.oldest, group.example.sequence) == (
+        timedelta(hours=3),
+        5,
+    )
 
 
 def test_an_invalid_task_id_is_refused() -> None:

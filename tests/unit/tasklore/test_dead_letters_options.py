@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tasklore.__main__ import main
-from tasklore.commands.dlq.selection import Filter, parse_since
+from tasklore.commands.dlq.selection import Filter, parse_when
 from tasklore.contracts.errors import InvalidInput
 from tasklore.supervisor.dead_letters.letters import Selection
 
@@ -24,7 +24,7 @@ NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
     ],
 )
 def test_since_is_a_span_or_a_time(text: str, moment: datetime) -> None:
-    assert parse_since(text, NOW) == moment
+    assert parse_when(text, NOW, "--since") == moment
 
 
 @pytest.mark.parametrize("text", ["yesterday", "5", "2026-13-01"])
@@ -32,11 +32,11 @@ def test_an_invalid_time_is_refused(text: str) -> None:
     with pytest.raises(
         InvalidInput, match=r"30d or 2w, or a time such as 2026-11-21T10:00:00Z"
     ):
-        parse_since(text, NOW)
+        parse_when(text, NOW, "--since")
 
 
 def test_letters_are_chosen_by_sequence_filter_or_all() -> None:
-    assert Filter((7, 8)).choice() == (7, 8)
+    assert Filter(sequences=(7, 8)).choice() == (7, 8)
     assert Filter(agent="A", reason="gave_up").choice() == Selection(
         "A", None, "gave_up"
     )
@@ -48,7 +48,7 @@ def test_letters_are_chosen_by_sequence_filter_or_all() -> None:
     [
         (
             ("redrive",),
-            "say which: SEQUENCE, --agent, --task, --reason, --since, or --all",
+            "say which: SEQUENCE, --agent, --error, --task, --reason, --tenant, --user, --since, --until, or --all",
         ),
         (("purge", "7", "--all"), "one of the three"),
         (("redrive", "--agent", "A.>"), "--agent 'A.>' must be 1 to 64 letters"),
@@ -60,6 +60,9 @@ def test_letters_are_chosen_by_sequence_filter_or_all() -> None:
         ),
         (("purge", "--all"), "say --yes to mean it"),
         (("list", "--limit", "0"), "--limit"),
+        (("list", "--after", "7"), "--after with --oldest"),
+        (("list", "--before", "7", "--oldest"), "--after with --oldest"),
+        (("groups", "--until", "soon"), "--until 'soon' is no span of time"),
     ],
 )
 def test_an_invalid_command_is_one_line_with_the_cure(
