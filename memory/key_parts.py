@@ -67,6 +67,18 @@ class EpisodeKeys(NamedTuple):
         return cls(turns, *(f"{turns}:{part}" for part in cls._fields[1:]))
 
 
+class RunKeys(NamedTuple):
+    """The keys of the list of an agent's runs, all of one tag: all of them, their rows, and those that are open."""
+
+    listed: str
+    rows: str
+    open: str
+
+    def of_user(self, user_token: str) -> str:
+        """Return the key that lists the runs of a user."""
+        return f"{self.listed}:user:{check_token(user_token)}"
+
+
 class SessionKeys(NamedTuple):
     """The keys of one session, all of one tag."""
 

@@ -16,6 +16,10 @@
 | `tl:waits:{index}` | sorted set | none | open waits, by when to look at them next, in ms |
 | `tl:places:{bound}`, `:runs` | sorted set, hash | 7 days | who runs under a bound; `:queue`, `:seen` who waits |
 | `tl:children:{task_id}` | sorted set | 7 days | tasks that it called: id and `Agent.task`, see `ledger.task_tree` |
+| `tl:runs:{Agent}` | sorted set | 47 days after the last | its runs, by their creation, see `ledger.run_index` |
+| `tl:runs:{Agent}:rows`, `:open` | hash, sorted set | the same | a row of each; those without a report, by the same |
+| `tl:runs:{Agent}:user:token` | sorted set | its longest entry's | a user's, by when nothing of one is left, in ms |
+| `tl:runs:{~agents}` | sorted set | none | every agent that has runs, by its last one in ms |
 | `tl:ended:{slot}` | hash | none | how many of a slot's tasks ended in each state, see `memory.ledger.tally` |
 | `tl:ended:{sums}:shared`, `:lease` | string | 10 s, 3 s | those numbers added up; who adds them up |
 | `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `ledger.stream_epochs` |
@@ -254,6 +258,17 @@ def steps(task_id: str) -> tuple[str, str]:
 def children(task_id: str) -> str:
     """Return the key of the list of tasks that a task called; same tag."""
     return f"tl:children:{task(task_id)[len(_TASK) :]}"
+
+
+def runs(agent_id: str) -> key_parts.RunKeys:
+    """Return the keys of the list of an agent's runs."""
+    root = f"tl:runs:{{{check_name(agent_id)}}}"
+    return key_parts.RunKeys(root, rows=f"{root}:rows", open=f"{root}:open")
+
+
+def run_agents() -> str:
+    """Return the key of every agent that has runs: no agent's id begins so."""
+    return "tl:runs:{~agents}"
 
 
 def budget(*parts: str) -> str:

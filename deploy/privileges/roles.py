@@ -312,6 +312,7 @@ def _supervisor() -> Role:
             *_keys(
                 *(
                     "task",
+                    "runs",
                     "waits",
                     "ended",
                     "stream",
@@ -364,7 +365,7 @@ def _worker(name: str, agents: tuple[str, ...], called: tuple[str, ...]) -> Role
         purpose=f"Runs the tasks of {', '.join(agents)}.",
         operations=(*_works(name, agents), *(_calls(name, called) if called else ())),
         commands=tuple(_STORE),
-        owns=_working_keys(agents),
+        owns=_working_keys(agents, called),
         reads=(*_keys("doc", "episodes", "story", "stories", "analysis"), _LIMITS),
         channels=(keys.FLIGHTS,),
     )
@@ -404,12 +405,17 @@ def _calls(name: str, agents: tuple[str, ...]) -> tuple[Operation, ...]:
     )
 
 
-def _working_keys(agents: tuple[str, ...]) -> tuple[str, ...]:
+def _working_keys(
+    agents: tuple[str, ...], called: tuple[str, ...] = ()
+) -> tuple[str, ...]:
     own = [
         f"tl:{kind}:{{{agent}}}*"
         for agent in agents
         for kind in ("ltm", "ltm-hits", "ltm-quarantine", "ltm-imports")
     ]
+    # Whoever calls a task lists it: it is open before its own agent hears of it.
+    own += [f"tl:runs:{{{agent}}}*" for agent in dict.fromkeys((*agents, *called))]
+    own.append(keys.run_agents())
     shared = _keys(
         *(
             "task",

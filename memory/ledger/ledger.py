@@ -17,7 +17,7 @@ and `once.{name}`, which call made its effect of that name.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from pydantic import ValidationError
@@ -28,6 +28,7 @@ from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
 from tasklore.memory.ledger import scripts
+from tasklore.memory.ledger.run_rows import OPEN_STATES
 from tasklore.memory.ledger.runs import (
     Beginning,
     CancelOutcome,
@@ -65,6 +66,14 @@ class Generation:
     crashes: int = 0
     wish: CancelRequest | None = None
     waits_for: RunWait | None = None
+
+
+class RunGlance(NamedTuple):
+    """How far a generation of a task is: its *state*, `cancelling` where an open one is to be cancelled."""
+
+    state: str
+    attempts: int
+    waits_for: RunWait | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,6 +472,24 @@ class Ledger:
         )[0]
         return Past(number_in(attempts) or 0, number_in(crashes) or 0, waits_for or b"")
 
+    async def glance(
+        self, tasks: Sequence[tuple[str, str, int]]
+    ) -> list[RunGlance | None]:
+        """Return how far each of *tasks* is, an agent, an id and a generation; None where that is not known.
+
+        No bodies are read.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        found = await self._batch.run(
+            [
+                ("FCALL_RO", scripts.GLANCE, 1, keys.task(task_id), generation)
+                for _, task_id, generation in tasks
+            ]
+        )
+        return [_glance_in(reply) for reply in found]
+
     async def read(self, task_id: str) -> LedgerEntry | None:
         """Return all that is known of *task_id*, or None when it never was or is past its time.
 
@@ -503,6 +530,22 @@ def number_in(spelled: bytes | None) -> int | None:
         int(spelled)
         if spelled is not None and spelled.isdigit() and len(spelled) < _LONGEST_NUMBER
         else None
+    )
+
+
+def _glance_in(reply: Sequence[Any]) -> RunGlance | None:
+    """Return what *reply* of the script GLANCE says."""
+    if not reply:
+        return None
+    state, attempts, waits_for, is_cancelled = reply
+    spelled = "accepted" if state is None else state.decode(errors="replace")
+    waits = spelled in ("accepted", "waiting")
+    if is_cancelled and spelled in OPEN_STATES:
+        spelled = "cancelling"
+    return RunGlance(
+        spelled,
+        attempts=number_in(attempts) or 0,
+        waits_for=read_wait(waits_for) if waits else None,
     )
 
 

@@ -99,6 +99,7 @@ PROFITS: dict[str, tuple[tuple[str, str], ...]] = {
     "places": (("x", "0"),),
     "children": (("x", "0"),),
     "ended": (("failed", "0"),),
+    "runs": (("x", '{"g":9,"s":"completed","t":"pay","c":1}'), ("OtherAgent", "0")),
     "stream": (("x", "another"),),
     "conversation": (("x", '{"speaker": "alice", "text": "yes"}'),),
     "inbox": (("x", '{"speaker": "alice", "text": "yes"}'),),
@@ -194,6 +195,7 @@ def _samples(spelled: str) -> Iterator[Resource]:
             )
     else:
         name = "doc:reads" if spelled.endswith(":reads") else kind
+        name = "runs:agents" if spelled == keys.run_agents() else name
         yield Resource(spelled, kind, name)
 
 

@@ -1,0 +1,266 @@
+"""The index of runs: a list of the tasks of each agent, so that nobody looks for them in the whole ledger.
+
+All keys of one agent have one tag, so that one script writes them together, in the batch of commands that writes the
+ledger: before the entry of a task that opens, after that of one that ends. So each task without a report is among
+those that are open; one of these may have ended, where a process died in between. A row is what a writer knew: how far
+an open task is stands in the ledger alone.
+
+Ended runs are listed as long as the ledger keeps them, and at most `MOST_RUNS` of an agent. The set of a user has every
+run of theirs of which the ledger has anything, so that forgetting finds them.
+"""
+
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+from redis.asyncio import Redis
+
+from tasklore.memory import keys
+from tasklore.memory.breaker import Breaker
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.ledger import scripts
+from tasklore.memory.ledger.run_rows import FORGOTTEN, RunRow, read_row
+
+#: Runs of one agent that are listed; beyond that the oldest go.
+MOST_RUNS = 100_000
+#: Entries that one command reads or writes.
+MOST_AT_ONCE = 200
+#: How long an open run is found for its user after the last word of it: longer than any wait, or time in LATER.
+KEEP_OPEN = timedelta(days=40)
+#: Runs written by one command, which may remove six old entries for each, too.
+_WRITTEN_AT_ONCE = 25
+#: Seconds in which a process does not note again that an agent has runs.
+_NOTED_S = 3_600.0
+#: Entries that a step of a scan returns, or some more.
+_SCANNED = 100
+
+
+class ListedRun(NamedTuple):
+    """A run in one of the lists: *score* is its place there, *row* None where there is none."""
+
+    task_id: str
+    score: int
+    row: RunRow | None
+
+
+class CancelledRun(NamedTuple):
+    """An open run that was cancelled since its user is forgotten, at *ended_ms*."""
+
+    agent_id: str
+    task_id: str
+    generation: int
+    task: str
+    ended_ms: int
+
+
+class RunIndex:
+    """Writes and walks the index of runs. MemoryUnavailable after *deadline_s* for each round trip.
+
+    Args:
+        keep: How long the ledger knows a task after its last event.
+        most: Runs of one agent that are listed.
+    """
+
+    def __init__(
+        self,
+        client: Redis,
+        *,
+        keep: timedelta = timedelta(days=7),
+        most: int = MOST_RUNS,
+        deadline_s: float = 1.0,
+        breaker: Breaker | None = None,
+    ) -> None:
+        self._batch = CommandBatch(client, deadline_s, breaker)
+        self._keep_ms = keep // timedelta(milliseconds=1)
+        self._keep_open_ms = self._keep_ms + KEEP_OPEN // timedelta(milliseconds=1)
+        self._most = most
+        #: When each agent was last noted to have runs, by `time.monotonic`.
+        self._noted: dict[str, float] = {}
+
+    def listing(self, rows: Sequence[RunRow]) -> list[Command]:
+        """Return the commands that write *rows*, to be sent with those of the ledger.
+
+        They may be sent again. A row stays that is of a later generation, or of an end where another one is open.
+        """
+        by_agent: dict[str, list[RunRow]] = {}
+        for row in rows:
+            by_agent.setdefault(row.agent_id, []).append(row)
+        return [
+            command
+            for agent_id, theirs in by_agent.items()
+            for command in self._listing_of(agent_id, theirs)
+        ]
+
+    def _listing_of(self, agent_id: str, rows: Sequence[RunRow]) -> Iterable[Command]:
+        now = time.monotonic()
+        if now - self._noted.get(agent_id, -_NOTED_S) >= _NOTED_S:
+            self._noted[agent_id] = now
+            now_ms = time.time_ns() // 1_000_000
+            yield ("ZADD", keys.run_agents(), "GT", now_ms, agent_id)
+        for first in range(0, len(rows), _WRITTEN_AT_ONCE):
+            yield self._command(agent_id, rows[first : first + _WRITTEN_AT_ONCE])
+
+    def _command(self, agent_id: str, rows: Sequence[RunRow]) -> Command:
+        own = keys.runs(agent_id)
+        users: dict[str, int] = {}
+        words: list[str | bytes | int] = []
+        for row in rows:
+            words += (row.task_id, row.created_ms, row.spell(), int(row.has_ended))
+            words.append(users.setdefault(row.user, len(users) + 1) if row.user else 0)
+        named = (*own, *(own.of_user(user) for user in users))
+        bounds = self._keep_ms, self._keep_open_ms, self._most
+        return ("FCALL", scripts.LIST_RUN, len(named), *named, *bounds, *words)
+
+    def note_failure(self) -> None:
+        """Note that commands of `listing` may not have been carried out: agents are noted again."""
+        self._noted.clear()
+
+    async def write(self, rows: Sequence[RunRow]) -> None:
+        """Write *rows* as `listing` does.
+
+        Raises:
+            MemoryUnavailable: the index did not answer in time.
+        """
+        await self._batch.run(self.listing(rows))
+
+    async def agents(self) -> list[str]:
+        """Return the agents that have runs, the last ones first, at most `MOST_AT_ONCE`."""
+        command = ("ZRANGE", keys.run_agents(), 0, MOST_AT_ONCE - 1, "REV")
+        return [one.decode() for one in (await self._batch.run([command]))[0]]
+
+    async def every_agent(self) -> AsyncIterator[list[str]]:
+        """Yield every agent that has runs, some 200 at a time; one may come twice."""
+        async for found in self._scan(keys.run_agents()):
+            yield found
+
+    async def open_runs(self) -> AsyncIterator[tuple[str, list[str]]]:
+        """Yield each agent with ids of its open runs, some 200 at a time; one may come twice, or have ended.
+
+        One that is open from the beginning to the end is never left out.
+        """
+        async for agents in self.every_agent():
+            for agent_id in agents:
+                async for page in self._scan(keys.runs(agent_id).open):
+                    yield agent_id, page
+
+    async def user_runs(self, user: str) -> AsyncIterator[tuple[str, list[str]]]:
+        """Yield each agent with ids of the runs of the user with the token *user*, some 200 at a time.
+
+        Those are all of which the ledger has anything, and all that are listed; one may come twice.
+        """
+        async for agents in self.every_agent():
+            for agent_id in agents:
+                own = keys.runs(agent_id)
+                async for page in self._scan(own.of_user(user)):
+                    yield agent_id, page
+                # What is past its time, and only waits to be removed, is in no set of a user any more.
+                for key in (own.listed, own.open):
+                    async for runs in self._read_old(agent_id, key):
+                        theirs = [one.task_id for one in runs if one.user == user]
+                        if theirs:
+                            yield agent_id, theirs
+
+    async def count_of(self, user: str) -> int:
+        """Return how many runs of the user with the token *user* are listed, or would be found for them."""
+        found = {
+            (agent_id, one)
+            async for agent_id, page in self.user_runs(user)
+            for one in page
+        }
+        return len(found)
+
+    async def forget(self, user: str, cancelled: Iterable[CancelledRun] = ()) -> int:
+        """Remove the runs of the user with the token *user*, and return how many there were.
+
+        Of those that were *cancelled* for that a row without any word of the user stays until it is past its time.
+        """
+        stays: dict[str, list[CancelledRun]] = {}
+        for run in cancelled:
+            stays.setdefault(run.agent_id, []).append(run)
+        count = 0
+        for agent_id, runs in stays.items():
+            rows = [(one.task_id, _spell_forgotten(one)) for one in runs]
+            count += await self._remove(agent_id, user, rows)
+        async for agent_id, page in self.user_runs(user):
+            count += await self._remove(agent_id, user, [(one, b"") for one in page])
+        return count
+
+    async def close(self, agent_id: str, task_ids: Sequence[str]) -> None:
+        """Take *task_ids* out of the open runs of an agent: the ledger has ended them, or knows them no more."""
+        open_ones = keys.runs(agent_id).open
+        for first in range(0, len(task_ids), MOST_AT_ONCE):
+            page = task_ids[first : first + MOST_AT_ONCE]
+            await self._batch.run([("ZREM", open_ones, *page)])
+
+    async def _remove(
+        self, agent_id: str, user: str, rows: Sequence[tuple[str, bytes]]
+    ) -> int:
+        own = keys.runs(agent_id)
+        named = (*own, own.of_user(user))
+        count = 0
+        for first in range(0, len(rows), MOST_AT_ONCE):
+            words = [word for row in rows[first : first + MOST_AT_ONCE] for word in row]
+            command = ("FCALL", scripts.FORGET_RUNS, len(named), *named, *words)
+            count += (await self._batch.run([command]))[0]
+        return count
+
+    async def _scan(self, key: str) -> AsyncIterator[list[str]]:
+        cursor = b"0"
+        while True:
+            scan = ("ZSCAN", key, cursor, "COUNT", _SCANNED)
+            cursor, found = (await self._batch.run([scan]))[0]
+            if found:
+                yield [one.decode(errors="replace") for one in found[::2]]
+            if int(cursor) == 0:
+                return
+
+    async def _read_old(self, agent_id: str, key: str) -> AsyncIterator[list[RunRow]]:
+        """Yield rows of *key*, all runs of an agent or the open ones, that were created before runs are kept."""
+        highest = time.time_ns() // 1_000_000 - self._keep_ms
+        passed = 0
+        while True:
+            page = RunRange(highest=f"({highest}", passed=passed)
+            found = (await self._batch.run([page.command(agent_id, key)]))[0]
+            runs = read_runs(agent_id, found)
+            yield [one.row for one in runs if one.row is not None]
+            passed += len(runs)
+            if len(runs) < MOST_AT_ONCE:
+                return
+
+
+class RunRange(NamedTuple):
+    """Which runs of a list are read: between two scores as ZRANGE takes them, at most *most* behind *passed* ones."""
+
+    highest: str = "+inf"
+    lowest: str = "-inf"
+    passed: int = 0
+    most: int = MOST_AT_ONCE
+
+    def command(self, agent_id: str, key: str) -> Command:
+        """Return the command that reads them out of *key*, one of the lists of an agent, the highest scores first."""
+        named = (key, keys.runs(agent_id).rows)
+        return ("FCALL_RO", scripts.READ_RUNS, len(named), *named, *self)
+
+
+def read_runs(agent_id: str, reply: Sequence[bytes | None]) -> list[ListedRun]:
+    """Return the runs of an agent that *reply* to the command of a `RunRange` has."""
+    found = []
+    for task_id, score, row in zip(reply[::3], reply[1::3], reply[2::3], strict=True):
+        name = (task_id or b"").decode(errors="replace")
+        read = read_row(agent_id, name, row) if row is not None else None
+        found.append(ListedRun(name, score=int(float(score or 0)), row=read))
+    return found
+
+
+def _spell_forgotten(run: CancelledRun) -> bytes:
+    row = RunRow(
+        task_id=run.task_id,
+        agent_id=run.agent_id,
+        task=run.task,
+        created_ms=run.ended_ms,
+        generation=run.generation,
+        state=FORGOTTEN,
+        ended_ms=run.ended_ms,
+    )
+    return row.spell()

@@ -1,0 +1,368 @@
+"""The list of runs by agent, state, tenant, user, time, parent and error, read in pages out of the index.
+
+A page reads rows of some agents side by side, the last created first, drops what does not fit, and asks the ledger how
+far the others are. It reads a bounded number of rows, and so may come back short: `after` goes on where it ended.
+
+The runs of a user are read out of their own set, open ones first and then those that ended last. So what a page of
+theirs says, its end included, depends on nobody else's.
+"""
+
+import heapq
+import re
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, ClassVar, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+from redis.asyncio import Redis
+
+from tasklore.contracts.admission.waits import RunWait
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import user_of
+from tasklore.contracts.message_parts import is_none
+from tasklore.memory import keys
+from tasklore.memory.command_batch import CommandBatch
+from tasklore.memory.ledger.ledger import Ledger, RunGlance
+from tasklore.memory.ledger.run_index import (
+    MOST_AT_ONCE,
+    ListedRun,
+    RunIndex,
+    RunRange,
+    read_runs,
+)
+from tasklore.memory.ledger.run_rows import END_STATES, FORGOTTEN, OPEN_STATES, RunRow
+from tasklore.memory.ledger.task_tree import GONE
+
+#: Runs of a page, and rows that are read for one.
+MOST_OF_PAGE = 200
+MOST_READ = 2_000
+#: Rows of an agent that are read at first where there are many agents: twice as many each time after that.
+_FEWEST_READ = 10
+_AFTER = re.compile(r"([0-9]{1,15})\.([0-9]{1,6})\.([A-Za-z0-9_-]{1,64})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFilter:
+    """Which runs are listed: those to which all of it applies; None is any.
+
+    *user* is the token of a user, *created_from_ms* and *created_before_ms* are in ms since 1970, the former included.
+    """
+
+    agent_id: str | None = None
+    state: str | None = None
+    tenant: str | None = None
+    user: str | None = None
+    created_from_ms: int | None = None
+    created_before_ms: int | None = None
+    parent_id: str | None = None
+    error: str | None = None
+
+    def may_fit(self, row: RunRow) -> bool:
+        """Return whether a run fits by its *row*, and by its state where that stands there."""
+        is_open_asked = self.state in OPEN_STATES
+        return (
+            (self.tenant is None or row.tenant == self.tenant)
+            and (self.user is None or row.user == self.user)
+            and (self.parent_id is None or row.parent_id == self.parent_id)
+            and (self.error is None or row.error == self.error)
+            and (self.created_from_ms is None or row.created_ms >= self.created_from_ms)
+            and (
+                self.created_before_ms is None
+                or row.created_ms < self.created_before_ms
+            )
+            # The row of a task that has ended may not say so yet; that of an open one never says how far it is.
+            and (
+                self.state is None
+                or not row.has_ended
+                or (not is_open_asked and _state_in(row) == self.state)
+            )
+        )
+
+    @property
+    def is_selective(self) -> bool:
+        """Whether rows are dropped, beside those of another time."""
+        return any((self.state, self.tenant, self.user, self.parent_id, self.error))
+
+
+class ListedTask(BaseModel):
+    """A task of the list, in its newest generation; its fields are those of a traced one.
+
+    `state` is `accepted`, `running`, `waiting` (for its next run), `cancelling`, the status of its report, or `gone`
+    when the ledger has nothing of an open one any more. `began_ms` is when it was created, ms since 1970. `error` is
+    the class of the error that ended it. `waits_for` is why it waits and since when, left out where that is not known.
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
+
+    task_id: str
+    agent_id: str
+    task: str
+    state: str
+    generation: int = 1
+    attempts: int | None = Field(default=None, exclude_if=is_none)
+    began_ms: int
+    ended_ms: int | None = Field(default=None, exclude_if=is_none)
+    run_ms: int | None = Field(default=None, exclude_if=is_none)
+    memory: str | None = Field(default=None, exclude_if=is_none)
+    error: str | None = Field(default=None, exclude_if=is_none)
+    tenant: str | None = Field(default=None, exclude_if=is_none)
+    user: str | None = Field(default=None, exclude_if=is_none)
+    parent_id: str | None = Field(default=None, exclude_if=is_none)
+    waits_for: RunWait | None = Field(default=None, exclude_if=is_none)
+
+
+class TaskPage(BaseModel):
+    """A page of tasks; `after` is what to ask for the next one with, None at the end. It may be short, or empty."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
+
+    tasks: tuple[ListedTask, ...]
+    after: str | None
+
+
+class _Place(NamedTuple):
+    """A place in the list: behind *passed* runs of *agent_id* with *score*, and all with a higher score.
+
+    Of one score the agents come by their names.
+    """
+
+    score: int
+    passed: int
+    agent_id: str
+
+    def spell(self) -> str:
+        return f"{self.score}.{self.passed}.{self.agent_id}"
+
+
+class _Candidate(NamedTuple):
+    """A run that was read, and the place behind it."""
+
+    run: ListedRun
+    agent_id: str
+    place: _Place
+
+
+@dataclass(slots=True)
+class _Walk:
+    """The way through one list of one agent, from *highest* down, behind *passed* runs of that score."""
+
+    agent_id: str
+    key: str
+    highest: str
+    lowest: str
+    passed: int
+    chunk: int
+    read: deque[ListedRun] = field(default_factory=deque)
+    is_over: bool = False
+    #: Runs taken so far that have the score of the last one, and that score.
+    taken: int = 0
+    score: int | None = None
+
+    def range(self) -> RunRange:
+        """Return what is read next."""
+        if self.score is None:
+            return RunRange(self.highest, self.lowest, self.passed, self.chunk)
+        return RunRange(str(self.score), self.lowest, self.taken, self.chunk)
+
+    def fill(self, runs: Sequence[ListedRun]) -> None:
+        """Note what was read."""
+        self.read.extend(runs)
+        self.is_over = len(runs) < self.chunk
+        self.chunk = min(MOST_AT_ONCE, 2 * self.chunk)
+
+    def take(self) -> _Candidate:
+        """Return the next run."""
+        run = self.read.popleft()
+        if run.score != self.score:
+            is_first = self.score is None and str(run.score) == self.highest
+            self.taken = self.passed if is_first else 0
+            self.score = run.score
+        self.taken += 1
+        return _Candidate(
+            run, self.agent_id, _Place(run.score, self.taken, self.agent_id)
+        )
+
+
+class TaskList:
+    """Reads pages of tasks; MemoryUnavailable after *deadline_s* for each round trip.
+
+    Args:
+        keep: How long the ledger knows a task after its last event.
+    """
+
+    def __init__(
+        self,
+        client: Redis,
+        *,
+        keep: timedelta = timedelta(days=7),
+        deadline_s: float = 5.0,
+    ) -> None:
+        self._batch = CommandBatch(client, deadline_s, has_large_replies=True)
+        self._index = RunIndex(client, keep=keep, deadline_s=deadline_s)
+        self._ledger = Ledger(client, keep=keep, deadline_s=deadline_s)
+
+    async def read(
+        self, asked: RunFilter, *, after: str = "", limit: int = 50
+    ) -> TaskPage:
+        """Return at most *limit* tasks that are as *asked*, from *after* on, the `after` of the page before.
+
+        Raises:
+            InvalidInput: *after* or the state is none, or *limit* is not 1 to 200.
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        if asked.state is not None and asked.state not in OPEN_STATES + END_STATES:
+            known = ", ".join(OPEN_STATES + END_STATES)
+            raise InvalidInput(f"state {asked.state!r} must be one of {known}")
+        if not 1 <= limit <= MOST_OF_PAGE:
+            raise InvalidInput(f"limit {limit} must be 1 to {MOST_OF_PAGE}")
+        place = _read_place(after)
+        agents = await self._agents(asked)
+        walks = self._begin(asked, agents, place, limit)
+        found: list[ListedTask] = []
+        batch: list[_Candidate] = []
+        last: _Place | None = None
+        seen = 0
+        async for candidate in self._merge(walks):
+            seen += 1
+            row = candidate.run.row
+            if row is not None and asked.may_fit(row):
+                batch.append(candidate)
+            is_enough = len(batch) == limit - len(found)
+            if is_enough or seen >= MOST_READ:
+                found += await self._fitting(asked, batch)
+                batch = []
+                last = candidate.place
+                if len(found) == limit or seen >= MOST_READ:
+                    break
+        else:
+            last = None
+            found += await self._fitting(asked, batch)
+        return TaskPage(tasks=tuple(found), after=last.spell() if last else None)
+
+    async def _agents(self, asked: RunFilter) -> list[str]:
+        if asked.agent_id is not None:
+            return [asked.agent_id]
+        return sorted(await self._index.agents())
+
+    def _begin(
+        self,
+        asked: RunFilter,
+        agents: Sequence[str],
+        place: _Place | None,
+        limit: int,
+    ) -> list[_Walk]:
+        """Return the ways through the lists of *agents*, each from *place* on."""
+        is_of_user = asked.user is not None
+        lowest = "-inf"
+        highest = "+inf"
+        # The set of a user has other scores.
+        if not is_of_user and asked.created_from_ms is not None:
+            lowest = str(asked.created_from_ms)
+        if not is_of_user and asked.created_before_ms is not None:
+            highest = f"({asked.created_before_ms}"
+        whole = MOST_AT_ONCE if asked.is_selective else limit
+        chunk = whole if len(agents) == 1 else max(_FEWEST_READ, whole // len(agents))
+        walks = []
+        for agent_id in agents:
+            own = keys.runs(agent_id)
+            key = own.listed
+            if is_of_user:
+                key = own.of_user(asked.user or "")
+            elif asked.state in OPEN_STATES:
+                key = own.open
+            walk = _Walk(agent_id, key, highest, lowest=lowest, passed=0, chunk=chunk)
+            if place is not None:
+                is_behind = agent_id < place.agent_id
+                walk.highest = f"({place.score}" if is_behind else str(place.score)
+                walk.passed = place.passed if agent_id == place.agent_id else 0
+            walks.append(walk)
+        return walks
+
+    async def _merge(self, walks: Sequence[_Walk]) -> AsyncIterator[_Candidate]:
+        """Yield the runs of all *walks*, those with the highest scores first."""
+        await self._fill(walks)
+        heap = [
+            (-walk.read[0].score, number)
+            for number, walk in enumerate(walks)
+            if walk.read
+        ]
+        heapq.heapify(heap)
+        while heap:
+            _, number = heapq.heappop(heap)
+            walk = walks[number]
+            yield walk.take()
+            if not walk.read and not walk.is_over:
+                await self._fill([walk])
+            if walk.read:
+                heapq.heappush(heap, (-walk.read[0].score, number))
+
+    async def _fill(self, walks: Sequence[_Walk]) -> None:
+        commands = [walk.range().command(walk.agent_id, walk.key) for walk in walks]
+        for walk, reply in zip(walks, await self._batch.run(commands), strict=True):
+            walk.fill(read_runs(walk.agent_id, reply))
+
+    async def _fitting(
+        self, asked: RunFilter, candidates: Sequence[_Candidate]
+    ) -> list[ListedTask]:
+        """Return those of *candidates* whose state, as the ledger has it, is as *asked*."""
+        rows = [one.run.row for one in candidates if one.run.row is not None]
+        glances = await self._ledger.glance(
+            [(row.agent_id, row.task_id, row.generation) for row in rows]
+        )
+        tasks = (_task_of(row, seen) for row, seen in zip(rows, glances, strict=True))
+        return [one for one in tasks if asked.state in (None, one.state)]
+
+
+def _read_place(after: str) -> _Place | None:
+    """Return the place that *after* names, None for the beginning.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    if not after:
+        return None
+    if (match := _AFTER.fullmatch(after)) is None:
+        raise InvalidInput(
+            f"after {after[:100]!r} is no place in the list; give the `after` of the page before, or leave it out"
+        )
+    score, passed, agent_id = match.groups()
+    return _Place(int(score), int(passed), agent_id)
+
+
+def _state_in(row: RunRow) -> str:
+    return "cancelled" if row.state == FORGOTTEN else row.state
+
+
+def _task_of(row: RunRow, seen: RunGlance | None) -> ListedTask:
+    """Return the task of *row* as the ledger has *seen* it."""
+    known: dict[str, Any] = {
+        "task_id": row.task_id,
+        "agent_id": row.agent_id,
+        "task": row.task,
+        "state": _state_in(row) if row.has_ended else GONE,
+        "generation": row.generation,
+        "began_ms": row.created_ms,
+        "ended_ms": row.ended_ms,
+        "run_ms": row.run_ms,
+        "memory": row.memory,
+        "error": row.error,
+        "tenant": row.tenant,
+        "user": _user_in(row),
+        "parent_id": row.parent_id,
+    }
+    if seen is not None:
+        known |= {
+            "state": seen.state,
+            "attempts": seen.attempts or None,
+            "waits_for": seen.waits_for,
+        }
+    return ListedTask(**known)
+
+
+def _user_in(row: RunRow) -> str | None:
+    try:
+        return user_of(row.user) or None
+    except InvalidInput:
+        return None

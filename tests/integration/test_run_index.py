@@ -1,0 +1,426 @@
+"""The index of runs on a real server: what a row says, who is among the open ones, what goes, and what a page has."""
+
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from redis.asyncio import Redis
+
+from tasklore.contracts.admission.waits import RunWait
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import user_token
+from tasklore.contracts.messages import TaskAssignment, TaskCall
+from tasklore.memory import keys
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.run_index import CancelledRun, RunIndex
+from tasklore.memory.ledger.run_list import (
+    MOST_READ,
+    ListedTask,
+    RunFilter,
+    TaskList,
+)
+from tasklore.memory.ledger.run_rows import RunRow, read_row
+from tests.servers import PATIENCE_S
+
+AGENT = "ListedAgent"
+ANA = user_token("ana")
+BEN = user_token("ben")
+DAY_MS = 86_400_000
+NOW_MS = time.time_ns() // 1_000_000
+
+
+def row(task_id: str, *, age_ms: int = 60_000, **fields: object) -> RunRow:
+    made = {
+        "task_id": task_id,
+        "agent_id": AGENT,
+        "task": "leaf",
+        "created_ms": NOW_MS - age_ms,
+    }
+    return RunRow(**(made | fields))  # type: ignore[arg-type]  # of the fields' own types
+
+
+def ended(one: RunRow, state: str = "completed", **fields: object) -> RunRow:
+    more = {"state": state, "ended_ms": one.created_ms + 1_000, "run_ms": 900}
+    return one._replace(**(more | fields))  # type: ignore[arg-type]  # as above
+
+
+@pytest.fixture
+def index(valkey_or_redis: Redis) -> RunIndex:
+    return RunIndex(valkey_or_redis, deadline_s=PATIENCE_S)
+
+
+@pytest.fixture
+def tasks(valkey_or_redis: Redis) -> TaskList:
+    return TaskList(valkey_or_redis, deadline_s=PATIENCE_S)
+
+
+async def listed(
+    tasks: TaskList, asked: RunFilter, limit: int = 50
+) -> list[ListedTask]:
+    """Return all pages of *asked*."""
+    found: list[ListedTask] = []
+    after = ""
+    while True:
+        page = await tasks.read(asked, after=after, limit=limit)
+        assert len(page.tasks) <= limit
+        found += page.tasks
+        if page.after is None:
+            return found
+        after = page.after
+
+
+async def ids(tasks: TaskList, **asked: object) -> list[str]:
+    found = await listed(tasks, RunFilter(**asked))  # type: ignore[arg-type]  # as above
+    return [one.task_id for one in found]
+
+
+async def gather(pages: AsyncIterator[tuple[str, list[str]]]) -> set[str]:
+    return {one async for _, page in pages for one in page}
+
+
+def test_a_row_is_read_as_it_was_spelled() -> None:
+    """Every field comes back, whatever a tenant is called."""
+    whole = ended(
+        row("t1"),
+        "failed",
+        generation=3,
+        tenant='ac"me"e":1\\',
+        user=ANA,
+        parent_id="p",
+        error="ValueError",
+        memory="miss",
+    )
+
+    assert read_row(AGENT, "t1", whole.spell()) == whole
+    assert read_row(AGENT, "t1", row("t1").spell()) == row("t1")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b"7",
+        b'{"g":1}',
+        b'{"g":true,"s":"x","t":"x","c":"1"}',
+        b'{"g":1,"s":"completed","t":"x","c":1,"e":"soon"}',
+        b'{"g":1,"s":"completed","t":"x","c":-1}',
+        b'{"g":1,"s":"completed","t":"x","c":1,"u":7}',
+        b'{"g":1,"s":"completed","t":"x","c":1,"m":"magic"}',
+        b"\xff",
+    ],
+)
+def test_a_row_that_is_none_is_passed_over(body: bytes) -> None:
+    """The workers of an agent may write any bytes there."""
+    assert read_row(AGENT, "t1", body) is None
+
+
+async def test_a_task_is_open_until_it_ends_and_again_when_it_is_redriven(
+    index: RunIndex, tasks: TaskList
+) -> None:
+    """A writer that is late, in whatever order, takes nothing back."""
+    first = row("t1")
+    await index.write([first])
+    assert await gather(index.open_runs()) == {"t1"}
+    await index.write([ended(first, "failed", error="ValueError")])
+    await index.write([first])
+    assert await gather(index.open_runs()) == set()
+    [found] = await listed(tasks, RunFilter())
+    assert (found.state, found.error) == ("failed", "ValueError")
+    again = first._replace(generation=2)
+    await index.write([again])
+    await index.write([ended(first, "completed")])
+    assert await gather(index.open_runs()) == {"t1"}
+    await index.write([ended(again)])
+    [found] = await listed(tasks, RunFilter())
+    assert (found.state, found.generation, found.error) == ("completed", 2, None)
+
+
+async def test_a_page_has_how_far_each_task_is_by_the_ledger(
+    index: RunIndex, tasks: TaskList, valkey_or_redis: Redis
+) -> None:
+    """Running, waiting and why, to be cancelled, ended meanwhile, and no longer known; each is found by its state."""
+    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
+    wait = RunWait(
+        kind="limit",
+        name="tenant:acme",
+        text="the budget of tenant acme",
+        since=datetime(2026, 1, 1, tzinfo=UTC),
+        until=datetime(2026, 1, 2, tzinfo=UTC),
+    )
+    names = ("accepted", "running", "waiting", "cancelling", "expired", "gone")
+    await index.write([row(name, age_ms=at) for at, name in enumerate(names)])
+    for name in names[:-1]:
+        await ledger.accept(name, 1, assignment_of(name))
+    await ledger.begin("running", 1, "w1", NOW_MS, 30_000)
+    await ledger.note_wait("waiting", 1, wait)
+    await valkey_or_redis.hset(keys.task("waiting"), "state:1", "waiting")
+    await ledger.cancel("cancelling", 1, "it is not wanted")
+    await ledger.finish("expired", 1, "expired", b"{}")
+
+    found = {one.task_id: one for one in await listed(tasks, RunFilter())}
+    assert {name: one.state for name, one in found.items()} == {n: n for n in names}
+    assert found["waiting"].waits_for == wait
+    assert found["running"].attempts == 1
+    for state in names[:-1]:
+        assert await ids(tasks, state=state) == [state]
+
+
+async def test_a_foreign_key_fails_neither_the_list_nor_a_task(
+    index: RunIndex, tasks: TaskList, valkey_or_redis: Redis
+) -> None:
+    """Keys of another type are replaced by who writes, and passed over by who reads."""
+    own = keys.runs(AGENT)
+    await index.write([row("t1", user=ANA)])
+    await valkey_or_redis.set(keys.task("t1"), "no entry")
+    assert await ids(tasks) == ["t1"]
+    for key in (*own, own.of_user(ANA)):
+        await valkey_or_redis.delete(key)
+        await valkey_or_redis.set(key, "no list")
+        assert await ids(tasks) == [] or key not in own[:2]
+        await index.write([row("t1", user=ANA)])
+        assert await ids(tasks, user=ANA) == ["t1"]
+        assert await ids(tasks, state="accepted") == []  # its entry is none
+
+
+async def test_what_is_too_old_or_too_many_goes_a_few_a_write(
+    valkey_or_redis: Redis, tasks: TaskList
+) -> None:
+    """An open run stays however old it is, and one that ended lately; the sets of users outlive the rows."""
+    index = RunIndex(valkey_or_redis, deadline_s=PATIENCE_S, most=20)
+    own = keys.runs(AGENT)
+    old = row("old-open", age_ms=30 * DAY_MS, user=ANA)
+    await index.write([old, row("late", age_ms=9 * DAY_MS)])
+    late = row("late", age_ms=9 * DAY_MS)
+    await index.write([ended(late, ended_ms=NOW_MS - DAY_MS)])
+    await index.write([ended(row("past", age_ms=8 * DAY_MS), user=ANA)])
+    assert set(await ids(tasks)) == {"old-open", "late"}
+    for number in range(60):
+        await index.write([ended(row(f"t{number}", age_ms=1_000 - number), user=ANA)])
+        assert await valkey_or_redis.zcard(own.listed) <= 21
+    assert await ids(tasks) == [f"t{number}" for number in reversed(range(40, 60))]
+    assert await gather(index.open_runs()) == {"old-open"}
+    assert await valkey_or_redis.hlen(own.rows) == 21
+    assert await ids(tasks, state="accepted", user=ANA) == []
+    assert await gather(index.user_runs(ANA)) >= {f"t{n}" for n in range(60)}
+    await index.write([ended(old, ended_ms=NOW_MS)])
+    assert await gather(index.open_runs()) == set()
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_pages_have_each_fitting_run_once_and_in_order(
+    seed: int, index: RunIndex, tasks: TaskList
+) -> None:
+    """Of several agents, with many of one millisecond, for any filter and any size of page, as an oracle says."""
+    chance = random.Random(seed)
+    agents = [f"Agent{number}" for number in range(chance.choice([1, 2, 7]))]
+    rows = []
+    for number in range(700):
+        made = row(
+            f"t{number}",
+            agent_id=chance.choice(agents),
+            age_ms=chance.choice([5, 5, 5, chance.randrange(5_000)]),
+            tenant=chance.choice([None, "acme", "other"]),
+            user=chance.choice(["", ANA, BEN]),
+            parent_id=chance.choice([None, "p1"]),
+        )
+        state = chance.choice(["completed", "failed", "expired"])
+        error = None if state == "completed" else chance.choice(["A", "B"])
+        rows.append(ended(made, state, error=error))
+    await index.write(rows)
+    for _ in range(25):
+        asked = RunFilter(
+            agent_id=chance.choice([None, None, *agents]),
+            state=chance.choice([None, "failed", "completed"]),
+            tenant=chance.choice([None, "acme"]),
+            user=chance.choice([None, ANA]),
+            parent_id=chance.choice([None, "p1"]),
+            error=chance.choice([None, "A"]),
+            created_from_ms=chance.choice([None, NOW_MS - 3_000]),
+            created_before_ms=chance.choice([None, NOW_MS - 5, NOW_MS - 100]),
+        )
+        found = await listed(tasks, asked, limit=chance.choice([1, 3, 50, 200]))
+        expected = {one.task_id for one in rows if fits(asked, one)}
+        assert len(found) == len(expected)
+        assert {one.task_id for one in found} == expected
+        if asked.user is None:
+            times = [one.began_ms for one in found]
+            assert times == sorted(times, reverse=True)
+
+
+def fits(asked: RunFilter, one: RunRow) -> bool:
+    """Return whether *one* is as *asked*, said in another way than the product does."""
+    wanted = {
+        "agent_id": asked.agent_id,
+        "state": asked.state,
+        "tenant": asked.tenant,
+        "user": asked.user,
+        "parent_id": asked.parent_id,
+        "error": asked.error,
+    }
+    alike = all(getattr(one, name) == value for name, value in wanted.items() if value)
+    since = asked.created_from_ms or 0
+    until = asked.created_before_ms or NOW_MS * 2
+    return alike and since <= one.created_ms < until
+
+
+async def test_a_page_that_finds_nothing_comes_back_short_and_goes_on(
+    index: RunIndex, tasks: TaskList
+) -> None:
+    """So many rows are read for a page, and the last one is found on the next."""
+    many = [row(f"t{number}", age_ms=number) for number in range(MOST_READ + 10)]
+    await index.write([ended(one) for one in many])
+    await index.write([ended(row("rare", age_ms=DAY_MS), tenant="acme")])
+
+    first = await tasks.read(RunFilter(tenant="acme"))
+    assert first.tasks == ()
+    assert first.after is not None
+    then = await tasks.read(RunFilter(tenant="acme"), after=first.after)
+    assert [one.task_id for one in then.tasks] == ["rare"]
+    assert then.after is None
+
+
+@pytest.mark.parametrize(
+    "after", ["x", "1", "1.2", "1.2.{A}", "1.2.A.3", "-1.2.A", " "]
+)
+async def test_a_place_that_is_none_is_refused(tasks: TaskList, after: str) -> None:
+    """With the cure."""
+    with pytest.raises(InvalidInput, match="give the `after` of the page before"):
+        await tasks.read(RunFilter(), after=after)
+
+
+async def test_a_state_or_limit_that_is_none_is_refused(tasks: TaskList) -> None:
+    """With what may stand there."""
+    with pytest.raises(InvalidInput, match="accepted, running"):
+        await tasks.read(RunFilter(state="queued"))
+    for limit in (0, 201):
+        with pytest.raises(InvalidInput, match="1 to 200"):
+            await tasks.read(RunFilter(), limit=limit)
+
+
+async def test_nothing_of_a_user_is_left_after_forgetting_them(
+    index: RunIndex, tasks: TaskList, valkey_or_redis: Redis
+) -> None:
+    """Open, ended and overdue runs, at every agent; what was cancelled for that is never listed as theirs again."""
+    theirs = [
+        row("open", user=ANA),
+        ended(row("done", user=ANA)),
+        ended(row("elsewhere", agent_id="OtherAgent", user=ANA)),
+        row("overdue", age_ms=100 * DAY_MS, user=ANA),
+    ]
+    others = [ended(row("his", user=BEN)), ended(row("nobodys"))]
+    await index.write([*theirs, *others])
+    # As if nobody had written for so long that her set is over.
+    await valkey_or_redis.zrem(keys.runs(AGENT).of_user(ANA), "overdue")
+    assert await index.count_of(ANA) == 4
+    cancelled = CancelledRun(AGENT, "open", generation=1, task="leaf", ended_ms=NOW_MS)
+
+    assert await index.forget(ANA, [cancelled]) == 4
+    await index.write([ended(theirs[0])])
+    await index.write([theirs[0]])
+
+    assert await index.count_of(ANA) == 0
+    assert await ids(tasks, user=ANA) == []
+    states = {one.task_id: one.state for one in await listed(tasks, RunFilter())}
+    assert states == {"open": "cancelled", "his": "completed", "nobodys": "completed"}
+    assert await gather(index.open_runs()) == set()
+    left = [key async for key in valkey_or_redis.scan_iter()]
+    dumped = b"".join([*left, *[await dump(valkey_or_redis, key) for key in left]])
+    assert ANA.encode() not in dumped
+    assert BEN.encode() in dumped
+
+
+async def test_no_command_touches_more_than_200_entries(
+    valkey_or_redis: Redis, record_property: Callable[[str, object], None]
+) -> None:
+    """Whatever is written, listed, walked or forgotten, as the server saw it."""
+    index = RunIndex(valkey_or_redis, deadline_s=PATIENCE_S, most=2_000)
+    tasks = TaskList(valkey_or_redis, deadline_s=PATIENCE_S)
+    agents = [f"Agent{number}" for number in range(3)]
+    rows = [
+        row(
+            f"t{number}",
+            agent_id=agents[number % 3],
+            age_ms=number * 200_000,
+            user=user_token(f"user{number % 40}") if number % 2 else ANA,
+            tenant="acme" if number % 500 == 0 else None,
+        )
+        for number in range(9_000)
+    ]
+    async with valkey_or_redis.monitor() as monitor:
+        await index.write(rows)
+        await index.write([ended(one) for one in rows])
+        await index.write(rows[:3_000])
+        for asked in (
+            RunFilter(),
+            RunFilter(agent_id=agents[0]),
+            RunFilter(tenant="acme"),
+            RunFilter(user=ANA),
+            RunFilter(state="failed"),
+            RunFilter(state="waiting"),
+            RunFilter(error="A", created_from_ms=NOW_MS - DAY_MS),
+            RunFilter(parent_id="p"),
+        ):
+            await listed(tasks, asked, limit=200)
+        await gather(index.open_runs())
+        await index.close(agents[0], [one.task_id for one in rows])
+        await index.forget(ANA)
+        await valkey_or_redis.echo("over")
+        entries: dict[str, int] = {}
+        known: set[str] = set()
+        async for seen in monitor.listen():
+            words = str(seen["command"]).split(" ")
+            if words[0] == "ECHO":
+                break
+            if seen["client_type"] != "lua":
+                known = set()
+            known |= entries_in(words, len(known))
+            name = words[0] if seen["client_type"] != "lua" else "FCALL"
+            entries[name] = max(entries.get(name, 0), len(known))
+    record_property("entries", entries)
+    assert entries["FCALL"] > 100
+    assert max(entries.values()) <= 200, entries
+
+
+def entries_in(words: list[str], before: int) -> set[str]:
+    """Return the entries that a command names, or may read: these are none that *before* others were read."""
+    name = words[0].upper()
+    if name == "ZRANGE" and "LIMIT" in words:
+        most = int(words[words.index("LIMIT") + 2])
+        return {f"{words[1]} {before + one}" for one in range(most)}
+    if name == "ZRANGE":
+        most = int(words[3]) - int(words[2]) + 1
+        return {f"{words[1]} {before + one}" for one in range(most)}
+    if name == "ZSCAN":
+        return {f"{words[1]} {before + one}" for one in range(int(words[4]))}
+    if name in ("ZREM", "HDEL", "HGET", "ZSCORE"):
+        return set(words[2:])
+    if name == "ZADD":
+        return {words[-1]}
+    if name == "HSET":
+        return set(words[2::2])
+    return set()
+
+
+async def dump(redis: Redis, key: bytes) -> bytes:
+    kind = await redis.type(key)
+    if kind == b"hash":
+        found: Sequence[bytes] = [
+            part for pair in (await redis.hgetall(key)).items() for part in pair
+        ]
+        return b" ".join(found)
+    return b" ".join(await redis.zrange(key, 0, -1))
+
+
+def assignment_of(task_id: str) -> bytes:
+    made = TaskAssignment(
+        task_id=task_id,
+        agent_id=AGENT,
+        supervisor_id="S",
+        task=TaskCall(name="leaf"),
+        created_at=datetime.now(UTC) - timedelta(minutes=1),
+    )
+    return made.model_dump_json().encode()
