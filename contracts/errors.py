@@ -111,11 +111,19 @@ class ResultTooLarge(GiveUp):
 
 
 class TaskExpired(GiveUp):
-    """The deadline passed while the task ran; allow more time."""
+    """The deadline of a task passed before its end; allow more time, or start more workers. *deadline* is when."""
+
+    def __init__(self, message: str, deadline: datetime | None = None) -> None:
+        super().__init__(message)
+        self.deadline = deadline
 
 
 class TaskCancelled(GiveUp):
     """The task was cancelled; the message says why."""
+
+
+class UserForgotten(GiveUp):
+    """The user of the task was forgotten, and no word of it is kept; the message says when."""
 
 
 class EffectUncertain(GiveUp):

@@ -94,10 +94,10 @@ class PersonReply(Message):
     A result that is a text is `text`, byte for byte. What stands around any other result is in `heading`, the task and
     its parameters ("Letter (topic tea)"), and in `origin`, whether it was remembered or computed, and in what time.
     `taken` is those parameters that the person did not say as they are, but memory or arithmetic did. `waits_for` is
-    `worker` while a pending task waits for one, as no worker of its agent is alive, `limit` while it waits for room
-    under a limit, `model` while it waits for the provider of one; `text` says for which. `read_by_rules` is why no
-    model read the words although one is configured: a budget that is spent, or the provider's words. Each is left out
-    where there is none.
+    `worker` while a pending task waits for one, as no worker of its agent is alive, else the kind of a `RunWait`:
+    `limit`, `bound`, `turn`, `retry`, `model`, `person`, `signal` or `time`; `text` says for which. `read_by_rules` is
+    why no model read the words although one is configured: a budget that is spent, or the provider's words. Each is
+    left out where there is none.
     """
 
     request_id: Name

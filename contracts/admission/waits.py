@@ -10,6 +10,7 @@ from pydantic_core import from_json, to_json
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import Name, checked_name
 from tasklore.contracts.message_parts import Message, Part, is_none
+from tasklore.contracts.moments import spell_moment
 
 #: The longest wait: a day before LATER drops the schedule of its end.
 LONGEST = timedelta(days=29)
@@ -22,6 +23,21 @@ START = "start"
 
 Kind = Literal["ask", "signal", "sleep"]
 Door = Literal["http", "link", "cli", "nats", "time"]
+#: Why a task waits, in a word.
+WaitReason = Literal[
+    "limit", "bound", "turn", "retry", "model", "person", "signal", "time"
+]
+#: What `until` is, by the reason.
+_UNTIL: dict[WaitReason, str] = {
+    "limit": "until",
+    "bound": "looks again at",
+    "turn": "until",
+    "retry": "runs again at",
+    "model": "looks again at",
+    "person": "until",
+    "signal": "until",
+    "time": "until",
+}
 
 
 class Approval(BaseModel):
@@ -114,32 +130,81 @@ class WaitAnswer(Part):
 
 
 class RunWait(Part):
-    """Why a task waits for its next run, which begins by itself: for room under a limit or bound, or for a model.
+    """Why a task waits, as everybody is told: the trace, lists, answers and HTTP.
 
-    `name` is that of the limit or of `model`, `text` the same in words, as in "the budget of tenant acme (2 requests a
-    day)", `said` the provider's last words. It waits `since` then, over all runs that found the same; `until` is when
-    there is room again at the latest, or when the next run looks.
+    `limit` is for room under a limit, of models or of runs, `bound` for a place under the bound of its task, `turn` for
+    a worker that takes it, `retry` for another run after one that failed, `model` for the provider of one, `person` for
+    an answer, `signal` for a value that a program sends, `time` for a moment that sender or code named. `name` is that
+    of the limit, task, agent, error, model, question or signal; `text` the same in words, as in "the budget of tenant
+    acme (2 requests a day)", `said` the last words of the provider or of the error. It waits `since` then, over all
+    runs that found the same; `until` is when it goes on at the latest, or when it is looked at again, None where that
+    is not known.
     """
 
-    kind: Literal["limit", "model"]
+    kind: WaitReason
     name: str
     model: str = ""
     text: str
     said: str = ""
     since: datetime
-    until: datetime
+    until: datetime | None = Field(default=None, exclude_if=is_none)
 
     @property
     def words(self) -> str:
-        """What it waits for, with the provider's words."""
+        """What it waits for, with the words of the provider or of the error."""
         return self.text + (f" (it said: {self.said})" if self.said else "")
 
     @property
     def sentence(self) -> str:
         """The same with the time: "waits for the budget of tenant acme (2 requests a day), until ..."."""
-        until = f"{self.until:%Y-%m-%d %H:%M:%S} UTC"
-        more = "until" if self.kind == "limit" else "looks again at"
-        return f"waits for {self.words}, {more} {until}"
+        if self.until is None:
+            return f"waits for {self.words}"
+        return f"waits for {self.words}, {_UNTIL[self.kind]} {spell_moment(self.until)}"
+
+
+def to_run_wait(task_id: str, wait: Wait) -> RunWait:
+    """Return why *task_id* waits as *wait* says, without the words of its question."""
+    kind: WaitReason = "person"
+    name = wait_id(task_id, wait.slot)
+    if wait.kind == "ask":
+        later = "" if wait.escalation is None else f", later {wait.escalation.who}"
+        text = f"the answer of {wait.who or 'anybody'}{later} (question {name})"
+    elif wait.kind == "signal":
+        kind = "signal"
+        name = wait.text
+        text = f"signal {name!r}"
+    else:
+        kind = "time"
+        text = "the time that its code named"
+    return RunWait(
+        kind=kind, name=name, text=text, since=wait.asked_at, until=wait.until
+    )
+
+
+def explain_wait(
+    kept: RunWait | None,
+    *,
+    agent_id: str,
+    sent_at: datetime,
+    begins_at: datetime,
+    now: datetime,
+) -> RunWait:
+    """Return why a task waits that nothing runs: as was *kept* of it, else until its time, or for its turn.
+
+    It was sent to *agent_id* at *sent_at*, and may begin at *begins_at*.
+    """
+    if kept is not None:
+        return kept
+    if begins_at > now:
+        return RunWait(
+            kind="time",
+            name=agent_id,
+            text="the time that its sender named",
+            since=sent_at,
+            until=begins_at,
+        )
+    text = f"its turn: no worker of {agent_id} has taken it yet"
+    return RunWait(kind="turn", name=agent_id, text=text, since=begins_at)
 
 
 class WaitRefusal(Part):

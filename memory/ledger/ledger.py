@@ -3,7 +3,8 @@
 A hash per task; for generation 1 its fields are `state:1` (accepted, running, waiting or the report's status),
 `attempts:1` (runs begun), `worker:1`, `started_at:1` (ms since 1970, of the latest run), `leased_until:1` and
 `due_at:1` (ms by the server's clock), `crashes:1` and `crashes_alone:1` (runs that ended without a word, and those of
-them beside which nothing ran since its last new step), `furthest:1` (its latest step in the journal), `alone:1`,
+them beside which nothing ran since its last new step), `lost:1` (the worker of the last of them, and when its lease
+ended), `furthest:1` (its latest step in the journal), `alone:1`,
 `excused:1` (runs that are not held against the task), `token:1` (names the latest run), `cancel:1` (why it is to be
 cancelled), `assignment:1` and `trace:1` (until it ends, for good when it failed), `waits_for:1` (why its last run let
 it wait, a `RunWait`), `report:1` (set once, and once more where REPORTS holds another) and `refused:1` (reports that
@@ -16,7 +17,7 @@ and `once.{name}`, which call made its effect of that name.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
@@ -36,6 +37,7 @@ from tasklore.memory.ledger.runs import (
     Ended,
     Finish,
     Held,
+    LostWorker,
     NotDue,
     Past,
     Run,
@@ -464,13 +466,17 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        names = [
-            f"{name}:{generation}" for name in ("attempts", "crashes", "waits_for")
-        ]
-        attempts, crashes, waits_for = (
+        fields = ("attempts", "crashes", "waits_for", "lost")
+        names = [f"{name}:{generation}" for name in fields]
+        attempts, crashes, waits_for, lost = (
             await self._batch.run([("HMGET", keys.task(task_id), *names)])
         )[0]
-        return Past(number_in(attempts) or 0, number_in(crashes) or 0, waits_for or b"")
+        return Past(
+            number_in(attempts) or 0,
+            number_in(crashes) or 0,
+            waits_for=waits_for or b"",
+            lost=read_lost(lost),
+        )
 
     async def glance(
         self, tasks: Sequence[tuple[str, str, int]]
@@ -575,6 +581,19 @@ def read_wait(body: bytes | None) -> RunWait | None:
         return None
 
 
+def read_lost(body: bytes | None) -> LostWorker | None:
+    """Return *body* as a lost worker, None where it is none: workers may write any text."""
+    worker_id, _, since = (body or b"").rpartition(b" ")
+    since_ms = number_in(since)
+    if not worker_id or since_ms is None:
+        return None
+    try:
+        silent_since = datetime.fromtimestamp(since_ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+    return LostWorker(worker_id.decode(errors="replace"), silent_since)
+
+
 def _wish_in(named: dict[str, bytes]) -> CancelRequest | None:
     """Return the wish to cancel; a child that ended with its parent has none of its own, but ended as wished."""
     if "cancel" in named:
@@ -605,5 +624,11 @@ def _beginning(found: list[Any]) -> Run | Held | NotDue | Suspect | CancelReques
     return (
         CancelRequest(found[1].decode())
         if kind == 3
-        else Suspect(found[1], found[2], found[3], bool(found[4]))
+        else Suspect(
+            found[1],
+            found[2],
+            found[3],
+            is_news=bool(found[4]),
+            lost=read_lost(found[5]),
+        )
     )

@@ -1,6 +1,21 @@
 """Values of runs, without a client of Redis: a module that only names them loads none."""
 
+from datetime import datetime
 from typing import NamedTuple
+
+from tasklore.contracts.moments import spell_moment
+
+
+class LostWorker(NamedTuple):
+    """The worker whose run of a task ended without a word, and when its lease ended: it is silent since then."""
+
+    worker_id: str
+    silent_since: datetime
+
+    def __str__(self) -> str:
+        """Return it in words: "worker w-1, not heard since 2026-11-29 16:00:00 UTC"."""
+        since = spell_moment(self.silent_since)
+        return f"worker {self.worker_id}, not heard since {since}"
 
 
 class RunName(NamedTuple):
@@ -26,11 +41,15 @@ class Run(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What became of a task so far: runs that began, those that ended without a word, and what it waits for, if any."""
+    """What became of a task so far: runs that began, those that ended without a word, and what it waits for, if any.
+
+    *lost* is the worker of the last that ended so.
+    """
 
     attempts: int
     crashes: int
     waits_for: bytes
+    lost: LostWorker | None = None
 
 
 class Held(NamedTuple):
@@ -48,13 +67,14 @@ class NotDue(NamedTuple):
 class Suspect(NamedTuple):
     """Of *runs* earlier ones *crashes* ended without a word, *crashes_alone* of these with nothing beside them.
 
-    These are more than the caller tolerates. *is_news*: the last crash was not known before.
+    These are more than the caller tolerates. *is_news*: the last crash was not known before. *lost* is its worker.
     """
 
     crashes: int
     crashes_alone: int
     runs: int
     is_news: bool = False
+    lost: LostWorker | None = None
 
 
 class Woken(NamedTuple):

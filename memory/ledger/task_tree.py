@@ -15,7 +15,12 @@ from pydantic import BaseModel, ConfigDict
 from pydantic_core import from_json
 from redis.asyncio import Redis
 
-from tasklore.contracts.admission.waits import Kind, RunWait, wait_id
+from tasklore.contracts.admission.waits import (
+    Kind,
+    RunWait,
+    explain_wait,
+    wait_id,
+)
 from tasklore.contracts.messages import (
     CompletionReport,
     MemoryOutcome,
@@ -26,7 +31,7 @@ from tasklore.contracts.task_messages import MOST_ANCESTORS
 from tasklore.memory import keys
 from tasklore.memory.command_batch import Command, CommandBatch
 from tasklore.memory.ledger import scripts
-from tasklore.memory.ledger.ledger import number_in, read_wait
+from tasklore.memory.ledger.ledger import number_in, read_lost, read_wait
 from tasklore.memory.ledger.waits import Waits, WaitState
 
 #: Tasks above one another, and tasks of one tree, that are read.
@@ -102,8 +107,10 @@ class TracedTask(_Part):
     `state` is `accepted`, `running`, `waiting` (for its next run), `cancelling`, the status of its report, or `gone`
     when the ledger has nothing of it. Times are None where they are not known; of an open task they run up to now.
     `usage` and `run_ms` are those of the last run. `more_steps` and `more_children` are counted and not read, `alike`
-    are children that were read and are not in `children`. `waits_for` is why it waits, None where that is not known;
-    `waits` are the persons, signals and times that it waits for, of which `more_waits` are not shown.
+    are children that were read and are not in `children`. `waits_for` is why an accepted or waiting one waits; `waits`
+    are the persons, signals and times that it waits for, of which `more_waits` are not shown. `worker_id` is the worker
+    that runs it; `silent_ms` is the time since its lease ended, None while it is heard. Of its runs `crashes` ended
+    without a word, the last of them with `lost_worker_id`, which is silent since `lost_ms`.
     """
 
     task_id: str
@@ -123,6 +130,11 @@ class TracedTask(_Part):
     waits_for: RunWait | None = None
     waits: tuple[TracedWait, ...] = ()
     more_waits: int = 0
+    worker_id: str | None = None
+    silent_ms: int | None = None
+    crashes: int = 0
+    lost_worker_id: str | None = None
+    lost_ms: int | None = None
     steps: tuple[TracedStep, ...] = ()
     more_steps: int = 0
     children: tuple["TracedTask", ...] = ()
@@ -240,7 +252,8 @@ def _task_in(
     if not generation:
         return TracedTask(**known), [], 0
     state, attempts, started, cancel, assignment, body, waits_for = reply[1:8]
-    count, members, steps, heads = reply[8:]
+    worker, leased_until, crashes, lost, clock_ms = reply[8:13]
+    count, members, steps, heads = reply[13:]
     known |= {"generation": generation, "attempts": number_in(attempts) or 0}
     known["state"] = "unknown" if state is None else state.decode(errors="replace")
     known["steps"] = tuple(
@@ -248,17 +261,27 @@ def _task_in(
         for head, size in zip(heads[::2], heads[1::2], strict=True)
     )
     known["more_steps"] = max(0, steps - len(known["steps"]))
+    known["crashes"] = number_in(crashes) or 0
+    if (lost_worker := read_lost(lost)) is not None:
+        known["lost_worker_id"] = lost_worker.worker_id
+        known["lost_ms"] = _in_ms(lost_worker.silent_since)
     if body is not None:
         known |= _ended(body)
     else:
+        is_running = known["state"] == "running"
         known |= _open(
             assignment,
             number_in(started),
             now_ms,
-            is_running=known["state"] == "running",
+            is_running=is_running,
+            is_accepted=known["state"] == "accepted",
+            kept=read_wait(waits_for),
         )
-        if known["state"] in ("accepted", "waiting"):
-            known["waits_for"] = read_wait(waits_for)
+        if is_running and worker is not None:
+            known["worker_id"] = worker.decode(errors="replace")
+            silent_ms = clock_ms - (number_in(leased_until) or clock_ms)
+            known["silent_ms"] = silent_ms if silent_ms > 0 else None
+            known["waits_for"] = None
         if cancel is not None and known["state"] in _OPEN:
             known["state"] = "cancelling"
     children = [member.decode(errors="replace").partition(" ") for member in members]
@@ -301,10 +324,16 @@ def _ended(body: bytes) -> dict[str, Any]:
 
 
 def _open(
-    assignment: bytes | None, started_ms: int | None, now_ms: int, *, is_running: bool
+    assignment: bytes | None,
+    started_ms: int | None,
+    now_ms: int,
+    *,
+    is_running: bool,
+    is_accepted: bool,
+    kept: RunWait | None,
 ) -> dict[str, Any]:
-    """Return the fields of a task without a report."""
-    fields: dict[str, Any] = {"began_ms": started_ms}
+    """Return the fields of a task without a report, and why it waits where it does; that was *kept* of it."""
+    fields: dict[str, Any] = {"began_ms": started_ms, "waits_for": kept}
     if is_running and started_ms is not None:
         fields["run_ms"] = max(0, now_ms - started_ms)
     try:
@@ -315,6 +344,14 @@ def _open(
     fields |= {"agent_id": read.agent_id, "task": read.task.name, "began_ms": began_ms}
     if started_ms is None or is_running:
         fields["queued_ms"] = max(0, (started_ms or now_ms) - began_ms)
+    if is_accepted:
+        fields["waits_for"] = explain_wait(
+            kept,
+            agent_id=read.agent_id,
+            sent_at=read.created_at,
+            begins_at=read.waits_from,
+            now=datetime.fromtimestamp(now_ms / 1000, UTC),
+        )
     return fields
 
 

@@ -1,15 +1,16 @@
 -- Ends a run that waits: keeps what it waits for, and all that the task needs, for as long as the wait and keep_ms.
 -- KEYS: task, heads, results, children
--- ARGV: generation, token, wait_ms, due_ms, assignment, keep_ms, then slot and wait of each that is open, in order
+-- ARGV: generation, token, wait_ms, due_ms, assignment, keep_ms, what readers are told that it waits for, then slot and
+--   wait of each that is open, in order
 -- Returns: 1: it waits; 2: an answer is there, so that it is due at once; 0: not that run
 -- include end_run
 -- include now
 redis.call('HINCRBY', key, 'excused' .. g, 1)
 redis.call('HSET', key, 'state' .. g, 'waiting')
-redis.call('HDEL', key, 'waits_for' .. g)
+redis.call('HSET', key, 'waits_for' .. g, ARGV[7])
 redis.call('HSETNX', key, 'assignment' .. g, ARGV[5])
 local slots, answered = {ARGV[1], redis.call('HGET', key, 'attempts' .. g) or '0'}, false
-for at = 7, #ARGV, 2 do
+for at = 8, #ARGV, 2 do
   local field = 'wait.' .. ARGV[at]
   redis.call('HSET', key, field, ARGV[at + 1])
   answered = answered or redis.call('HEXISTS', key, field .. '.answer') == 1

@@ -22,6 +22,7 @@ from tasklore.contracts.admission.waits import (
     Wait,
     WaitAnswer,
     WaitRefusal,
+    to_run_wait,
 )
 from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
 from tasklore.memory import keys
@@ -140,7 +141,8 @@ class Waits:
             keys.children(run.task_id),
         )
         times = int(wait_s * 1000), int(due_s * 1000), assignment, self._keep_ms
-        ended = run.generation, run.token, *times
+        told = to_run_wait(run.task_id, waits[0]).model_dump_json()
+        ended = run.generation, run.token, *times, told
         stored = [part for one in waits for part in (one.slot, one.model_dump_json())]
         command: Command = (
             *("FCALL", scripts.WAIT, len(task), *task),

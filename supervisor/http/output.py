@@ -33,7 +33,7 @@ from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import Refused, answers
 from tasklore.supervisor.http.requests.events import EventStream
 from tasklore.supervisor.http.responses import EVENTS
-from tasklore.supervisor.http.tasks import Sent, TaskId, read_task
+from tasklore.supervisor.http.tasks import Sent, TaskId, read_task, to_sent
 
 log = structlog.get_logger(__name__)
 
@@ -205,8 +205,8 @@ async def _last_events(
                 "detail": f"the output is no longer stored; the report follows, see {place}"
             },
         )
-    sent = Sent(task_id=report.task_id, state="done", report=report)
-    yield _event(f"{report.generation}.{report.attempt}.{_END}", "done", sent)
+    last = f"{report.generation}.{report.attempt}.{_END}"
+    yield _event(last, "done", to_sent(report))
 
 
 async def _read_cancelled(parts: ApiParts, caller: Caller, task_id: str) -> Sent | None:

@@ -15,6 +15,7 @@ from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.identifiers import NAME_PATTERN, Name, new_id
 from tasklore.contracts.messages import CompletionReport, TaskAssignment, TaskCall
 from tasklore.memory.ledger.requests import RequestRecord, place_of
+from tasklore.memory.ledger.task_state import describe_state, explain_state
 from tasklore.memory.ledger.task_tree import TaskTree, Trace
 from tasklore.memory.webhooks.outbox import Callback, WebhookOutbox
 from tasklore.supervisor.catalogue import Offer
@@ -124,12 +125,14 @@ class Sent(View):
     """A task now: `accepted`, `running`, or `done` with its one report, whatever its status.
 
     `cancelled` has no report, or none yet: it was cancelled before it was sent, or while it waited, and will not run.
-    `due` is when an accepted task may begin, left out where that is at once. `waits_for` is why one that has begun
-    waits for its next run: for room under a limit or for a model; left out where it does not, or for nothing but time.
+    `status` is the same in the words of the trace and of lists: `accepted`, `running`, `waiting` for its next run,
+    `cancelling`, or the status of its report. `due` is when an accepted task may begin, left out where that is at once.
+    `waits_for` is why it waits, left out where it does not, or where that is not known.
     """
 
     task_id: str
     state: Literal["accepted", "running", "cancelled", "done"]
+    status: str
     report: CompletionReport | None = None
     due: datetime | None = Field(default=None, exclude_if=is_none)
     waits_for: RunWait | None = Field(default=None, exclude_if=is_none)
@@ -282,8 +285,13 @@ async def send_task(
         await asyncio.gather(awaited, leaving, return_exceptions=True)
     if report is None:
         await demand_kept(parts, place, record)
-        return Sent(task_id=assignment.task_id, state="accepted", due=task.starts_at)
-    return Sent(task_id=assignment.task_id, state="done", report=report)
+        return Sent(
+            task_id=assignment.task_id,
+            state="accepted",
+            status="accepted",
+            due=task.starts_at,
+        )
+    return to_sent(report)
 
 
 def _demand_kept(starts_at: datetime | None) -> datetime | None:
@@ -378,18 +386,15 @@ async def read_task(parts: ApiParts, caller: Caller, task_id: str) -> Sent:
     if is_unknown or (whole is not None and entry is None):
         raise not_found(f"there is no task {task_id!r}, or it is past its time")
     if entry is None:
-        return Sent(task_id=task_id, state="accepted")
+        return Sent(task_id=task_id, state="accepted", status="accepted")
     newest = entry.generations[entry.newest]
     if newest.report is not None:
-        return Sent(
-            task_id=task_id,
-            state="done",
-            report=CompletionReport.model_validate_json(newest.report),
-        )
+        return to_sent(CompletionReport.model_validate_json(newest.report))
+    status = describe_state(newest)
     if newest.state == "running":
-        return Sent(task_id=task_id, state="running")
+        return Sent(task_id=task_id, state="running", status=status)
     if newest.wish is not None:
-        return Sent(task_id=task_id, state="cancelled")
+        return Sent(task_id=task_id, state="cancelled", status=status)
     due = (
         TaskAssignment.model_validate_json(newest.assignment).not_before
         if newest.assignment
@@ -398,6 +403,14 @@ async def read_task(parts: ApiParts, caller: Caller, task_id: str) -> Sent:
     return Sent(
         task_id=task_id,
         state="accepted",
+        status=status,
         due=due if newest.state == "accepted" else None,
-        waits_for=newest.waits_for,
+        waits_for=explain_state(newest, datetime.now(UTC)),
+    )
+
+
+def to_sent(report: CompletionReport) -> Sent:
+    """Return the state of a task that ended with *report*."""
+    return Sent(
+        task_id=report.task_id, state="done", status=report.status, report=report
     )

@@ -24,6 +24,7 @@ from tasklore.contracts.messages import (
     TaskCall,
     TaskCard,
 )
+from tasklore.contracts.moments import describe_time, spell_moment
 from tasklore.supervisor.requests.readings import PartRead
 
 #: Lines of a result shown to a person; the whole of it is in the report.
@@ -112,7 +113,7 @@ def report_reply(
     elif report is None:
         kind = "pending"
         is_later = assignment.waits_from > assignment.created_at
-        at = f"{assignment.waits_from:%Y-%m-%d %H:%M:%S} UTC"
+        at = spell_moment(assignment.waits_from)
         stands = f"begins it at {at}" if is_later else "is still working on it"
         if (needed := assignment.approval) is not None:
             later = f"; they are asked at {at}" if is_later else ""
@@ -121,7 +122,7 @@ def report_reply(
                 f" {APPROVED_WITHIN.days} days{later} (question {assignment.approval_id})"
             )
         where = f"{assignment.agent_id} {stands}"
-        if wait is not None and needed is None:
+        if wait is not None and needed is None and not is_later:
             where = f"{assignment.agent_id} {wait.sentence}"
         if not has_worker and needed is None and not is_later:
             where = (
@@ -346,20 +347,6 @@ def describe_failure(report: CompletionReport) -> str:
         text += " Asking again may help." if error.retryable else f" ({error.type})"
         text += f" `tasklore dlq show {report.task_id}` shows more."
     return text
-
-
-def describe_time(duration_ms: float) -> str:
-    """Return a duration as a person says it: "3 ms", "1.5 s", "2 minutes", "3 days"."""
-    if duration_ms < 1_000:
-        return f"{int(duration_ms)} ms" if duration_ms >= 1 else "under 1 ms"
-    seconds = duration_ms / 1_000
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
-        if seconds >= size:
-            count = int(seconds // size)
-            return f"{count} {name}" if count == 1 else f"{count} {name}s"
-    raise AssertionError("sixty seconds are a minute")
 
 
 def _lines(value: Any, indent: str = "  ") -> Iterator[str]:

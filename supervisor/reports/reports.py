@@ -24,6 +24,7 @@ from tasklore.contracts.messages import CompletionReport, TaskAssignment
 from tasklore.contracts.traces import TraceContext, read_context
 from tasklore.memory.budgets.store import KEPT_COSTS
 from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.task_state import explain_state
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.direct import read_last
 from tasklore.runtime.messaging.link import Arrival
@@ -203,14 +204,16 @@ class ReportDesk:
         return None if entry is None else entry.generations[entry.newest].state
 
     async def wait_of(self, task_id: str) -> RunWait | None:
-        """Return why *task_id* waits for its next run, None where it does not, or that is not known."""
+        """Return why *task_id* waits, None where it does not, or where that is not known."""
         if self._ledger is None:
             return None
         try:
             entry = await self._ledger.read(task_id)
         except MemoryUnavailable:
             return None
-        return None if entry is None else entry.generations[entry.newest].waits_for
+        if entry is None:
+            return None
+        return explain_state(entry.generations[entry.newest], datetime.now(UTC))
 
     def hear_hint(self, arrival: Arrival) -> None:
         """Look soon for the report in the stream: the one that was just published, or an earlier one."""

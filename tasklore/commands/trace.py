@@ -4,9 +4,9 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 
 from tasklore.commands.places import open_redis
-from tasklore.commands.render.board import STATUSES
 from tasklore.commands.render.screen import (
     HELD,
     folded,
@@ -19,6 +19,7 @@ from tasklore.commands.render.words import count_of, duration, money, one_line, 
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import checked_name
 from tasklore.contracts.task_messages import Usage
+from tasklore.memory.ledger.runs import LostWorker
 from tasklore.memory.ledger.task_tree import (
     GONE,
     AlikeTasks,
@@ -30,13 +31,18 @@ from tasklore.memory.ledger.task_tree import (
 
 #: Seconds for one look into the ledger: a person waits, and an answer late is better than none.
 _LEDGER_S = 5.0
-_STATES = STATUSES | {
-    "accepted": ("queued", "dim"),
-    "waiting": ("waiting for its next run", "yellow"),
-    "cancelling": ("to be cancelled", "yellow"),
-    "expired": ("expired", "yellow"),
-    "rejected": ("rejected", "red"),
-    GONE: ("no longer stored", "dim"),
+#: The style of each state, whose word is the one that lists, answers and HTTP have too.
+_STYLES = {
+    "accepted": "dim",
+    "running": "cyan",
+    "waiting": "yellow",
+    "cancelling": "yellow",
+    "completed": "green",
+    "failed": "red",
+    "rejected": "red",
+    "expired": "yellow",
+    "cancelled": "yellow",
+    GONE: "dim",
 }
 _RECALLED = {
     "hit": "recalled",
@@ -68,8 +74,9 @@ async def print_trace(task_id: str, *, as_json: bool) -> None:
         trace = await TaskTree(redis, deadline_s=_LEDGER_S).read(task_id)
     if trace is None:
         raise InvalidInput(
-            f"no task {task_id!r} is known, or its time is over (TASKLORE_LEDGER_KEEP_DAYS); `tasklore ask --json` "
-            "shows the id of a task, and so do its report and the answer of the HTTP API"
+            f"no task {task_id!r} is known: its time is over (TASKLORE_LEDGER_KEEP_DAYS), no worker has taken what a "
+            "program published, or that could not be read as a task (`tasklore dlq list --reason unreadable`); "
+            "`tasklore ask --json` shows the id of a task, and so do its report and the answer of the HTTP API"
         )
     if as_json:
         print_json(trace.model_dump(mode="json"))
@@ -171,14 +178,12 @@ def _entries(task: TracedTask) -> Iterator[TracedTask | str]:
 
 
 def _word_of(task: TracedTask) -> tuple[str, str]:
-    return _STATES.get(task.state, (printable(task.state), "dim"))
+    return printable(task.state), _STYLES.get(task.state, "dim")
 
 
 def describe_task(task: TracedTask) -> str:
     """Return *task* in a line: name, state, times, runs, the memory's part, models, tokens and cost, error."""
     facts = [_word_of(task)[0]]
-    if task.waits_for is not None:
-        facts.append(one_line(task.waits_for.sentence, 300))
     if task.run_ms is not None and not (
         task.memory in ("hit", "near", "joined") and not task.run_ms
     ):
@@ -187,6 +192,9 @@ def describe_task(task: TracedTask) -> str:
         facts[0] += f" for {duration(task.queued_ms)}"
     elif task.queued_ms:
         facts.append(f"queued {duration(task.queued_ms)}")
+    if task.waits_for is not None:
+        facts.append(one_line(task.waits_for.sentence, 300))
+    facts += _describe_workers(task)
     if task.attempts > 1:
         facts.append(f"{task.attempts} runs")
     if task.generation > 1:
@@ -201,6 +209,24 @@ def describe_task(task: TracedTask) -> str:
         facts.append(one_line(task.error, 200))
     name = f"{task.agent_id}.{task.task}" if task.task else task.task_id
     return f"{name}  {', '.join(facts)}"
+
+
+def _describe_workers(task: TracedTask) -> Iterator[str]:
+    """Yield which worker runs *task*, if it is still heard, and which did not end a run of it."""
+    if task.worker_id is not None:
+        worker = f"on worker {one_line(task.worker_id, 80)}"
+        if task.silent_ms is not None:
+            worker += (
+                f" that is lost: its lease ended {duration(task.silent_ms)} ago; the task runs again once another"
+                " worker takes it"
+            )
+        yield worker
+    if task.crashes:
+        lost = ""
+        if task.lost_worker_id is not None and task.lost_ms is not None:
+            since = datetime.fromtimestamp(task.lost_ms / 1000, UTC)
+            lost = f" ({one_line(str(LostWorker(task.lost_worker_id, since)), 140)})"
+        yield f"{count_of(task.crashes, 'run')} ended without a word{lost}"
 
 
 def describe_alike(alike: AlikeTasks) -> str:
@@ -218,8 +244,7 @@ def describe_alike(alike: AlikeTasks) -> str:
 def describe_states(sums: TaskSums, more: str = "") -> str:
     """Return the number of tasks, and how many are in each state: "3 tasks (2 completed, 1 failed)"."""
     states = ", ".join(
-        f"{count:,} {_STATES.get(state, (state, ''))[0]}"
-        for state, count in sums.states.items()
+        f"{count:,} {printable(state)}" for state, count in sums.states.items()
     )
     return f"{count_of(sums.tasks, f'{more} task'.strip())} ({states})"
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from tasklore.contracts.admission.waits import RunWait
 from tasklore.memory import keys
-from tasklore.memory.ledger.ledger import LedgerEntry, entry_of
+from tasklore.memory.ledger.ledger import LedgerEntry, entry_of, read_lost
 from tasklore.memory.ledger.runs import (
     Beginning,
     CancelOutcome,
@@ -116,7 +116,9 @@ class FakeLedger:
                 )
             if left_ms <= 0:
                 is_news = True
+                worker = (of.get("worker") or b"").decode()
                 of.set(
+                    lost=f"{worker} {of.number('leased_until')}",
                     crashes=of.number("crashes") + 1,
                     crashes_alone=of.number("crashes_alone") + of.number("alone"),
                 )
@@ -126,7 +128,8 @@ class FakeLedger:
                 of.number("crashes"),
                 of.number("crashes_alone"),
                 of.number("attempts"),
-                is_news,
+                is_news=is_news,
+                lost=read_lost(of.get("lost")),
             )
         of.set(
             state="running",
@@ -194,7 +197,10 @@ class FakeLedger:
     async def past(self, task_id: str, generation: int) -> Past:
         of = self._generation(task_id, generation)
         return Past(
-            of.number("attempts"), of.number("crashes"), of.get("waits_for") or b""
+            of.number("attempts"),
+            of.number("crashes"),
+            waits_for=of.get("waits_for") or b"",
+            lost=read_lost(of.get("lost")),
         )
 
     def _end(self, run: Ended) -> "_Fields | None":

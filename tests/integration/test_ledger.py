@@ -156,15 +156,39 @@ async def test_a_lease_ends_by_itself_and_only_its_holder_renews_it(
     assert isinstance(await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS), Held)
 
 
+def without_worker(found: object) -> Suspect:
+    """Return what is *found* without the worker that was lost."""
+    assert isinstance(found, Suspect)
+    return found._replace(lost=None)
+
+
 async def test_a_crashed_run_makes_its_task_suspect_until_it_runs_alone(
     ledger: Ledger,
 ) -> None:
-    assert await crash(ledger) == Suspect(1, 0, 1, is_news=True)
-    assert await ledger.begin(TASK, 1, "w3", 1000, LEASE_MS) == Suspect(1, 0, 1)
-    assert await crash(ledger, alone=True) == Suspect(2, 1, 2, is_news=True)
-    assert await crash(ledger, alone=True) == Suspect(3, 2, 3, is_news=True)
+    found = await crash(ledger)
+    assert without_worker(found) == Suspect(1, 0, 1, is_news=True)
+    again = await ledger.begin(TASK, 1, "w3", 1000, LEASE_MS)
+    assert without_worker(again) == Suspect(1, 0, 1)
+    for number in (2, 3):
+        found = await crash(ledger, alone=True)
+        assert without_worker(found) == Suspect(
+            number, number - 1, number, is_news=True
+        )
     entry = await ledger.read(TASK)
     assert (entry.generations[1].attempts, entry.generations[1].crashes) == (3, 3)
+
+
+async def test_the_worker_of_a_crashed_run_is_named(ledger: Ledger) -> None:
+    """With when its lease ended, to whoever tries the task, and to readers of its past."""
+    before = datetime.now(UTC) - timedelta(seconds=5)
+    found = await crash(ledger)
+    assert found.lost is not None
+    assert found.lost.worker_id == "w1"
+    assert before < found.lost.silent_since < datetime.now(UTC) + timedelta(seconds=5)
+    assert (await ledger.past(TASK, 1)).lost == found.lost
+    again = await ledger.begin(TASK, 1, "w3", 1000, LEASE_MS)
+    assert isinstance(again, Suspect)
+    assert again.lost == found.lost
 
 
 async def test_crashes_alone_count_anew_once_a_task_gets_further(
@@ -187,7 +211,8 @@ async def test_crashes_alone_count_anew_once_a_task_gets_further(
 
 
 async def test_tolerated_crashes_let_a_run_begin_beside_others(ledger: Ledger) -> None:
-    assert await crash(ledger) == Suspect(1, 0, 1, is_news=True)
+    found = await crash(ledger)
+    assert without_worker(found) == Suspect(1, 0, 1, is_news=True)
     assert await ledger.begin(TASK, 1, "w1", 1000, 1, most_crashes=1, token="b") == Run(
         2, crashes=1
     )
@@ -201,9 +226,10 @@ async def test_tolerated_crashes_let_a_run_begin_beside_others(ledger: Ledger) -
     assert await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, most_crashes=2) == Run(
         3, crashes=2
     )
-    assert await ledger.begin(
+    suspect = await ledger.begin(
         TASK, 1, "w2", 1000, LEASE_MS, most_crashes=1, token="c"
-    ) == Suspect(2, 0, 3)
+    )
+    assert without_worker(suspect) == Suspect(2, 0, 3)
 
 
 async def test_a_released_or_parked_run_is_no_crash(ledger: Ledger) -> None:

@@ -19,7 +19,7 @@ from nats.aio.client import Client
 
 from tasklore.contracts import subjects
 from tasklore.contracts.admission.limits import MOST_RUNS, Limits, Payer
-from tasklore.contracts.admission.waits import RunWait
+from tasklore.contracts.admission.waits import RunWait, WaitReason
 from tasklore.contracts.errors import (
     InvalidInput,
     MemoryUnavailable,
@@ -367,14 +367,16 @@ class BoundedRuns:
     async def _note_wait(self, job: Job, place: RunPlace, until: datetime) -> None:
         """Note for readers of *job* that it waits for *place*."""
         name = f"{job.assignment.agent_id}.{job.task.name}"
+        kind: WaitReason = "bound"
         text = f"a place, as at most {place.limit:,} runs of {name} go on at once"
         with contextlib.suppress(MemoryUnavailable):
             limit = (await self._read_limits()).bound_of(_payer_of(job), place.bound)
             if limit is not None:
+                kind = "limit"
                 name = limit.name
                 text = f"a place under limit {name} (at most {place.limit:,} at once)"
             wait = RunWait(
-                kind="limit",
+                kind=kind,
                 name=name,
                 text=text,
                 since=datetime.now(UTC),

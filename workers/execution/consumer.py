@@ -178,6 +178,15 @@ class Consumer:
             agent_id=self._agent_id,
             worker_id=self._worker_id,
         )
+        # Not its words, which may be a person's: the dead letter has them.
+        log.warning(
+            "message_unreadable",
+            agent=self._agent_id,
+            subject=unfit.delivery.subject,
+            sequence=unfit.delivery.sequence,
+            error=type(unfit.problem).__name__,
+            more="tasklore dlq list --reason unreadable",
+        )
         try:
             await self._publisher.put_into_dead(unfit.delivery, letter, "unreadable")
         except NotAccepted as error:

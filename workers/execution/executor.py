@@ -23,6 +23,7 @@ from tasklore.contracts.errors import (
     WorkerLost,
 )
 from tasklore.contracts.messages import MemoryOutcome, Usage
+from tasklore.contracts.moments import describe_deadline, describe_time
 from tasklore.memory.ledger.ledger import read_wait
 from tasklore.memory.ledger.runs import (
     Beginning,
@@ -47,7 +48,11 @@ from tasklore.workers.execution.report_publisher import ReportPublisher
 from tasklore.workers.execution.retry_decision import RetryPolicy, decide_retry
 from tasklore.workers.execution.retry_scheduling import NOT_DUE_S, Retries
 from tasklore.workers.execution.run_slot import RunSlot, lent_when_long
-from tasklore.workers.execution.run_waits import explain_expiry, run_wait
+from tasklore.workers.execution.run_waits import (
+    explain_expiry,
+    run_wait,
+    to_retry_wait,
+)
 from tasklore.workers.execution.running_jobs import (
     Leaving,
     RunningJob,
@@ -331,9 +336,12 @@ class Executor:
             TaskExpired: its time is over before it could begin.
         """
         assignment = job.assignment
-        if job.seconds_left(self._now()) == 0:
+        if job.deadline is not None and job.seconds_left(self._now()) == 0:
+            waited = self._now() - assignment.waits_from
             expired = TaskExpired(
-                "the deadline passed before the task could begin; allow more time or start more workers"
+                f"{describe_deadline(job.deadline)} before it could begin, after it had waited "
+                f"{describe_time(waited / timedelta(milliseconds=1))}; allow more time or start more workers",
+                job.deadline,
             )
             raise await explain_expiry(
                 self._stores.ledger, assignment.named, job.generation, expired
@@ -521,7 +529,10 @@ class Executor:
                 decision.pause_s,
                 engine,
                 excused=is_ours,
-                waits_for=waits_for,
+                waits_for=waits_for
+                or to_retry_wait(
+                    error, run=job.attempt, now=now, pause_s=decision.pause_s
+                ),
             )
             return
         outcome = outcome_of(job, decision.status, self._worker_id, run_ms=run_ms)
@@ -540,15 +551,16 @@ class Executor:
         job.attempt = suspect.runs
         outcome = outcome_of(job, "failed", self._worker_id)
         outcome.dead_reason = "crashes" if suspect.crashes else "attempts"
+        lost = "" if suspect.lost is None else f" (the last: {suspect.lost})"
         if suspect.crashes and not suspect.crashes_alone:
             outcome.error = WorkerLost(
-                f"the worker process ended in {suspect.crashes} of {suspect.runs} runs of this task, each time beside "
-                "other tasks, any of which may have ended it, and no more runs are allowed; look for what they did, "
-                "then redrive it"
+                f"the worker process ended in {suspect.crashes} of {suspect.runs} runs of this task{lost}, each time "
+                "beside other tasks, any of which may have ended it, and no more runs are allowed; look for what they "
+                "did, then redrive it"
             )
         elif suspect.crashes:
             outcome.error = WorkerLost(
-                f"{suspect.crashes} runs of this task ended without a word, {suspect.crashes_alone} of them with "
+                f"{suspect.crashes} runs of this task ended without a word{lost}, {suspect.crashes_alone} of them with "
                 "nothing beside it; it probably kills the process that runs it: mend it, then redrive it"
             )
         else:

@@ -13,6 +13,7 @@ from tasklore.contracts.errors import InvalidInput, TaskExpired
 from tasklore.contracts.faults import fault_of
 from tasklore.contracts.identifiers import checked_name, user_token
 from tasklore.contracts.messages import MemoryOutcome, TaskAssignment
+from tasklore.contracts.moments import describe_deadline, describe_time
 from tasklore.contracts.parameters.model import Parameters
 from tasklore.contracts.parameters.neighbours import Neighbourhood
 from tasklore.memory import keys
@@ -205,7 +206,9 @@ class JobReader:
         deadline = _deadline_of(task, assignment, begins)
         if deadline is not None and deadline <= now:
             expired = TaskExpired(
-                f"the deadline {deadline.isoformat()} had passed before a worker was free"
+                f"{describe_deadline(deadline)} in the queue, where it had waited {describe_time(_in_ms(age))} for a "
+                f"worker of {agent.agent_id} that is free; allow more time or start more workers",
+                deadline,
             )
             return UnfitJob(
                 delivery=delivery,
@@ -239,9 +242,7 @@ class JobReader:
             parameters=parameters,
             generation=generation,
             attempt=attempt,
-            queued_ms=max(
-                0, age.days * 86_400_000 + age.seconds * 1000 + age.microseconds // 1000
-            ),
+            queued_ms=_in_ms(age),
             question=question,
             memory_key=memory_key,
             memory=memory,
@@ -316,6 +317,10 @@ def _demand_session(assignment: TaskAssignment) -> None:
         raise InvalidInput(msg)
     checked_name(assignment.session_id, "session_id")
     checked_name(assignment.phase, "phase")
+
+
+def _in_ms(age: timedelta) -> int:
+    return max(0, age.days * 86_400_000 + age.seconds * 1000 + age.microseconds // 1000)
 
 
 def _aware(moment: datetime) -> datetime:

@@ -79,19 +79,20 @@ class Retries:
         pause_s: float,
         engine: PullEngine,
         *,
+        waits_for: RunWait,
         excused: bool = False,
-        waits_for: RunWait | None = None,
     ) -> None:
-        """Let *job* run again after *pause_s* seconds.
+        """Let *job* run again after *pause_s* seconds; *waits_for* is why.
 
         An *excused* run is not held against it; one that only found no room for its call of a model, or the model away,
-        is no attempt at all: *waits_for* says so.
+        is no attempt at all.
         """
-        if waits_for is not None:
+        is_uncounted = waits_for.kind in ("limit", "model")
+        if is_uncounted:
             self._metrics.count_waiting(
                 waits_for.model, job.assignment.task_id, pause_s
             )
-        ended = job.to_ended(excused=excused, uncounted=waits_for is not None)
+        ended = job.to_ended(excused=excused, uncounted=is_uncounted)
         if pause_s <= self._scheduled_over_s:
             await self._park(job, ended, 0.0, waits_for)
             self._metrics.count_retry("nak")
@@ -226,7 +227,7 @@ class Retries:
         )
 
     async def _park(
-        self, job: Job, ended: Ended, wait_s: float, waits_for: RunWait | None
+        self, job: Job, ended: Ended, wait_s: float, waits_for: RunWait
     ) -> None:
         try:
             await self._stores.ledger.park(

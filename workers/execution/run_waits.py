@@ -10,8 +10,12 @@ from tasklore.contracts.errors import (
     MemoryUnavailable,
     TaskExpired,
 )
+from tasklore.contracts.moments import describe_deadline, spell_moment
 from tasklore.memory.ledger.ledger import Ledger, read_wait
+from tasklore.runtime.messaging.dead_letter import error_note
 
+#: Characters of an error that readers of a task that waits are told.
+_MOST_SAID = 200
 #: How long a task waits for a model whose provider does not answer it. What it refuses for longer, in words that nobody
 #: knows as final (an empty account, say), is not mended by waiting.
 LONGEST = timedelta(days=1)
@@ -57,22 +61,43 @@ def run_wait(
     return wait.model_copy(update={"since": earlier.since})
 
 
+def to_retry_wait(
+    error: Exception, *, run: int, now: datetime, pause_s: float
+) -> RunWait:
+    """Return what a task waits for since number *run* of its runs ended with *error*: another one in *pause_s*."""
+    note = error_note(error)
+    return RunWait(
+        kind="retry",
+        name=note.type,
+        text=f"its next run, as run {run} ended with {note.type}",
+        said=" ".join(note.message.split())[:_MOST_SAID],
+        since=now,
+        until=now + timedelta(seconds=pause_s),
+    )
+
+
 async def explain_expiry(
     ledger: Ledger, task_id: str, generation: int, expired: Exception
 ) -> Exception:
     """Return *expired*, of a task of which no run may begin any more, with what kept it from its end until then."""
+    deadline = expired.deadline if isinstance(expired, TaskExpired) else None
+    if deadline is None:
+        return expired
     try:
         past = await ledger.past(task_id, generation)
     except MemoryUnavailable:
         return expired
+    passed = describe_deadline(deadline)
     if (wait := read_wait(past.waits_for)) is not None:
-        since = f"{wait.since:%Y-%m-%d %H:%M:%S} UTC"
+        since = spell_moment(wait.since)
         return TaskExpired(
-            f"the deadline passed while it waited for {wait.words}, since {since}"
+            f"{passed} while it waited for {wait.words}, since {since}", deadline
         )
     if past.crashes:
+        lost = "" if past.lost is None else f" ({past.lost})"
         return TaskExpired(
-            f"the deadline passed before it could run again: the worker process ended in {past.crashes} of its "
-            f"{past.attempts} runs, by this task or by another one beside it"
+            f"{passed} before it could run again: the worker process ended in {past.crashes} of its "
+            f"{past.attempts} runs{lost}, by this task or by another one beside it",
+            deadline,
         )
     return expired

@@ -12,6 +12,7 @@ from tasklore.contracts.errors import (
     TaskExpired,
     TaskloreError,
 )
+from tasklore.contracts.moments import describe_deadline, describe_time
 from tasklore.runtime.logs import bind_task
 from tasklore.runtime.messaging.pull import PullEngine
 from tasklore.workers.context.context import Context
@@ -178,8 +179,14 @@ class RunningJob:
                 return await run
         except TimeoutError as error:
             if run.cancelled():
+                deadline = self.job.deadline
+                passed = (
+                    describe_deadline(deadline) if deadline else "its time was over"
+                )
+                after = describe_time((left_s or 0) * 1_000)
                 raise TaskExpired(
-                    f"the deadline passed while {self.job.task.name} ran; allow more time"
+                    f"{passed} while {self.job.task.name} ran, {after} after this run began; allow more time",
+                    deadline,
                 ) from error
             raise
         except asyncio.CancelledError as error:

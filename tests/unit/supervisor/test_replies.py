@@ -13,9 +13,9 @@ from tasklore.contracts.messages import (
     TaskAssignment,
     TaskCall,
 )
+from tasklore.contracts.moments import describe_time
 from tasklore.supervisor.replies.report_texts import (
     describe_result,
-    describe_time,
     part_reply,
     report_reply,
 )

@@ -1,6 +1,9 @@
 """The drawing of a tree of tasks: lines, folds, narrow terminals; and which of many children are drawn."""
 
+from datetime import UTC, datetime, timedelta
+
 from tasklore.commands.trace import draw
+from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.messages import Usage
 from tasklore.memory.ledger.task_tree import (
     MOST_ALIKE,
@@ -65,10 +68,35 @@ def test_a_line_has_state_times_runs_memory_cost_and_error() -> None:
     )
     unpriced = Usage(input_tokens=1, output_tokens=0, unpriced=True)
     assert lines(task(usage=unpriced))[0].endswith("1 + 0 tokens, unpriced")
-    assert lines(TracedTask(task_id="c-1"))[0] == "c-1  no longer stored"
+    assert lines(TracedTask(task_id="c-1"))[0] == "c-1  gone"
     assert (
         lines(task(state="accepted", run_ms=None, queued_ms=900))[0]
-        == "TreeAgent.leaf  queued for 900 ms"
+        == "TreeAgent.leaf  accepted for 900 ms"
+    )
+
+
+def test_a_line_says_why_a_task_waits_and_which_worker_was_lost() -> None:
+    since = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    wait = RunWait(
+        kind="retry",
+        name="OSError",
+        text="its next run, as run 1 ended with OSError",
+        said="no room",
+        since=since,
+        until=since + timedelta(seconds=5),
+    )
+    lost = {"crashes": 1, "lost_worker_id": "w-1", "lost_ms": 1_767_268_800_000}
+    assert lines(task(state="waiting", run_ms=None, waits_for=wait, **lost))[0] == (
+        "TreeAgent.leaf  waiting, waits for its next run, as run 1 ended with OSError (it said: no room), "
+        "runs again at 2026-01-01 12:00:05 UTC, "
+        "1 run ended without a word (worker w-1, not heard since 2026-01-01 12:00:00 UTC)"
+    )
+    assert lines(task(state="running", worker_id="w-2"))[0] == (
+        "TreeAgent.leaf  running for 1.5 s, on worker w-2"
+    )
+    assert lines(task(state="running", worker_id="w-2", silent_ms=3_000))[0] == (
+        "TreeAgent.leaf  running for 1.5 s, on worker w-2 that is lost: its lease ended 3.0 s ago; "
+        "the task runs again once another worker takes it"
     )
 
 

@@ -29,6 +29,7 @@ from tasklore.workers.execution.retry_decision import (
     longest_wait_s,
 )
 from tasklore.workers.execution.retry_scheduling import Retries
+from tasklore.workers.execution.run_waits import to_retry_wait
 from tasklore.workers.testing.waits import KitWaits
 from tests.unit.runtime.test_outbox_horizon import DeafLink
 from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task, raising
@@ -230,7 +231,10 @@ async def test_a_pause_whose_schedule_is_too_large_for_the_server_is_spent_in_th
         Acknowledger(),
         now=lambda: NOW,
     )
-    await retries.retry(job, 60.0, cast("PullEngine", worker.engine))
+    waits_for = to_retry_wait(OSError("away"), run=1, now=NOW, pause_s=60.0)
+    await retries.retry(
+        job, 60.0, cast("PullEngine", worker.engine), waits_for=waits_for
+    )
     assert (link.sent, worker.engine.settled) == ([], [])
     assert [pause_s for _, pause_s in worker.engine.handed_back] == [60.0]
 

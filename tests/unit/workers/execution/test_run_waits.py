@@ -125,7 +125,7 @@ async def test_a_task_whose_time_is_over_says_what_it_waited_for(
     assert report.status == "expired"
     assert report.error is not None
     assert report.error.message == (
-        f"the deadline passed while it waited for {words}, "
+        f"the deadline, 2026-01-01 13:00:00 UTC, passed while it waited for {words}, "
         "since 2026-01-01 12:00:00 UTC"
     )
 
@@ -148,8 +148,8 @@ async def test_a_task_whose_worker_died_until_its_time_was_over_says_so() -> Non
     assert report.status == "expired"
     assert report.error is not None
     assert report.error.message == (
-        "the deadline passed before it could run again: the worker process ended in 2 "
-        "of its 3 runs, by this task or by another one beside it"
+        "the deadline, 2026-01-01 13:00:00 UTC, passed before it could run again: the worker process ended in 2 "
+        "of its 3 runs (worker gone, not heard since 1970-01-01 00:00:03 UTC), by this task or by another one beside it"
     )
 
 
