@@ -56,7 +56,7 @@ class UserTasks:
             zip(
                 found,
                 replies[::2],
-                [_newest_assignment(fields) for fields in replies[1::2]],
+                [_newest(fields, b"assignment:") for fields in replies[1::2]],
                 strict=True,
             )
         )
@@ -78,6 +78,45 @@ class UserTasks:
                 if user == token or (body is not None and is_theirs(body))
             ]
         return theirs
+
+    async def replace_reports(
+        self, task_ids: Iterable[str], make: Callable[[bytes], bytes | None]
+    ) -> set[str]:
+        """Leave of tasks that have ended only their state, and what *make* returns for their newest report.
+
+        Return the ids of these. The others have no report, or one of which *make* makes None, and stay as they are.
+        """
+        wanted = list(task_ids)
+        replaced = set[str]()
+        for first in range(0, len(wanted), _BODIES):
+            page = wanted[first : first + _BODIES]
+            fields = await self._batch.run(
+                [("HKEYS", keys.task(task_id)) for task_id in page]
+            )
+            told = [_newest(names, b"report:") or b"report" for names in fields]
+            reports = await self._batch.run(
+                [
+                    ("HGET", keys.task(task_id), field)
+                    for task_id, field in zip(page, told, strict=True)
+                ]
+            )
+            commands: list[Command] = []
+            for task_id, names, field, body in zip(
+                page, fields, told, reports, strict=True
+            ):
+                if body is None or (report := make(body)) is None:
+                    continue
+                replaced.add(task_id)
+                kept = (field, field.replace(b"report:", b"state:"))
+                others = [name for name in names if name not in kept]
+                commands.append(("HSET", keys.task(task_id), field, report))
+                if others:
+                    commands.append(("HDEL", keys.task(task_id), *others))
+                commands.append(
+                    ("UNLINK", *keys.steps(task_id), keys.children(task_id))
+                )
+            await self._batch.run(commands)
+        return replaced
 
     async def remove(self, task_ids: Iterable[str]) -> int:
         """Remove all that is known of *task_ids*; return how many of them were known."""
@@ -111,11 +150,11 @@ class UserTasks:
         await self._batch.run(commands)
 
 
-def _newest_assignment(fields: Sequence[bytes]) -> bytes | None:
-    """Return the field that holds the assignment of the highest generation that has one."""
+def _newest(fields: Sequence[bytes], name: bytes) -> bytes | None:
+    """Return the field *name*, such as `report:`, of the highest generation that has one."""
     numbers = [
-        number_in(field[11:]) or 0
+        number_in(field.removeprefix(name)) or 0
         for field in fields
-        if field.startswith(b"assignment:")
+        if field.startswith(name)
     ]
-    return b"assignment:%d" % max(numbers) if any(numbers) else None
+    return name + b"%d" % max(numbers) if any(numbers) else None

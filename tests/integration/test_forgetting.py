@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
@@ -12,7 +12,7 @@ from tasklore.contracts import subjects
 from tasklore.contracts.conversations import Utterance
 from tasklore.contracts.errors import InvalidInput, Unreachable
 from tasklore.contracts.identifiers import user_token
-from tasklore.contracts.messages import CompletionReport
+from tasklore.contracts.messages import CompletionReport, MemoryNote
 from tasklore.memory import keys
 from tasklore.memory.conversations.inbox import Inbox
 from tasklore.memory.ledger.runs import Finish
@@ -92,6 +92,39 @@ async def test_a_running_task_can_store_nothing_of_a_forgotten_user(town: Town) 
         assert isinstance(
             await town.ledger.begin(f"ann-{name}", 1, "w2", AT_MS, 1000), bytes
         )
+
+
+async def test_what_became_of_their_tasks_is_still_known(town: Town) -> None:
+    """How each ended and when its user was forgotten, for its time, and no word of it."""
+    await town.work("ann")
+    ended = CompletionReport(
+        task_id="ann-whole",
+        agent_id="Probe",
+        supervisor_id="S",
+        task_name="ask",
+        status="completed",
+        result=secret_of("ann"),
+        memory=MemoryNote(outcome="miss", key=secret_of("ann")),
+        worker_id="w1",
+        finished_at=datetime.now(UTC),
+    )
+    body = ended.model_dump_json().encode()
+    finish = Finish("ann-whole", 1, "completed", body, user_token("ann"))
+    assert await town.ledger.finish_many([finish]) == [None]
+    before = await town.redis.pttl(keys.task("ann-whole"))
+    await town.forget("ann")
+    for name, status in (("whole", "completed"), ("running", "cancelled")):
+        entry = await town.ledger.read(f"ann-{name}")
+        assert entry is not None
+        kept = entry.generations[1].report
+        assert kept is not None
+        report = CompletionReport.model_validate_json(kept)
+        assert (report.status, entry.generations[1].state) == (status, status)
+        assert report.error is not None
+        assert report.error.type == "UserForgotten"
+        assert "its user was forgotten at 20" in report.error.message
+        assert (report.result, report.memory.key, entry.user) == (None, None, "")
+    assert 0 < await town.redis.pttl(keys.task("ann-whole")) <= before
 
 
 async def test_reports_of_earlier_runs_of_an_open_task_are_removed(town: Town) -> None:

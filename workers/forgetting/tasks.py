@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from tasklore.contracts import subjects
-from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.errors import InvalidInput, UserForgotten
 from tasklore.contracts.identifiers import checked_name, user_token
 from tasklore.contracts.messages import (
     Cancellation,
@@ -23,8 +23,10 @@ from tasklore.contracts.messages import (
     MemoryNote,
     TaskAssignment,
 )
+from tasklore.contracts.moments import spell_moment
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.user_tasks import UserTasks
+from tasklore.runtime.messaging.dead_letter import error_note
 from tasklore.runtime.messaging.direct import Line, Stored, client_of, open_direct_reads
 from tasklore.runtime.messaging.erasure import Eraser
 from tasklore.runtime.messaging.jetstream import (
@@ -35,9 +37,9 @@ from tasklore.runtime.messaging.jetstream import (
 )
 from tasklore.runtime.messaging.outbox import Outbox
 
-#: The reason in the report of a task that was open; it names no user.
-REASON = "it is no longer wanted"
-#: Worker id in the reports of tasks that are cancelled here.
+#: Why a task that was open is cancelled; it names no user.
+REASON = "its user was forgotten"
+#: Worker id in the reports that are made here.
 _REPORTER = "forgetting"
 #: Seconds for one report to be stored.
 _STORED_WITHIN_S = 10.0
@@ -63,8 +65,9 @@ class _Found(NamedTuple):
 class TaskEraser:
     """Erases the tasks of a user; one object for one forgetting.
 
-    Open ones are cancelled first and stay in the ledger as ended, without a word of anybody's, so that a worker that
-    still runs one stores nothing. Nothing is kept of the others.
+    Open ones are cancelled first. They and those that had ended stay in the ledger for their time as what they ended
+    as, with the moment of the forgetting and without a word of anybody's: so that a worker that still runs one stores
+    nothing, and who looks for one learns what became of it.
     """
 
     def __init__(
@@ -111,9 +114,46 @@ class TaskEraser:
         for stream, sequences in by_stream.items():
             erased += (await self._eraser.erase_many(stream, sorted(sequences))).erased
         return {
-            "tasks": await self._tasks.remove(ended) + len(cancelled),
+            "tasks": await self._empty(ended) + len(cancelled),
             "messages": erased,
         }
+
+    async def _empty(self, task_ids: "set[str]") -> int:
+        """Take all words out of ended tasks, remove those without a readable report; return how many were known."""
+
+        def make(body: bytes) -> bytes | None:
+            try:
+                report = CompletionReport.model_validate_json(body)
+            except ValidationError:
+                return None
+            return self._without_words(report).model_dump_json().encode()
+
+        emptied = await self._tasks.replace_reports(task_ids, make)
+        return len(emptied) + await self._tasks.remove(task_ids - emptied)
+
+    def _without_words(self, report: CompletionReport) -> CompletionReport:
+        """Return how and when *report* said that its task ended, and when its user was forgotten."""
+        return CompletionReport(
+            task_id=report.task_id,
+            generation=report.generation,
+            agent_id=report.agent_id,
+            supervisor_id=report.supervisor_id,
+            task_name=report.task_name,
+            status=report.status,
+            error=self._note(),
+            memory=MemoryNote(outcome="off"),
+            attempt=report.attempt,
+            worker_id=_REPORTER,
+            queued_ms=report.queued_ms,
+            run_ms=report.run_ms,
+            finished_at=report.finished_at,
+        )
+
+    def _note(self) -> ErrorNote:
+        moment = spell_moment(self._now())
+        return error_note(
+            UserForgotten(f"{REASON} at {moment}, and no word of the task is kept")
+        )
 
     async def count(self, user_id: str) -> Mapping[str, int]:
         """Count tasks in the ledger, and messages."""
@@ -245,7 +285,8 @@ class TaskEraser:
                 return None
             return (
                 (read.generation, found)
-                if (read.worker_id, read.attempt) == (_REPORTER, 0)
+                if (read.worker_id, read.status, read.attempt)
+                == (_REPORTER, "cancelled", 0)
                 else None
             )
         request = Cancellation(task_id=task_id, reason=REASON)
@@ -259,7 +300,7 @@ class TaskEraser:
             supervisor_id=assignment.supervisor_id,
             task_name=assignment.task.name,
             status="cancelled",
-            error=ErrorNote(type="TaskCancelled", message=REASON),
+            error=self._note(),
             memory=MemoryNote(outcome="off"),
             attempt=0,
             worker_id=_REPORTER,
