@@ -51,6 +51,8 @@ _MOST_OF_ERROR = 200
 #: The state of a task of which the ledger has nothing any more.
 GONE = "gone"
 _OPEN = ("accepted", "running", "waiting", "cancelling")
+#: Why a task waits of which its own code asked: there may be several, each with words of its own.
+_OWN_REASONS = ("person", "signal", "time")
 
 
 class _Part(BaseModel):
@@ -210,7 +212,8 @@ class TaskTree:
         waiting = {
             one.task_id: one
             for one in page
-            if one.state == "waiting" and one.waits_for is None
+            if one.state == "waiting"
+            and (one.waits_for is None or one.waits_for.kind in _OWN_REASONS)
         }
         found = await self._waits.of_many(list(waiting)) if waiting else []
         return {

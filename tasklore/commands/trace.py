@@ -192,7 +192,7 @@ def describe_task(task: TracedTask) -> str:
         facts[0] += f" for {duration(task.queued_ms)}"
     elif task.queued_ms:
         facts.append(f"queued {duration(task.queued_ms)}")
-    if task.waits_for is not None:
+    if task.waits_for is not None and not task.waits:
         facts.append(one_line(task.waits_for.sentence, 300))
     facts += _describe_workers(task)
     if task.attempts > 1:
