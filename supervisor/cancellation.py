@@ -1,10 +1,13 @@
 """Cancelling a task for good: the ledger takes no other report any more, the worker is told, and it is reported.
 
 The order makes it safe: once the request is in the ledger no run begins and no success is taken, so that it does not
-matter which worker hears of it, or when.
+matter which worker hears of it, or when. A task that waits gives up what others wait for behind it: its turn under a
+limit on models is taken from it here, and one that waits for a place is woken, so that a worker leaves the places that
+it kept.
 """
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 import structlog
@@ -19,11 +22,13 @@ from tasklore.contracts.messages import (
     ErrorNote,
     TaskAssignment,
 )
+from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.runs import CancelOutcome
 from tasklore.runtime.messaging.jetstream import ask_or_none
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.supervisor.reports.closed_tasks import Reporter
+from tasklore.supervisor.wake_up import wake_up
 
 log = structlog.get_logger(__name__)
 
@@ -52,10 +57,18 @@ class Canceller:
     """Cancels tasks under the name *reporter*, which stands in the reports of those that did not run."""
 
     def __init__(
-        self, client: Client, outbox: Outbox, ledger: Ledger, reporter: str
+        self,
+        client: Client,
+        outbox: Outbox,
+        ledger: Ledger,
+        reporter: str,
+        *,
+        waiting: WaitingTasks,
     ) -> None:
         self._client = client
+        self._outbox = outbox
         self._ledger = ledger
+        self._waiting = waiting
         self._reporter = Reporter(outbox, ledger, reporter)
 
     async def cancel(
@@ -120,13 +133,44 @@ class Canceller:
             assignment, found.generation, "cancelled", error=error
         )
         report = await self._reporter.conclude(assignment, own)
-        try:
-            # A scheduled run that stays in LATER is found cancelled when it is due.
-            scheduled = {"filter": subjects.schedule(task_id, found.generation)}
-            await ask_or_none(self._client, f"STREAM.PURGE.{subjects.LATER}", scheduled)
-        except Exception as failure:  # noqa: BLE001 - it would only have tidied up
-            log.info("schedule_not_removed", task_id=task_id, error=str(failure))
+        await self._give_up_turns(assignment, found)
         return Cancelling.by(CompletionReport.model_validate_json(report))
+
+    async def _give_up_turns(
+        self, assignment: TaskAssignment, found: CancelOutcome
+    ) -> None:
+        """Let those go on that wait behind *found*, which was reported; what is missed ends by itself, if later."""
+        task_id = assignment.task_id
+        try:
+            await self._waiting.forget(f"{task_id}:{found.generation}")
+            if found.waits_for is not None and not found.waits_for.model:
+                await self._wake(assignment, found)
+            else:
+                # A scheduled run that stays in LATER is found cancelled when it is due.
+                subject = subjects.schedule(task_id, found.generation)
+                await ask_or_none(
+                    self._client,
+                    f"STREAM.PURGE.{subjects.LATER}",
+                    {"filter": subject},
+                )
+        except Exception as failure:  # noqa: BLE001 - it would only have tidied up
+            log.info("turns_not_given_up", task_id=task_id, error=str(failure))
+
+    async def _wake(self, assignment: TaskAssignment, found: CancelOutcome) -> None:
+        """Have a worker find the report of *found*: it leaves the places that the task waited for, or kept."""
+        now = datetime.now(UTC)
+        await wake_up(
+            self._outbox,
+            task_id=assignment.task_id,
+            generation=found.generation,
+            attempt=1,
+            agent_id=assignment.agent_id,
+            task_name=assignment.task.name,
+            assignment=found.assignment or b"",
+            trace="",
+            now=now,
+            why="cancelled",
+        )
 
     async def _await_report(
         self, task_id: str, generation: int, grace_s: float

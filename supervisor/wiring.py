@@ -362,7 +362,9 @@ class Supervisor:
             learned=make_learned(redis, settings, self._cards),
             has_worker=lambda agent_id: has_worker(link, agent_id),
         )
-        canceller = Canceller(client, outbox, ledger, process.name)
+        canceller = Canceller(
+            client, outbox, ledger, process.name, waiting=WaitingTasks(redis)
+        )
         # Values of many megabytes must not hold up a report, nor the renewal of a lease.
         large = await stack.enter_async_context(
             valkey.connect(process.redis_url, name=f"{process.name}-sessions")

@@ -1,7 +1,7 @@
 -- Asks for the cancellation of a task.
 -- KEYS: task
 -- ARGV: generation or 0 for the newest, reason, keep_ms
--- Returns: the report, or {generation, state, assignment}
+-- Returns: the report, or {generation, state, assignment, what it waits for}
 local key, generation = KEYS[1], tonumber(ARGV[1])
 if generation == 0 then
   generation = 1
@@ -11,8 +11,8 @@ if generation == 0 then
   end
 end
 local g = ':' .. string.format('%.0f', generation)
-local found = redis.call('HMGET', key, 'report' .. g, 'state' .. g, 'assignment' .. g)
+local found = redis.call('HMGET', key, 'report' .. g, 'state' .. g, 'assignment' .. g, 'waits_for' .. g)
 if found[1] then return found[1] end
 redis.call('HSETNX', key, 'cancel' .. g, ARGV[2])
 redis.call('PEXPIRE', key, ARGV[3])
-return {generation, found[2] or '', found[3] or ''}
+return {generation, found[2] or '', found[3] or '', found[4] or ''}

@@ -260,8 +260,12 @@ class Ledger:
         )[0]
         if isinstance(found, bytes):
             return found
+        number, state, assignment, waits_for = found
         return CancelOutcome(
-            int(found[0]), found[1].decode() or "unknown", found[2] or None
+            int(number),
+            state.decode() or "unknown",
+            assignment or None,
+            waits_for=read_wait(waits_for),
         )
 
     async def wish(self, *task_ids: str) -> CancelRequest | None:

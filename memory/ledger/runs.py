@@ -1,9 +1,12 @@
 """Values of runs, without a client of Redis: a module that only names them loads none."""
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tasklore.contracts.moments import spell_moment
+
+if TYPE_CHECKING:
+    from tasklore.contracts.admission.waits import RunWait
 
 
 class LostWorker(NamedTuple):
@@ -92,11 +95,15 @@ class CancelRequest(NamedTuple):
 
 
 class CancelOutcome(NamedTuple):
-    """A wish to cancel was noted for *generation*; *assignment* is None when the task is not known by it (yet)."""
+    """A wish to cancel was noted for *generation*; *assignment* is None when the task is not known by it (yet).
+
+    *waits_for* is why it waits for its next run, None where it does not, or for nothing but time.
+    """
 
     generation: int
     state: str
     assignment: bytes | None
+    waits_for: "RunWait | None" = None
 
 
 Beginning = Run | Held | NotDue | Suspect | CancelRequest | bytes

@@ -22,6 +22,7 @@ from tasklore.contracts.messages import (
     TaskCall,
     TaskCard,
 )
+from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.command_batch import Commands
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.ledger.ledger import Ledger
@@ -188,7 +189,9 @@ async def http_stand(
         records = RequestRecords(redis, deadline_s=PATIENCE_S)
         service = scripted(conversations, dispatch)
         catalogue = Catalogue([CARD])
-        canceller = Canceller(client, outbox, ledger, "stand")
+        canceller = Canceller(
+            client, outbox, ledger, "stand", waiting=WaitingTasks(redis)
+        )
         book = ScheduleBook(
             ScheduleStore(redis, SUPERVISOR, deadline_s=PATIENCE_S), lambda: catalogue
         )

@@ -12,8 +12,12 @@ from nats.aio.client import Client
 from redis.asyncio import Redis
 
 from tasklore.contracts import subjects
+from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.identifiers import new_id
-from tasklore.contracts.messages import TaskAssignment, TaskCall
+from tasklore.contracts.messages import CompletionReport, TaskAssignment, TaskCall
+from tasklore.memory.budgets.overview import read_accounts
+from tasklore.memory.budgets.store import Budgets
+from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.open_tasks import OpenTasks
 from tasklore.memory.ledger.runs import NotDue, Run
@@ -28,6 +32,7 @@ from tasklore.supervisor.dispatch import Dispatch
 from tasklore.supervisor.stream_recovery import letter_of
 from tests.http_client import ask
 from tests.integration.http_stand import CARD, http_stand
+from tests.integration.test_waiting_tasks import asks, declare
 from tests.servers import PATIENCE_S
 
 #: As closely as times are told.
@@ -59,7 +64,7 @@ async def later(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Fixture
         yield Fixture(
             client,
             Dispatch(outbox, ledger),
-            Canceller(client, outbox, ledger, "later"),
+            Canceller(client, outbox, ledger, "later", waiting=WaitingTasks(redis)),
             ledger,
             redis,
         )
@@ -112,6 +117,45 @@ async def test_a_task_that_was_cancelled_before_it_was_due_never_comes(
     entry = await later.ledger.read(task.task_id)
     assert entry is not None
     assert entry.generations[1].state == "cancelled"
+
+
+async def test_one_that_waited_for_a_place_is_woken_to_leave_those_it_kept(
+    later: Fixture,
+) -> None:
+    """A worker finds its report, and gives up what others wait for."""
+    task = a_task(600)
+    await later.dispatch.assign(task)
+    now = datetime.now(UTC)
+    wait = RunWait(kind="limit", name="x", text="a place", since=now, until=now)
+    await later.ledger.note_wait(task.task_id, 1, wait)
+    await later.canceller.cancel(task.task_id, "not needed")
+    due = subjects.tasks_of(task.agent_id)
+    async with asyncio.timeout(PATIENCE_S):
+        while not await later.count(subjects.TASKS, due):  # noqa: ASYNC110 - a server is asked
+            await asyncio.sleep(0.005)
+    begun = await later.ledger.begin(task.task_id, 1, "w", 0, 1000)
+    assert isinstance(begun, bytes)
+    assert CompletionReport.model_validate_json(begun).status == "cancelled"
+
+
+async def test_one_that_waited_for_much_room_holds_up_nobody_behind_it(
+    later: Fixture,
+) -> None:
+    """The next one that there is room for is woken by the next look."""
+    tokens = {"name": "day", "tokens": 1000, "every": "day"}
+    declared = await declare(later.redis, tokens)
+    first = await asks(later.redis, "first", most=700)
+    assert first is not None
+    task = a_task(600)
+    await later.dispatch.assign(task)
+    assert await asks(later.redis, task.task_id, most=700) is None
+    assert await asks(later.redis, "behind", most=10) is None
+    waiting = WaitingTasks(later.redis)
+    assert await waiting.wake(9) == []
+    await later.canceller.cancel(task.task_id, "not needed")
+    assert await waiting.wake(9) == ["behind:1"]
+    accounts = await read_accounts(Budgets(later.redis), declared, datetime.now(UTC))
+    assert [one.waiting for one in accounts] == [1]
 
 
 async def test_a_lost_stream_is_given_back_what_is_not_due_yet(later: Fixture) -> None:

@@ -278,6 +278,17 @@ async def test_a_cancel_request_refuses_runs_and_any_other_report(
     assert await ledger.finish(TASK, 1, "completed", b"done") == b"stopped"
 
 
+async def test_who_cancels_is_told_what_the_task_waits_for(ledger: Ledger) -> None:
+    """What a worker wrote that is no reason is none."""
+    now = datetime.now(UTC)
+    wait = RunWait(kind="limit", name="x", text="a place", since=now, until=now)
+    await ledger.accept(TASK, 1, b"{}")
+    await ledger.note_wait(TASK, 1, wait)
+    found = await ledger.cancel(TASK, None, "no need")
+    assert isinstance(found, CancelOutcome)
+    assert found.waits_for == wait
+
+
 async def test_the_newest_generation_is_cancelled_unless_one_is_named(
     ledger: Ledger,
 ) -> None:

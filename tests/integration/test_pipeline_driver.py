@@ -27,6 +27,7 @@ from tasklore.contracts.messages import (
     TaskCard,
 )
 from tasklore.contracts.pipelines import Input, Phase, Pipeline
+from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.runs import Run
 from tasklore.memory.projects.project import ProjectMemory
@@ -172,7 +173,9 @@ async def a_scene(
             projects=ProjectMemory(redis, deadline_s=PATIENCE_S),
             dispatch=Dispatch(outbox, ledger),
             reports=reports,
-            canceller=Canceller(client, outbox, ledger, "S-1"),
+            canceller=Canceller(
+                client, outbox, ledger, "S-1", waiting=WaitingTasks(redis)
+            ),
             tell=event_publisher(link),
             meter=Metrics(),
             evidence_dir=folder / "evidence",

@@ -4,6 +4,7 @@ from tasklore.commands.exits import FAILED, OK
 from tasklore.commands.places import open_nats, open_redis
 from tasklore.commands.render.screen import print_json
 from tasklore.contracts.identifiers import checked_name
+from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import open_outbox
@@ -27,7 +28,11 @@ async def cancel_task(task_id: str, reason: str, *, as_json: bool) -> int:
         open_outbox(Link(client)) as outbox,
     ):
         canceller = Canceller(
-            client, outbox, Ledger(redis, deadline_s=_LEDGER_S), "tasklore-cancel"
+            client,
+            outbox,
+            Ledger(redis, deadline_s=_LEDGER_S),
+            "tasklore-cancel",
+            waiting=WaitingTasks(redis, deadline_s=_LEDGER_S),
         )
         came = await canceller.cancel(task_id, reason)
     if as_json:

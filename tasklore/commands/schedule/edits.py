@@ -26,6 +26,7 @@ from tasklore.contracts.admission.schedules import MissedTicks, Timing
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import checked_name, demand_user_id
 from tasklore.contracts.messages import PipelineReply, PipelineRequest
+from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.requests import RequestRecords
 from tasklore.memory.schedules.store import KeptSchedule, Schedule, ScheduleStore
@@ -180,7 +181,13 @@ async def open_schedules() -> AsyncIterator[Opened]:
         store = ScheduleStore(redis, supervisor_id, deadline_s=_DEADLINE_S)
         book = ScheduleBook(store, lambda: catalogue)
         dispatch = Dispatch(outbox, ledger)
-        canceller = Canceller(client, outbox, ledger, "tasklore-schedule")
+        canceller = Canceller(
+            client,
+            outbox,
+            ledger,
+            "tasklore-schedule",
+            waiting=WaitingTasks(redis, deadline_s=_DEADLINE_S),
+        )
         records = RequestRecords(redis, deadline_s=_DEADLINE_S)
         yield Opened(
             book,

@@ -32,9 +32,10 @@ async def cancel(status: Status) -> tuple[Cancelling, list[tuple[str, bytes]]]:
     outbox: Any = FakeOutbox()
     client: Any = None
     await ledger.finish("t1", 1, status, a_report(status))
-    result = await Canceller(client, outbox, ledger, "S-2").cancel(
-        "t1", "changed my mind"
-    )
+    # Nothing of a task that has ended waits any more: there is nothing to take away.
+    waiting: Any = None
+    canceller = Canceller(client, outbox, ledger, "S-2", waiting=waiting)
+    result = await canceller.cancel("t1", "changed my mind")
     return result, outbox.stored
 
 
