@@ -184,9 +184,10 @@ def _word_of(task: TracedTask) -> tuple[str, str]:
 def describe_task(task: TracedTask) -> str:
     """Return *task* in a line: name, state, times, runs, the memory's part, models, tokens and cost, error."""
     facts = [_word_of(task)[0]]
-    if task.run_ms is not None and not (
-        task.memory in ("hit", "near", "joined") and not task.run_ms
-    ):
+    has_run = task.run_ms or task.state == "running"
+    if task.state == "completed" and task.run_ms is not None:
+        has_run = task.run_ms or task.memory not in ("hit", "near", "joined")
+    if has_run and task.run_ms is not None:
         facts[0] += f" {'in' if not task.is_open else 'for'} {duration(task.run_ms)}"
     if task.queued_ms and task.state == "accepted":
         facts[0] += f" for {duration(task.queued_ms)}"

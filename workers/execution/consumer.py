@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import structlog
 
@@ -152,6 +152,9 @@ class Consumer:
             status="expired" if job.is_expired else "rejected",
             worker_id=self._worker_id,
             memory="off",
+            queued_ms=max(
+                0, (self._now() - assignment.waits_from) // timedelta(milliseconds=1)
+            ),
             error=problem,
         )
 

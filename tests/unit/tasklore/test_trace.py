@@ -73,6 +73,10 @@ def test_a_line_has_state_times_runs_memory_cost_and_error() -> None:
         lines(task(state="accepted", run_ms=None, queued_ms=900))[0]
         == "TreeAgent.leaf  accepted for 900 ms"
     )
+    assert (
+        lines(task(state="expired", run_ms=0, queued_ms=900))[0]
+        == "TreeAgent.leaf  expired, queued 900 ms"
+    )
 
 
 def test_a_line_says_why_a_task_waits_and_which_worker_was_lost() -> None:
