@@ -20,6 +20,7 @@ from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import ChatTurn, TaskAssignment
 from tasklore.memory.holdings.store import HOLDING_KINDS, Holding
 from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.run_rows import RunRow, row_of
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.supervisor.admission.gate import Gate
@@ -38,11 +39,12 @@ EARLY_MS = 100
 
 
 class _Pending(NamedTuple):
-    """An assignment as it was published, and the text of its `TraceContext`."""
+    """An assignment as it was published, the text of its `TraceContext`, and how it is listed."""
 
     body: bytes
     trace: str
     due_at_ms: int | None
+    row: RunRow
 
 
 class Dispatch:
@@ -121,7 +123,8 @@ class Dispatch:
         if assignment.not_before is not None:
             # The clocks of the ledger and of NATS are not the same.
             due_at_ms = int(assignment.waits_from.timestamp() * 1000) - EARLY_MS
-        pending = _Pending(body, str(tracing.current() or ""), due_at_ms)
+        row = row_of(assignment, 1, assignment.agent_id)
+        pending = _Pending(body, str(tracing.current() or ""), due_at_ms, row)
         self._keep(task_id, pending)
         try:
             await self._accept(task_id, pending)
@@ -174,7 +177,9 @@ class Dispatch:
 
     async def _accept(self, task_id: str, pending: _Pending) -> None:
         due = {} if pending.due_at_ms is None else {"due_at_ms": pending.due_at_ms}
-        await self._ledger.accept(task_id, 1, pending.body, pending.trace, **due)
+        await self._ledger.accept(
+            task_id, 1, pending.body, pending.trace, **due, row=pending.row
+        )
 
     def _keep(self, task_id: str, pending: _Pending) -> None:
         self._drop(task_id)

@@ -24,6 +24,7 @@ from tasklore.contracts.messages import (
     TaskCard,
 )
 from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.run_rows import RunRow, row_of
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.direct import read_last
 
@@ -78,6 +79,7 @@ class ChildTasks:
         self._waiting: dict[str, list[_Waiter]] = defaultdict(list)
         self._published: list[tuple[str, int, bytes, str]] = []
         self._called: list[tuple[str, str, str]] = []
+        self._opened: list[RunRow] = []
         self._noting: asyncio.Task[None] | None = None
         self._cards: dict[str, tuple[float, AgentCard]] = {}
 
@@ -201,6 +203,7 @@ class ChildTasks:
         self._published.append(
             (assignment.named, generation, body, str(tracing.current() or ""))
         )
+        self._opened.append(row_of(assignment, generation, assignment.agent_id))
         if assignment.parent_id is not None:
             self._called.append(
                 (
@@ -216,10 +219,12 @@ class ChildTasks:
         """Note the published children in the ledger; those that come meanwhile are noted together."""
         while noted := self._published:
             called = self._called
+            opened = self._opened
             self._called = []
             self._published = []
+            self._opened = []
             try:
-                await self._ledger.accept_many(noted, called)
+                await self._ledger.accept_many(noted, called, opened)
             except MemoryUnavailable as error:
                 log.warning("ledger_away", tasks=len(noted), error=str(error))
         self._noting = None

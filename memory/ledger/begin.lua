@@ -1,9 +1,10 @@
 -- Begins a run of a task, unless it has a report, is to be cancelled, is not due or runs elsewhere.
 -- KEYS: task
 -- ARGV: generation, worker, now_ms, keep_ms, lease_ms, before, 1: alone, token, most crashes
--- Returns: the report; {1, run, crashes, excused, 1 when the last crash is news, what it waited for}: it may run; {2, ms}: it runs elsewhere;
---   {5, ms}: it is not due; {3, reason}: it is to be cancelled; {4, crashes, crashes alone, runs, 1 when that is news,
---   the worker of the last crash and when its lease ended, in ms}:
+-- Returns: the report; {1, run, crashes, excused, 1 when the last crash is news, what it waited for, 1 when it was
+--   not known before}: it may run; {2, ms}: it runs elsewhere; {5, ms}: it is not due; {3, reason}: it is to be
+--   cancelled; {4, crashes, crashes alone, runs, 1 when that is news, the worker of the last crash and when its lease
+--   ended, in ms}:
 --   more runs crashed than the caller tolerates, who may ask again with more of them tolerated, or alone
 -- include read_report
 if stored then return stored end
@@ -19,7 +20,7 @@ local crashes, alone, fresh = tonumber(last[5] or '0'), tonumber(last[6] or '0')
 if last[2] then
   local left = tonumber(last[2]) - now
   if left > 0 and last[1] ~= ARGV[2] then return {2, left} end
-  if left > 0 and last[9] == ARGV[8] then return {1, tonumber(last[4]), crashes, excused, 0, last[10] or ''} end
+  if left > 0 and last[9] == ARGV[8] then return {1, tonumber(last[4]), crashes, excused, 0, last[10] or '', 0} end
   if left <= 0 then
     crashes, fresh = crashes + 1, 1
     if last[7] == '1' then alone = alone + 1 end
@@ -39,4 +40,4 @@ redis.call('HSET', key,
   'alone' .. g, ARGV[7],
   'token' .. g, ARGV[8])
 redis.call('PEXPIRE', key, ARGV[4])
-return {1, run, crashes, excused, fresh, last[10] or ''}
+return {1, run, crashes, excused, fresh, last[10] or '', state and 0 or 1}

@@ -15,7 +15,7 @@ of generation 1, as that one is owed too. Of the whole task are `user`, the toke
 and `once.{name}`, which call made its effect of that name.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple
@@ -25,11 +25,13 @@ from pydantic import ValidationError
 from redis.asyncio import Redis
 
 from tasklore.contracts.admission.waits import RunWait
+from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
 from tasklore.memory.ledger import scripts
-from tasklore.memory.ledger.run_rows import OPEN_STATES
+from tasklore.memory.ledger.run_index import RunIndex
+from tasklore.memory.ledger.run_rows import OPEN_STATES, RunRow
 from tasklore.memory.ledger.runs import (
     Beginning,
     CancelOutcome,
@@ -44,6 +46,7 @@ from tasklore.memory.ledger.runs import (
     Suspect,
     Woken,
 )
+from tasklore.memory.ledger.unlisted_runs import UnlistedRuns
 
 #: Children of one task that are listed: as many as one `map` calls.
 MOST_CHILDREN = 10_000
@@ -111,6 +114,30 @@ class Ledger:
     ) -> None:
         self._keep_ms = keep // timedelta(milliseconds=1)
         self._batch = CommandBatch(client, deadline_s, breaker)
+        self._index = RunIndex(
+            client, keep=keep, deadline_s=deadline_s, breaker=breaker
+        )
+        self._unlisted = UnlistedRuns(self._index)
+
+    async def _run(
+        self,
+        commands: Sequence[Command],
+        *,
+        opened: Sequence[RunRow] = (),
+        ended: Sequence[RunRow] = (),
+    ) -> list[Any]:
+        """Return the replies to *commands*, before which *opened* runs are listed, and behind which *ended* ones are.
+
+        So whatever is open by the ledger is so in the list, wherever this breaks off.
+        """
+        before = self._index.listing(opened)
+        behind = self._index.listing(ended)
+        try:
+            found = await self._batch.run([*before, *commands, *behind])
+        except MemoryUnavailable:
+            self._index.note_failure()
+            raise
+        return found[len(before) : len(before) + len(commands)]
 
     async def begin(
         self,
@@ -124,13 +151,15 @@ class Ledger:
         alone: bool = False,
         most_crashes: int = 0,
         token: str = "",
+        make_row: Callable[[], RunRow] | None = None,
     ) -> Beginning:
         """Return which run this is, why there is none, or the stored report, to be published again.
 
         *before* is how many runs others have counted, when that is more than is known here. A run is leased for
         *lease_ms* milliseconds of the server's clock; `hold` renews it. Every *token* that may run is a run, however
         often it asks: one that ended without a word counts, and after more than *most_crashes* of them there is no run
-        unless it is *alone*: that promises that nothing else runs in this process until the end.
+        unless it is *alone*: that promises that nothing else runs in this process until the end. A task that was not
+        known before, or whose last run ended without a word, is listed as *make_row* says, if that is given.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
@@ -147,7 +176,14 @@ class Ledger:
         )
         command = ("FCALL", scripts.BEGIN, 1, key, generation, worker_id, *leased)
         found = (await self._batch.run([command]))[0]
-        return found if isinstance(found, bytes) else _beginning(found)
+        if isinstance(found, bytes):
+            return found
+        beginning = _beginning(found)
+        if make_row is not None and isinstance(beginning, Run):
+            is_first = bool(found[-1])
+            if is_first or beginning.is_news:
+                self._unlisted.add(make_row())
+        return beginning
 
     async def hold(
         self, runs: Sequence[tuple[str, int]], worker_id: str, lease_ms: int
@@ -204,10 +240,12 @@ class Ledger:
         wait_ms: int,
         assignment: bytes | None = None,
         waits_for: RunWait | None = None,
+        row: RunRow | None = None,
     ) -> None:
         """Note that *run* ended and another follows, not before *wait_ms* have passed; 0 is whenever it is offered.
 
-        *assignment* is kept for a time when its stream is lost. *waits_for* is shown to whoever looks meanwhile.
+        *assignment* is kept for a time when its stream is lost. *waits_for* is shown to whoever looks meanwhile. The
+        task is listed by its *row*, if that is given.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
@@ -221,8 +259,9 @@ class Ledger:
             run.weight,
             "" if waits_for is None else waits_for.model_dump_json(),
         )
-        await self._batch.run(
-            [("FCALL", scripts.PARK, 1, keys.task(run.task_id), *parked)]
+        await self._run(
+            [("FCALL", scripts.PARK, 1, keys.task(run.task_id), *parked)],
+            opened=[] if row is None else [row],
         )
 
     async def wake(
@@ -339,7 +378,10 @@ class Ledger:
     async def finish_many(
         self, reports: Sequence[Finish | tuple[str, int, str, bytes]]
     ) -> list[bytes | CancelRequest | None]:
-        """Return `finish` of each of *reports*, in one round trip; of two for one generation the first wins."""
+        """Return `finish` of each of *reports*, in one round trip; of two for one generation the first wins.
+
+        Each that has a row is listed by it, also where it is not taken: what stands then is listed by `list_runs`.
+        """
         earlier = await self._finish(reports)
         return [
             CancelRequest(found[0].decode()) if isinstance(found, list) else found
@@ -352,27 +394,44 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time; adopt them again.
         """
-        await self._finish([(*report, 1) for report in reports])
+        rows = [one.row for one in reports if one.row is not None]
+        known = await self._index.find(rows)
+        adopted = {
+            row.task_id: row.complete(earlier)
+            for row, earlier in zip(rows, known, strict=True)
+        }
+        await self._finish(
+            [one._replace(row=adopted.get(one.task_id)) for one in reports], 1
+        )
 
     async def _finish(
-        self, reports: Iterable[tuple[str | int | bytes, ...]]
+        self,
+        reports: Iterable[Finish | tuple[str, int, str, bytes]],
+        *mark: int,
     ) -> list[Any]:
-        return await self._batch.run(
-            [
-                (
-                    "FCALL",
-                    scripts.FINISH,
-                    2,
-                    key,
-                    keys.end_counts(key),
-                    *report[:3],
-                    self._keep_ms,
-                    *report[3:],
-                )
-                for task_id, *report in reports
-                for key in (keys.task(str(task_id)),)
-            ]
-        )
+        commands: list[Command] = []
+        rows: list[RunRow] = []
+        for one in reports:
+            task_id, generation, status, report = one[:4]
+            user = ""
+            if isinstance(one, Finish):
+                user = one.user
+                if one.row is not None:
+                    self._unlisted.drop(one.row)
+                    rows.append(one.row)
+            key = keys.task(task_id)
+            named = key, keys.end_counts(key)
+            said = generation, status, report, self._keep_ms, user
+            commands.append(("FCALL", scripts.FINISH, 2, *named, *said, *mark))
+        return await self._run(commands, ended=rows)
+
+    async def list_runs(self, rows: Sequence[RunRow]) -> None:
+        """List runs by *rows*, whatever the ledger says of them: reports that stood before others came.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        await self._run([], ended=rows)
 
     async def accept(
         self,
@@ -381,29 +440,35 @@ class Ledger:
         assignment: bytes,
         trace: str = "",
         due_at_ms: int | None = None,
+        row: RunRow | None = None,
     ) -> None:
         """Note that *assignment* is durably published; a worker that was quicker is not undone.
 
         *trace* is its trace, as a `TraceContext` is spelled: it is published again under that. No run begins before
-        *due_at_ms*, ms since 1970, and it is known as long after that as others are after they were accepted.
+        *due_at_ms*, ms since 1970, and it is known as long after that as others are after they were accepted. The task
+        is listed by its *row*, if that is given.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
+        rows = [] if row is None else [row]
         if due_at_ms is None:
-            await self.accept_many([(task_id, generation, assignment, trace)])
+            await self.accept_many(
+                [(task_id, generation, assignment, trace)], rows=rows
+            )
             return
         noted = generation, assignment, self._keep_ms, trace, due_at_ms
-        await self._batch.run(
-            [("FCALL", scripts.ACCEPT, 1, keys.task(task_id), *noted)]
+        await self._run(
+            [("FCALL", scripts.ACCEPT, 1, keys.task(task_id), *noted)], opened=rows
         )
 
     async def accept_many(
         self,
         assignments: Sequence[tuple[str, int, bytes, str]],
         children: Sequence[tuple[str, str, str]] = (),
+        rows: Sequence[RunRow] = (),
     ) -> None:
-        """Do as `accept` with each of *assignments*, and list *children*, in one round trip.
+        """Do as `accept` with each of *assignments*, and list *children* and *rows*, in one round trip.
 
         A child is the id of its parent, its own and its "Agent.task"; the first `MOST_CHILDREN` of a parent are listed.
 
@@ -436,7 +501,7 @@ class Ledger:
             )
             for parent_id, task_id, name in children
         ]
-        await self._batch.run(commands)
+        await self._run(commands, opened=rows)
 
     async def find_report(self, task_id: str, generation: int) -> bytes | None:
         """Return the report of *generation* of *task_id*, None while there is none.
@@ -452,16 +517,21 @@ class Ledger:
         return found
 
     async def note_wait(
-        self, task_id: str, generation: int, waits_for: RunWait
+        self,
+        task_id: str,
+        generation: int,
+        waits_for: RunWait,
+        row: RunRow | None = None,
     ) -> None:
-        """Note what a task waits for of which no run has begun.
+        """Note what a task waits for of which no run has begun; it is listed by its *row*, if that is given.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
         noted = generation, waits_for.model_dump_json(), self._keep_ms
-        await self._batch.run(
-            [("FCALL", scripts.NOTE_WAIT, 1, keys.task(task_id), *noted)]
+        await self._run(
+            [("FCALL", scripts.NOTE_WAIT, 1, keys.task(task_id), *noted)],
+            opened=[] if row is None else [row],
         )
 
     async def past(self, task_id: str, generation: int) -> Past:
@@ -613,7 +683,7 @@ def _beginning(found: list[Any]) -> Run | Held | NotDue | Suspect | CancelReques
     """Return what the script BEGIN says when there is no report."""
     kind = found[0]
     if kind == 1:
-        number, crashes, excused, is_news, waited_for = found[1:]
+        number, crashes, excused, is_news, waited_for, _ = found[1:]
         return Run(
             number,
             crashes=crashes,

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from redis.asyncio import Redis
 
+from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch
@@ -122,7 +123,21 @@ class RunIndex:
         Raises:
             MemoryUnavailable: the index did not answer in time.
         """
-        await self._batch.run(self.listing(rows))
+        try:
+            await self._batch.run(self.listing(rows))
+        except MemoryUnavailable:
+            self.note_failure()
+            raise
+
+    async def find(self, rows: Sequence[RunRow]) -> list[RunRow | None]:
+        """Return how the task of each of *rows* is listed now, None where it is not."""
+        found = await self._batch.run(
+            [("HGET", keys.runs(one.agent_id).rows, one.task_id) for one in rows]
+        )
+        return [
+            read_row(one.agent_id, one.task_id, body) if body is not None else None
+            for one, body in zip(rows, found, strict=True)
+        ]
 
     async def agents(self) -> list[str]:
         """Return the agents that have runs, the last ones first, at most `MOST_AT_ONCE`."""

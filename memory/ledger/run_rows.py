@@ -57,6 +57,17 @@ class RunRow(NamedTuple):
         """Whether the task has its report."""
         return self.state != "accepted"
 
+    def complete(self, earlier: "RunRow | None") -> "RunRow":
+        """Return this row, made of a report alone, with what an *earlier* one of the task says of its assignment."""
+        if earlier is None or earlier.state == FORGOTTEN:
+            return self
+        return self._replace(
+            created_ms=earlier.created_ms,
+            tenant=earlier.tenant,
+            parent_id=earlier.parent_id,
+            user=self.user or earlier.user,
+        )
+
     def spell(self) -> bytes:
         """Return it as it is stored beside its id."""
         fields: dict[str, Any] = {
@@ -81,6 +92,7 @@ class RunRow(NamedTuple):
 def row_of(
     assignment: TaskAssignment,
     generation: int,
+    agent_id: str,
     *,
     state: Status | Literal["accepted"] = "accepted",
     ended_ms: int | None = None,
@@ -88,12 +100,15 @@ def row_of(
     memory: str | None = None,
     run_ms: int | None = None,
 ) -> RunRow:
-    """Return the row of *generation* of *assignment*, which is open unless another *state* is given."""
+    """Return the row of *generation* of *assignment*, which is open unless another *state* is given.
+
+    *agent_id* is the agent that it was sent to: a program may name another one in it.
+    """
     parent_id = assignment.parent_id
     tenant = assignment.tenant
     return RunRow(
         task_id=assignment.task_id,
-        agent_id=assignment.agent_id,
+        agent_id=agent_id,
         task=assignment.task.name,
         created_ms=_in_ms(assignment.created_at),
         generation=generation,

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from tasklore.contracts.moments import spell_moment
+from tasklore.memory.ledger.run_rows import RunRow
 
 if TYPE_CHECKING:
     from tasklore.contracts.admission.waits import RunWait
@@ -131,7 +132,8 @@ class Ended(NamedTuple):
 class Finish(NamedTuple):
     """One terminal report that wants to be the one of its generation.
 
-    `user` is the token of its user, so that forgetting them finds it; empty for none.
+    `user` is the token of its user, so that forgetting them finds it; empty for none. `row` is how the task is listed,
+    None to leave the list as it is.
     """
 
     task_id: str
@@ -139,3 +141,4 @@ class Finish(NamedTuple):
     status: str
     report: bytes
     user: str = ""
+    row: RunRow | None = None

@@ -492,7 +492,11 @@ class DeadLetters:
         try:
             trace = str(read_context(redrive.headers) or "")
             await self._ledger.accept(
-                redrive.task_id, redrive.generation, redrive.body, trace
+                redrive.task_id,
+                redrive.generation,
+                assignment=redrive.body,
+                trace=trace,
+                row=redrive.row,
             )
         except MemoryUnavailable as error:
             log.warning("ledger_away", task_id=redrive.task_id, error=str(error))

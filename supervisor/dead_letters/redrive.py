@@ -14,6 +14,7 @@ from tasklore.contracts.faults import fault_of
 from tasklore.contracts.identifiers import TaskName, checked_name
 from tasklore.contracts.messages import TaskAssignment
 from tasklore.memory.ledger.ledger import LedgerEntry
+from tasklore.memory.ledger.run_rows import RunRow, row_of
 from tasklore.supervisor.dead_letters.known_agents import KnownAgents
 from tasklore.supervisor.dead_letters.letters import FOREIGN, Letter
 
@@ -55,6 +56,16 @@ class Redrive:
     generation: int
     task_id: TaskName | None
     headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def row(self) -> RunRow | None:
+        """How its task is listed, None where its body is no assignment."""
+        try:
+            assignment = TaskAssignment.model_validate_json(self.body)
+        except ValidationError:
+            return None
+        task = self.task_id or assignment.named
+        return row_of(assignment, self.generation, task.agent_id)
 
 
 def redrive_of(

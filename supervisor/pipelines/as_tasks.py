@@ -35,6 +35,7 @@ from tasklore.contracts.messages import (
 )
 from tasklore.contracts.pipelines import PIPELINE_AGENT, Pipeline
 from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.run_rows import row_of
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.outbox import Outbox
@@ -205,7 +206,11 @@ class PipelineTasks:
         # A program outside tells the ledger nothing: from here on the task can be cancelled.
         body = task.assignment.model_dump_json(exclude_none=True).encode()
         await self._ledger.accept(
-            task.assignment.named, task.generation, body, str(tracing.current() or "")
+            task.assignment.named,
+            task.generation,
+            assignment=body,
+            trace=str(tracing.current() or ""),
+            row=row_of(task.assignment, task.generation, task.assignment.agent_id),
         )
         if known is not None and known.wish is not None:
             report = self._fail(

@@ -15,6 +15,7 @@ from tasklore.contracts.messages import (
     TaskAssignment,
 )
 from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.run_rows import row_of, row_of_report
 from tasklore.memory.ledger.runs import CancelRequest, Finish
 from tasklore.runtime.messaging.outbox import Outbox
 
@@ -93,6 +94,9 @@ class Reporter:
             status=report.status,
             report=body,
             user=user,
+            row=row_of_report(report).complete(
+                row_of(assignment, report.generation, report.agent_id)
+            ),
         )
         [earlier] = await self._ledger.finish_many([finish])
         if isinstance(earlier, CancelRequest) and report.status != "cancelled":

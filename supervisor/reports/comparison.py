@@ -18,6 +18,7 @@ from tasklore.contracts import subjects
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.messages import CompletionReport
 from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.run_rows import row_of_report
 from tasklore.memory.ledger.runs import Finish
 from tasklore.runtime.messaging.jetstream import ask_or_none
 from tasklore.runtime.messaging.link import read_headers
@@ -120,6 +121,7 @@ class ComparisonDesk:
                         status=report.status,
                         report=body,
                         user=user,
+                        row=row_of_report(report, user),
                     )
                 ]
             )

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from tasklore.contracts.admission.waits import RunWait
 from tasklore.memory import keys
 from tasklore.memory.ledger.ledger import LedgerEntry, entry_of, read_lost
+from tasklore.memory.ledger.run_rows import RunRow
 from tasklore.memory.ledger.runs import (
     Beginning,
     CancelOutcome,
@@ -93,6 +94,7 @@ class FakeLedger:
         alone: bool = False,
         most_crashes: int = 0,
         token: str = "",
+        make_row: Callable[[], RunRow] | None = None,
     ) -> Beginning:
         of = self._generation(task_id, generation)
         if (stored := of.get("report")) is not None:
@@ -172,6 +174,7 @@ class FakeLedger:
         wait_ms: int,
         assignment: bytes | None = None,
         waits_for: RunWait | None = None,
+        row: RunRow | None = None,
     ) -> None:
         of = self._end(run)
         if of is None:
@@ -187,7 +190,11 @@ class FakeLedger:
             of.set(waits_for=waits_for.model_dump_json())
 
     async def note_wait(
-        self, task_id: str, generation: int, waits_for: RunWait
+        self,
+        task_id: str,
+        generation: int,
+        waits_for: RunWait,
+        row: RunRow | None = None,
     ) -> None:
         of = self._generation(task_id, generation)
         state = of.get("state") or b"accepted"
@@ -280,6 +287,7 @@ class FakeLedger:
         assignment: bytes,
         trace: str = "",
         due_at_ms: int | None = None,
+        row: RunRow | None = None,
     ) -> None:
         of = self._generation(task_id, generation)
         if "report" in of and of["state"] != b"failed":
@@ -288,6 +296,9 @@ class FakeLedger:
         of.fields.setdefault(b"state:%d" % generation, b"accepted")
         if trace:
             of.fields.setdefault(b"trace:%d" % generation, trace.encode())
+
+    async def list_runs(self, rows: Sequence[RunRow]) -> None:
+        """Nothing: no list is kept."""
 
     async def read(self, task_id: str) -> LedgerEntry | None:
         until, fields = self._tasks.get(keys.task(task_id), (0.0, {}))

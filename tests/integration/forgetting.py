@@ -32,6 +32,7 @@ from tasklore.memory.conversations.inbox import Inbox
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.storage.store import DocumentStore
 from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.run_rows import RunRow, row_of
 from tasklore.memory.ledger.runs import Finish
 from tasklore.memory.long_term.store import LongTermMemory
 from tasklore.memory.projects.project import ProjectMemory
@@ -206,7 +207,9 @@ class Town:
             self.assignment(user, name) for name in ("waiting", "later", "dead")
         )
         await self.publish("tasks.Probe.ask", waiting)
-        await self.ledger.accept(f"{user}-waiting", 1, waiting)
+        await self.ledger.accept(
+            f"{user}-waiting", 1, waiting, row=self.row(user, "waiting")
+        )
         await self.publish(
             f"schedules.tasks.{user}-later.1",
             later,
@@ -217,7 +220,14 @@ class Town:
         await self.ledger.begin(f"{user}-running", 1, "w1", AT_MS, 600_000)
         for name, status in (("done", "completed"), ("dead", "failed")):
             report = self.report(user, name)
-            finish = Finish(f"{user}-{name}", 1, status, report, user_token(user))
+            finish = Finish(
+                f"{user}-{name}",
+                generation=1,
+                status=status,
+                report=report,
+                user=user_token(user),
+                row=self.row(user, name)._replace(state=status, ended_ms=AT_MS),
+            )
             assert await self.ledger.finish_many([finish]) == [None]
             await self.publish(subjects.report("S", f"{user}-{name}", 1), report)
         letter = DeadLetter(
@@ -233,6 +243,10 @@ class Town:
             died_at=NOW,
         )
         await self.publish("dead.tasks.Probe.ask", letter.model_dump_json().encode())
+
+    def row(self, user: str, name: str) -> RunRow:
+        assignment = TaskAssignment.model_validate_json(self.assignment(user, name))
+        return row_of(assignment, 1, assignment.agent_id)
 
     def report(self, user: str, name: str) -> bytes:
         return json.dumps(

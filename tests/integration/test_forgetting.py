@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import CompletionReport, MemoryNote
 from tasklore.memory import keys
 from tasklore.memory.conversations.inbox import Inbox
+from tasklore.memory.ledger.run_index import RunIndex
 from tasklore.memory.ledger.runs import Finish
 from tasklore.memory.ledger.user_tasks import UserTasks
 from tasklore.runtime.messaging.direct import Stored, open_direct_reads
@@ -55,6 +57,7 @@ async def test_a_forgotten_user_is_gone_from_every_store_and_file(town: Town) ->
     assert done.removed == {
         "messages": 10,
         "tasks": 5,
+        "listed tasks": 3,
         "turns": 1,
         "facts": 1,
         "documents": 1,
@@ -196,12 +199,22 @@ async def reports_of(town: Town, task_id: str) -> list[Stored]:
         ]
 
 
+def eraser(town: Town, outbox: Any) -> TaskEraser:
+    return TaskEraser(
+        town.link,
+        ledger=town.ledger,
+        tasks=UserTasks(town.redis),
+        index=RunIndex(town.redis),
+        outbox=outbox,
+    )
+
+
 async def test_a_worker_that_publishes_the_report_first_leaves_no_user_header(
     town: Town,
 ) -> None:
     await town.work("ann")
     outbox = Overtaken(town)
-    tasks = TaskEraser(town.link, town.ledger, UserTasks(town.redis), outbox)
+    tasks = eraser(town, outbox)
     files = partial(rewrite_redis, town.redis), partial(rewrite_streams, town.link)
     done = await forget_user(
         "ann", [UserStore("tasks", tasks.forget, tasks.count)], files
@@ -237,9 +250,7 @@ async def test_a_task_that_was_ended_but_not_reported_is_reported_by_the_next_at
     await town.publish("tasks.Probe.ask", town.assignment("ann", "running"))
     await town.ledger.begin("ann-running", 1, "w1", AT_MS, 600_000)
     with pytest.raises(Unreachable):
-        await TaskEraser(
-            town.link, town.ledger, UserTasks(town.redis), Broken()
-        ).forget("ann")
+        await eraser(town, Broken()).forget("ann")
     assert await reports_of(town, "ann-running") == []
     assert (await town.forget("ann")).is_complete
     late = await town.ledger.finish(

@@ -1,9 +1,12 @@
 """The index of runs on a real server: what a row says, who is among the open ones, what goes, and what a page has."""
 
+import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
@@ -13,6 +16,7 @@ from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import TaskAssignment, TaskCall
 from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.run_index import CancelledRun, RunIndex
 from tasklore.memory.ledger.run_list import (
@@ -22,6 +26,7 @@ from tasklore.memory.ledger.run_list import (
     TaskList,
 )
 from tasklore.memory.ledger.run_rows import RunRow, read_row
+from tasklore.memory.ledger.runs import Ended, Finish
 from tests.servers import PATIENCE_S
 
 AGENT = "ListedAgent"
@@ -325,7 +330,8 @@ async def test_nothing_of_a_user_is_left_after_forgetting_them(
     assert await index.count_of(ANA) == 0
     assert await ids(tasks, user=ANA) == []
     states = {one.task_id: one.state for one in await listed(tasks, RunFilter())}
-    assert states == {"open": "cancelled", "his": "completed", "nobodys": "completed"}
+    mine = {"open": "cancelled", "overdue": "cancelled"}
+    assert states == mine | {"his": "completed", "nobodys": "completed"}
     assert await gather(index.open_runs()) == set()
     left = [key async for key in valkey_or_redis.scan_iter()]
     dumped = b"".join([*left, *[await dump(valkey_or_redis, key) for key in left]])
@@ -424,3 +430,81 @@ def assignment_of(task_id: str) -> bytes:
         created_at=datetime.now(UTC) - timedelta(minutes=1),
     )
     return made.model_dump_json().encode()
+
+
+async def test_a_process_that_dies_between_leaves_a_task_among_the_open_ones(
+    valkey_or_redis: Redis, index: RunIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever of a batch was carried out: what the ledger has as open is listed as open."""
+    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
+    batches: list[list[Command]] = []
+    run = CommandBatch.run
+
+    async def note(batch: CommandBatch, commands: Sequence[Command]) -> list[Any]:
+        batches.append(list(commands))
+        return await run(batch, commands)
+
+    monkeypatch.setattr(CommandBatch, "run", note)
+    opened = row("t1")
+    finish = Finish("t1", 1, "completed", b"{}", row=ended(opened))
+    await ledger.accept("t1", 1, assignment_of("t1"), row=opened)
+    run_of_it = Ended("t1", 1, "token")
+    await ledger.begin("t1", 1, "w1", NOW_MS, 30_000, token="token")
+    await ledger.park(run_of_it, 0, assignment_of("t1"), row=opened)
+    await ledger.finish_many([finish])
+    monkeypatch.undo()
+
+    for count in range(1, sum(map(len, batches)) + 1):
+        await valkey_or_redis.flushdb()
+        left = count
+        for batch in batches:
+            for command in batch[:left]:
+                await valkey_or_redis.execute_command(*command)
+                is_open = await ledger.find_report("t1", 1) is None
+                is_known = await ledger.read("t1") is not None
+                if is_open and is_known:
+                    assert await gather(index.open_runs()) == {"t1"}
+            left = max(0, left - len(batch))
+    assert await gather(index.open_runs()) == set()
+
+
+async def test_a_short_task_of_a_program_is_written_once_and_a_long_one_soon(
+    valkey_or_redis: Redis, tasks: TaskList
+) -> None:
+    """What nobody noted before is listed a moment after it began, unless it has ended by then."""
+    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
+    for name in ("short", "long", "known"):
+        if name == "known":
+            await ledger.accept(name, 1, assignment_of(name))
+        await ledger.begin(name, 1, "w1", NOW_MS, 30_000, make_row=partial(row, name))
+    await ledger.finish_many([Finish("short", 1, "failed", b"{}", row=row("short"))])
+    # An open row in place of an ended one shows that it was written by its end alone.
+    own = keys.runs(AGENT)
+    await valkey_or_redis.hdel(own.rows, "short")
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            if await valkey_or_redis.hexists(own.rows, "long"):
+                break
+            await asyncio.sleep(0.01)
+    assert not await valkey_or_redis.hexists(own.rows, "short")
+    assert not await valkey_or_redis.hexists(own.rows, "known")
+    assert await ids(tasks, state="running") == ["long"]
+
+
+async def test_a_report_that_the_ledger_takes_over_keeps_what_its_task_was_listed_by(
+    valkey_or_redis: Redis, tasks: TaskList
+) -> None:
+    """Tenant, parent, user and creation stand in no report."""
+    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
+    first = row("t1", tenant="acme", parent_id="p1", user=ANA)
+    await ledger.accept("t1", 1, assignment_of("t1"), row=first)
+    told = row("t1", age_ms=5)
+    await ledger.adopt_many(
+        [Finish("t1", 1, "failed", b"{}", row=ended(told, "failed", error="A"))]
+    )
+    [found] = await listed(tasks, RunFilter(user=ANA, tenant="acme", parent_id="p1"))
+    assert (found.state, found.error, found.began_ms) == (
+        "failed",
+        "A",
+        first.created_ms,
+    )

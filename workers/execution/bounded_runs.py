@@ -382,7 +382,9 @@ class BoundedRuns:
                 since=datetime.now(UTC),
                 until=until,
             )
-            await self._ledger.note_wait(job.assignment.named, job.generation, wait)
+            await self._ledger.note_wait(
+                job.assignment.named, job.generation, wait, job.make_row()
+            )
 
     async def leave(self, place: RunPlace) -> None:
         """Give *place* up, and let those come whose turn it is; without a token, wait for it no more."""

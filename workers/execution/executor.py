@@ -378,13 +378,7 @@ class Executor:
             longest_s = _PARKED_S if isinstance(found, Held) else NOT_DUE_S
             engine.hand_back(job.delivery, min(longest_s, found.wait_ms / 1000))
         else:
-            self._publisher.send(
-                assignment,
-                generation=job.generation,
-                body=found,
-                delivery=job.delivery,
-                engine=engine,
-            )
+            await self._publisher.repeat(job, found, engine)
         return None
 
     async def _ask_ledger(
@@ -409,6 +403,7 @@ class Executor:
             alone=alone,
             most_crashes=most_crashes,
             token=job.delivery.reply,
+            make_row=job.make_row,
         )
         if isinstance(found, Run | Suspect) and found.is_news:
             self._metrics.count_crashed_run()

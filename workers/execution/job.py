@@ -17,6 +17,7 @@ from tasklore.contracts.moments import describe_deadline, describe_time
 from tasklore.contracts.parameters.model import Parameters
 from tasklore.contracts.parameters.neighbours import Neighbourhood
 from tasklore.memory import keys
+from tasklore.memory.ledger.run_rows import RunRow, row_of
 from tasklore.memory.ledger.runs import Ended
 from tasklore.memory.long_term.entries import Remembered
 from tasklore.runtime.messaging.pull import Delivery
@@ -83,6 +84,11 @@ class Job:
             excused=excused,
             uncounted=uncounted,
         )
+
+    def make_row(self) -> RunRow:
+        """Return how the task is listed while it is open."""
+        assignment = self.assignment
+        return row_of(assignment, self.generation, assignment.agent_id)
 
     @property
     def first_attempt(self) -> int:

@@ -1,14 +1,17 @@
 """Publishing reports: the ledger decides which one counts, the stream keeps it, then the delivery is acknowledged."""
 
 import asyncio
+import contextlib
 import random
 import secrets
+import time
 import zlib
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import structlog
+from pydantic import ValidationError
 
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import (
@@ -19,8 +22,9 @@ from tasklore.contracts.errors import (
     TaskCancelled,
 )
 from tasklore.contracts.identifiers import TaskName, user_token
-from tasklore.contracts.messages import TaskAssignment
+from tasklore.contracts.messages import CompletionReport, TaskAssignment
 from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.run_rows import RunRow, row_of, row_of_report
 from tasklore.memory.ledger.runs import CancelRequest, Finish
 from tasklore.runtime.messaging.dead_letter import dead_letter
 from tasklore.runtime.messaging.outbox import Outbox
@@ -28,6 +32,7 @@ from tasklore.runtime.messaging.pull import Delivery, PullEngine
 from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.tracing import within
 from tasklore.workers.execution.acknowledger import Acknowledger
+from tasklore.workers.execution.job import Job
 from tasklore.workers.execution.outcome import Outcome
 from tasklore.workers.execution.tracing import note_outcome
 from tasklore.workers.middleware import Hooks, Middleware, notify
@@ -118,6 +123,7 @@ class ReportPublisher:
         if taken:
             notify(self._hooks.on_reports, taken)
         cancelled = []
+        standing = []
         for outcome, body, stored in zip(outcomes, bodies, earlier, strict=True):
             if stored is None:
                 self.send(
@@ -133,6 +139,8 @@ class ReportPublisher:
             else:
                 self._metrics.count_stale_report()
                 note_outcome(outcome)
+                opened = row_of(outcome.assignment, outcome.generation, self._agent_id)
+                standing.append(_row_of_earlier(opened, stored))
                 self.send(
                     outcome.assignment,
                     generation=outcome.generation,
@@ -142,6 +150,25 @@ class ReportPublisher:
                 )
         if cancelled:
             await self._publish_fenced(cancelled, engine)
+        if rows := [row for row in standing if row is not None]:
+            # Ours were listed in the same batch, before it was known that they are not taken.
+            await self._ledger.list_runs(rows)
+
+    async def repeat(self, job: Job, stored: bytes, engine: PullEngine) -> None:
+        """Send *stored*, the report that the ledger has of the task of *job*.
+
+        It is listed anew: a process may have died between the ledger and the list.
+        """
+        if (row := _row_of_earlier(job.make_row(), stored)) is not None:
+            with contextlib.suppress(MemoryUnavailable):
+                await self._ledger.list_runs([row])
+        self.send(
+            job.assignment,
+            generation=job.generation,
+            body=stored,
+            delivery=job.delivery,
+            engine=engine,
+        )
 
     def send(
         self,
@@ -328,24 +355,39 @@ class Metering(Middleware):
             metrics.count_saved(saved_ms / 1000)
 
 
-def _finish_of(
-    agent_id: str, outcome: Outcome, body: bytes
-) -> Finish | tuple[str, int, str, bytes]:
+def _finish_of(agent_id: str, outcome: Outcome, body: bytes) -> Finish:
     """Return the entry for the ledger, with the token of its user, so that forgetting them finds it.
 
     A task that names another agent than the one it was sent to ends with *agent_id*, which refuses it.
     """
     assignment = outcome.assignment
-    task = TaskName(agent_id, assignment.task_id)
-    if not assignment.user_id:
-        return task, outcome.generation, outcome.status, body
     return Finish(
-        task,
+        TaskName(agent_id, assignment.task_id),
         generation=outcome.generation,
         status=outcome.status,
         report=body,
-        user=user_token(assignment.user_id),
+        user=user_token(assignment.user_id) if assignment.user_id else "",
+        row=row_of(
+            assignment,
+            outcome.generation,
+            agent_id,
+            state=outcome.status,
+            ended_ms=time.time_ns() // 1_000_000,
+            error=None if outcome.error is None else type(outcome.error).__name__,
+            memory=outcome.memory,
+            run_ms=outcome.run_ms,
+        ),
     )
+
+
+def _row_of_earlier(opened: RunRow, stored: bytes) -> RunRow | None:
+    """Return how a task, listed as *opened*, is listed once it has the report *stored*; None if that is none."""
+    try:
+        report = CompletionReport.model_validate_json(stored)
+    except ValidationError:
+        return None
+    row = row_of_report(report)._replace(agent_id=opened.agent_id)
+    return row.complete(opened)
 
 
 def _user_headers(assignment: TaskAssignment) -> dict[str, str] | None:

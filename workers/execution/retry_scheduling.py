@@ -142,6 +142,7 @@ class Retries:
             await self._waits.look_at(
                 name, min(wait.until, self._now() + _STORED_WITHIN)
             )
+            await self._stores.ledger.list_runs([job.make_row()])
             due_s = max(0.0, wait_s - _EARLY_S)
             is_waiting = await self._waits.begin(
                 job.to_ended(),
@@ -231,7 +232,11 @@ class Retries:
     ) -> None:
         try:
             await self._stores.ledger.park(
-                ended, int(wait_s * 1000), job.delivery.body, waits_for
+                ended,
+                int(wait_s * 1000),
+                assignment=job.delivery.body,
+                waits_for=waits_for,
+                row=job.make_row(),
             )
         except MemoryUnavailable as error:
             log.info(

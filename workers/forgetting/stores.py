@@ -16,6 +16,7 @@ from tasklore.memory.conversations.notices import Notices
 from tasklore.memory.documents.storage.store import DocumentStore
 from tasklore.memory.episodes.store import Episodes
 from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.run_index import RunIndex
 from tasklore.memory.ledger.user_tasks import UserTasks
 from tasklore.memory.long_term.owners import EntryOwners
 from tasklore.memory.projects.project import ProjectMemory
@@ -75,7 +76,11 @@ def all_stores(
         return (await owners.release(user_token(user_id))).removed
 
     tasks = TaskEraser(
-        link, Ledger(redis, deadline_s=deadline_s), UserTasks(redis), outbox
+        link,
+        ledger=Ledger(redis, deadline_s=deadline_s),
+        tasks=UserTasks(redis),
+        index=RunIndex(redis, deadline_s=deadline_s),
+        outbox=outbox,
     )
     return (
         # Schedules and sessions start tasks, and tasks leave all that follows.

@@ -25,6 +25,7 @@ from tasklore.contracts.messages import (
 )
 from tasklore.contracts.moments import spell_moment
 from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.run_index import CancelledRun, RunIndex
 from tasklore.memory.ledger.user_tasks import UserTasks
 from tasklore.runtime.messaging.dead_letter import error_note
 from tasklore.runtime.messaging.direct import Line, Stored, client_of, open_direct_reads
@@ -75,6 +76,7 @@ class TaskEraser:
         line: Line,
         ledger: Ledger,
         tasks: UserTasks,
+        index: RunIndex,
         outbox: Outbox,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -83,13 +85,15 @@ class TaskEraser:
         self._eraser = Eraser(line)
         self._ledger = ledger
         self._tasks = tasks
+        self._index = index
         self._outbox = outbox
         self._now = now
         #: Ids of ended tasks: the report of one that ended a moment ago may not be stored yet.
         self._ended: set[str] = set()
+        self._cancelled: list[CancelledRun] = []
 
     async def forget(self, user_id: str) -> Mapping[str, int]:
-        """Cancel open tasks, erase every message, and remove ended tasks from the ledger."""
+        """Cancel open tasks, erase every message, and remove ended tasks from the ledger and the list."""
         messages = [found async for found in self._assignments(user_id)]
         in_ledger = {task_id: body async for task_id, body in self._in_ledger(user_id)}
         assignments = {
@@ -113,9 +117,12 @@ class TaskEraser:
         )
         for stream, sequences in by_stream.items():
             erased += (await self._eraser.erase_many(stream, sorted(sequences))).erased
+        emptied = await self._empty(ended)
+        listed = await self._index.forget(user_token(user_id), self._cancelled)
         return {
-            "tasks": await self._empty(ended) + len(cancelled),
+            "tasks": emptied + len(cancelled),
             "messages": erased,
+            "listed tasks": listed,
         }
 
     async def _empty(self, task_ids: "set[str]") -> int:
@@ -168,6 +175,7 @@ class TaskEraser:
         return {
             "tasks": len(in_ledger),
             "messages": emitted + sum([1 for read in reads async for _ in read]),
+            "listed tasks": await self._index.count_of(user_token(user_id)),
         }
 
     async def _in_ledger(self, user_id: str) -> AsyncIterator[tuple[str, bytes | None]]:
@@ -258,6 +266,14 @@ class TaskEraser:
         if ending is None:
             return None
         generation, report = ending
+        cancelled = CancelledRun(
+            assignment.agent_id,
+            task_id,
+            generation=generation,
+            task=assignment.task.name,
+            ended_ms=int(self._now().timestamp() * 1000),
+        )
+        self._cancelled.append(cancelled)
         await self._tasks.strip(assignment.named, generation, report)
         subject = subjects.report(assignment.supervisor_id, task_id, generation)
         earlier = await self._eraser.erase_by_subject(
