@@ -12,8 +12,7 @@ import re
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 from redis.asyncio import Redis
@@ -22,6 +21,7 @@ from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import user_of
 from tasklore.contracts.message_parts import is_none
+from tasklore.contracts.messages import MemoryOutcome
 from tasklore.memory import keys
 from tasklore.memory.command_batch import CommandBatch
 from tasklore.memory.ledger.ledger import Ledger, RunGlance
@@ -32,7 +32,13 @@ from tasklore.memory.ledger.run_index import (
     RunRange,
     read_runs,
 )
-from tasklore.memory.ledger.run_rows import END_STATES, FORGOTTEN, OPEN_STATES, RunRow
+from tasklore.memory.ledger.run_rows import (
+    END_STATES,
+    FORGOTTEN,
+    OPEN_STATES,
+    RunRow,
+    RunState,
+)
 from tasklore.memory.ledger.task_tree import GONE
 
 #: Runs of a page, and rows that are read for one.
@@ -40,6 +46,7 @@ MOST_OF_PAGE = 200
 MOST_READ = 2_000
 #: Rows of an agent that are read at first where there are many agents: twice as many each time after that.
 _FEWEST_READ = 10
+_STATES = (*OPEN_STATES, *END_STATES, GONE)
 _AFTER = re.compile(r"([0-9]{1,15})\.([0-9]{1,6})\.([A-Za-z0-9_-]{1,64})")
 
 
@@ -89,9 +96,10 @@ class RunFilter:
 class ListedTask(BaseModel):
     """A task of the list, in its newest generation; its fields are those of a traced one.
 
-    `state` is `accepted`, `running`, `waiting` (for its next run), `cancelling`, the status of its report, or `gone`
-    when the ledger has nothing of an open one any more. `began_ms` is when it was created, ms since 1970. `error` is
-    the class of the error that ended it. `waits_for` is why it waits and since when, left out where that is not known.
+    `state` is `accepted`, `running`, `waiting` (for its next run), `cancelling`, the status of its report, `gone` when
+    the ledger has nothing of an open one any more, or `other` for a word of a newer writer. `began_ms` is when it was
+    created, ms since 1970. `error` is the class of the error that ended it. `waits_for` is why it waits and since when,
+    left out where that is not known.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
@@ -99,13 +107,13 @@ class ListedTask(BaseModel):
     task_id: str
     agent_id: str
     task: str
-    state: str
+    state: RunState | Literal["gone", "other"]
     generation: int = 1
     attempts: int | None = Field(default=None, exclude_if=is_none)
     began_ms: int
     ended_ms: int | None = Field(default=None, exclude_if=is_none)
     run_ms: int | None = Field(default=None, exclude_if=is_none)
-    memory: str | None = Field(default=None, exclude_if=is_none)
+    memory: MemoryOutcome | None = Field(default=None, exclude_if=is_none)
     error: str | None = Field(default=None, exclude_if=is_none)
     tenant: str | None = Field(default=None, exclude_if=is_none)
     user: str | None = Field(default=None, exclude_if=is_none)
@@ -186,22 +194,12 @@ class _Walk:
 
 
 class TaskList:
-    """Reads pages of tasks; MemoryUnavailable after *deadline_s* for each round trip.
+    """Reads pages of tasks; MemoryUnavailable after *deadline_s* for each round trip."""
 
-    Args:
-        keep: How long the ledger knows a task after its last event.
-    """
-
-    def __init__(
-        self,
-        client: Redis,
-        *,
-        keep: timedelta = timedelta(days=7),
-        deadline_s: float = 5.0,
-    ) -> None:
+    def __init__(self, client: Redis, *, deadline_s: float = 5.0) -> None:
         self._batch = CommandBatch(client, deadline_s, has_large_replies=True)
-        self._index = RunIndex(client, keep=keep, deadline_s=deadline_s)
-        self._ledger = Ledger(client, keep=keep, deadline_s=deadline_s)
+        self._index = RunIndex(client, deadline_s=deadline_s)
+        self._ledger = Ledger(client, deadline_s=deadline_s)
 
     async def read(
         self, asked: RunFilter, *, after: str = "", limit: int = 50
@@ -358,6 +356,8 @@ def _task_of(row: RunRow, seen: RunGlance | None) -> ListedTask:
             "attempts": seen.attempts or None,
             "waits_for": seen.waits_for,
         }
+    if known["state"] not in _STATES:
+        known["state"] = "other"
     return ListedTask(**known)
 
 

@@ -14,6 +14,7 @@ from tasklore.supervisor.http import (
     problems,
     schedules,
     stream_token_routes,
+    task_list,
     tasks,
     webhooks,
 )
@@ -49,6 +50,7 @@ def make_app(parts: ApiParts) -> FastAPI:
     problems.install(app)
     asked = (
         requests,
+        task_list,
         tasks,
         approvals,
         approval_page,

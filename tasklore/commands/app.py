@@ -8,7 +8,14 @@ from typing import Annotated
 from typer import Argument, Context, Exit, Option, Typer, echo
 
 from tasklore.commands.doctor import app as doctor_app
-from tasklore.commands.options import SETTLED, Command, Json, example, show_help_alone
+from tasklore.commands.options import (
+    SETTLED,
+    AgentId,
+    Command,
+    Json,
+    example,
+    show_help_alone,
+)
 from tasklore.commands.running import run
 
 app = Typer(
@@ -374,6 +381,86 @@ def trace(
     from tasklore.commands.trace import print_trace
 
     run(print_trace(task, as_json=as_json))
+
+
+@app.command(
+    cls=Command,
+    epilog=example(
+        "tasklore tasks --state failed --since 2h",
+        "tasklore tasks --agent BudgetTrackerAgent --state waiting --json",
+    ),
+)
+def tasks(
+    agent: AgentId = None,
+    state: Annotated[
+        str | None,
+        Option(
+            "--state",
+            metavar="STATE",
+            help="Only accepted, running, waiting, cancelling, completed, failed, rejected, expired or cancelled ones.",
+        ),
+    ] = None,
+    tenant: Annotated[
+        str | None, Option("--tenant", metavar="TENANT", help="Only of this tenant.")
+    ] = None,
+    user: Annotated[
+        str | None, Option("--user", metavar="USER", help="Only of this user.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        Option(
+            "--since",
+            metavar="WHEN",
+            help="Only what was created since: 2h ago, or a time.",
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        Option(
+            "--until",
+            metavar="WHEN",
+            help="Only what was created before: 2h ago, or a time.",
+        ),
+    ] = None,
+    parent: Annotated[
+        str | None,
+        Option("--parent", metavar="TASK", help="Only what this task called."),
+    ] = None,
+    error: Annotated[
+        str | None,
+        Option(
+            "--error",
+            metavar="CLASS",
+            help="Only what ended with an error of this class, such as TaskExpired.",
+        ),
+    ] = None,
+    after: Annotated[
+        str,
+        Option("--after", metavar="PLACE", help="Behind the end of the list before."),
+    ] = "",
+    limit: Annotated[
+        int,
+        Option("--limit", metavar="N", min=1, max=10_000, help="So many at most."),
+    ] = 50,
+    as_json: Json = False,
+) -> None:
+    """List tasks, the last created first: state, age, and why one waits or failed; of one user those that ended last.
+
+    The last 100,000 of each agent are listed, of seven days (TASKLORE_LEDGER_KEEP_DAYS).
+    """
+    from tasklore.commands.tasks import TaskOptions, print_tasks
+
+    options = TaskOptions(
+        agent=agent,
+        state=state,
+        tenant=tenant,
+        user=user,
+        since=since,
+        until=until,
+        parent=parent,
+        error=error,
+    )
+    run(print_tasks(options, after, limit, as_json=as_json))
 
 
 @app.command(

@@ -15,13 +15,13 @@ from tasklore.commands.render.screen import (
     printable,
     styled,
 )
+from tasklore.commands.render.task_states import RECALLED, style_of
 from tasklore.commands.render.words import count_of, duration, money, one_line, size
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import checked_name
 from tasklore.contracts.task_messages import Usage
 from tasklore.memory.ledger.runs import LostWorker
 from tasklore.memory.ledger.task_tree import (
-    GONE,
     AlikeTasks,
     TaskSums,
     TaskTree,
@@ -31,28 +31,6 @@ from tasklore.memory.ledger.task_tree import (
 
 #: Seconds for one look into the ledger: a person waits, and an answer late is better than none.
 _LEDGER_S = 5.0
-#: The style of each state, whose word is the one that lists, answers and HTTP have too.
-_STYLES = {
-    "accepted": "dim",
-    "running": "cyan",
-    "waiting": "yellow",
-    "cancelling": "yellow",
-    "completed": "green",
-    "failed": "red",
-    "rejected": "red",
-    "expired": "yellow",
-    "cancelled": "yellow",
-    GONE: "dim",
-}
-_RECALLED = {
-    "hit": "recalled",
-    "near": "recalled from a neighbour",
-    "joined": "shared the run of another",
-    "miss": "not remembered yet",
-    "refreshed": "memory refreshed",
-    "bypassed": "memory bypassed",
-    "unavailable": "memory unavailable",
-}
 #: Branch, last branch, and what stands below each; where stdout has no such letters, the second set.
 _LINES = ("├─ ", "└─ ", "│  ", "   "), ("|- ", "`- ", "|  ", "   ")
 #: Columns of text that a deep branch leaves at least on a terminal.
@@ -178,7 +156,7 @@ def _entries(task: TracedTask) -> Iterator[TracedTask | str]:
 
 
 def _word_of(task: TracedTask) -> tuple[str, str]:
-    return printable(task.state), _STYLES.get(task.state, "dim")
+    return style_of(task.state)
 
 
 def describe_task(task: TracedTask) -> str:
@@ -200,9 +178,9 @@ def describe_task(task: TracedTask) -> str:
         facts.append(f"{task.attempts} runs")
     if task.generation > 1:
         facts.append(f"generation {task.generation}")
-    if task.memory in _RECALLED:
+    if task.memory in RECALLED:
         saved = f" (saved {duration(task.saved_ms)})" if task.saved_ms else ""
-        facts.append(_RECALLED[task.memory] + saved)
+        facts.append(RECALLED[task.memory] + saved)
     usage = task.usage
     facts += [one_line(model, 60) for model in usage.models]
     facts += _price(usage, usage.cost_usd or 0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from tasklore.commands.places import open_nats, open_redis
-from tasklore.commands.render.durations import parse_span
+from tasklore.commands.render.durations import parse_when
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import checked_name
 from tasklore.memory.breaker import Breaker
@@ -79,28 +79,6 @@ class Filter:
                 "give sequences, or options that filter, or --all; one of the three"
             )
         return self.sequences or self.selection()
-
-
-def parse_when(text: str, now: datetime, option: str) -> datetime:
-    """Return the moment *text*: so long before *now* (2h, 7d), or a time in RFC 3339, UTC without a zone.
-
-    Raises:
-        InvalidInput: it is neither; the message names *option*.
-    """
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        pass
-    else:
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    try:
-        return now - parse_span(text, option)
-    except OverflowError:
-        return datetime.fromtimestamp(0, UTC)
-    except InvalidInput as error:
-        raise InvalidInput(
-            f"{error}, or a time such as 2026-11-21T10:00:00Z"
-        ) from error
 
 
 @contextlib.asynccontextmanager

@@ -47,6 +47,28 @@ def parse_moment(text: str, option: str, time_zone: str) -> datetime:
     return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
 
 
+def parse_when(text: str, now: datetime, option: str) -> datetime:
+    """Return the moment *text*: so long before *now* (2h, 7d), or a time in RFC 3339, UTC without a zone.
+
+    Raises:
+        InvalidInput: it is neither; *option* is named in the error.
+    """
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        pass
+    else:
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    try:
+        return now - parse_span(text, option)
+    except OverflowError:
+        return datetime.fromtimestamp(0, UTC)
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"{error}, or a time such as 2026-11-21T10:00:00Z"
+        ) from error
+
+
 def read_aloud(milliseconds: float | None) -> str:
     """Return *milliseconds* in the largest unit that fits, such as "3 h"; None is "never ends"."""
     if milliseconds is None:

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tasklore.__main__ import main
-from tasklore.commands.dlq.selection import Filter, parse_when
+from tasklore.commands.dlq.selection import Filter
+from tasklore.commands.render.durations import parse_when
 from tasklore.contracts.errors import InvalidInput
 from tasklore.supervisor.dead_letters.letters import Selection
 

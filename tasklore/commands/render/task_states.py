@@ -1,0 +1,28 @@
+"""The words for states of tasks, and for the memory's part in them: the same in a list, in a trace, and over HTTP."""
+
+from tasklore.commands.render.screen import printable
+from tasklore.memory.ledger.run_rows import END_STATES, OPEN_STATES
+
+_STYLES = dict.fromkeys(OPEN_STATES, "yellow") | {
+    "accepted": "dim",
+    "running": "cyan",
+    **dict.fromkeys(END_STATES, "yellow"),
+    "completed": "green",
+    "failed": "red",
+    "rejected": "red",
+}
+#: The memory's part in a result.
+RECALLED = {
+    "hit": "recalled",
+    "near": "recalled from a neighbour",
+    "joined": "shared the run of another",
+    "miss": "not remembered yet",
+    "refreshed": "memory refreshed",
+    "bypassed": "memory bypassed",
+    "unavailable": "memory unavailable",
+}
+
+
+def style_of(state: str) -> tuple[str, str]:
+    """Return the word for *state*, and its style on a terminal."""
+    return printable(state), _STYLES.get(state, "dim")
