@@ -104,8 +104,11 @@ class Letter:
 
     @property
     def is_whole(self) -> bool:
-        """Whether `body` is the whole one."""
-        return len(self.body) == self.content.body_bytes
+        """Whether `body` is the whole one; one that cannot be decoded is not."""
+        try:
+            return len(self.body) == self.content.body_bytes
+        except InvalidInput:
+            return False
 
     def is_body(self, body: bytes) -> bool:
         """Return whether *body* is the whole body of the message."""

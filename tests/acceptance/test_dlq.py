@@ -1,12 +1,14 @@
 """`tasklore dlq` on tasks that a real worker gave up: seen, sent again so that each runs once more, deleted."""
 
 import asyncio
+import base64
 import json
 import os
 import pty
 import signal
 import subprocess
 import sys
+import unicodedata
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -395,3 +397,91 @@ async def test_purging_deletes_what_fits(operator: Operator) -> None:
         await system.dlq("purge", "--all", "--yes")
     ).stdout == "Deleted 3 dead letters.\n"
     assert await operator.waiting() == 0
+
+
+#: Erases the screen, begins a link and a title of the window, also in eight bits, and turns writing around.
+STEERING = "\x1b[2J\x1b]8;;http://evil\x07\x9b31m\x9d0;evil\x9c\r\x08\u202eevil\u202d\nfaked: line"
+
+
+async def test_hostile_letters_steer_no_terminal_and_keep_nobody_from_the_others(
+    operator: Operator,
+) -> None:
+    """Whoever runs a worker may have written them: they are listed, counted, shown and stay."""
+    system = operator.system
+    label = uuid.uuid4().hex
+    await operator.lose(label)
+    [mine] = rows(await system.dlq("list", "--json"))
+    whole = rows_of_one(await system.dlq("show", str(mine["sequence"]), "--json"))
+    hostile = {
+        "reason": STEERING,
+        "error": {"type": STEERING, "message": STEERING},
+        "traceback": STEERING * 1_000,
+        "place": STEERING * 1_000,
+        "subject": "tasks.MortalAgent.live",
+        "sequence": 1,
+        "attempts": 10**4000,
+        "headers": {STEERING: STEERING, "traceparent": STEERING},
+        "body": base64.b64encode(f'{{"user_id": "{STEERING}'.encode()).decode(),
+        "body_bytes": 1,
+        "body_digest": STEERING,
+        "task_id": STEERING,
+        "task_name": STEERING,
+        "worker_id": STEERING,
+        "supervisor_id": STEERING,
+        "died_at": "0001-01-01T00:00:00+14:00",
+        "created_at": "9999-12-31T23:59:59-12:00",
+        "queued_ms": -(10**18),
+        "run_ms": 10**4000,
+        "usage": {"cost_usd": -1e308, "input_tokens": 10**25},
+    }
+    letters = [
+        json.dumps(hostile),
+        json.dumps(hostile | {"agent_id": "OtherAgent"}),
+        json.dumps(hostile | {"task_id": mine["task_id"], "body": "$$$"}),
+        json.dumps(hostile | {"body": "W1tbW1tb" * 60_000}),
+        STEERING,
+        "[" * 100_000,
+        "",
+    ]
+    stream = operator.program.client.jetstream()
+    for letter in letters:
+        await stream.publish("dead.tasks.MortalAgent.live", letter.encode())
+    numbers = [str(one["sequence"]) for one in rows(await system.dlq("list", "--json"))]
+    assert len(numbers) == 1 + len(letters)
+    said = [
+        await system.dlq("list"),
+        await system.dlq("list", "--json"),
+        await system.dlq("groups"),
+        await system.dlq("groups", "--json"),
+        *[await system.dlq("show", number) for number in numbers],
+        *[await system.dlq("show", number, "--json") for number in numbers],
+        await system.dlq("show", whole["task_id"]),
+        await system.dlq("redrive", "--all", "--dry-run"),
+        await system.dlq("redrive", "--all", "--dry-run", "--force", "--json"),
+        await system.dlq("purge", "--all", "--dry-run"),
+    ]
+    for done in said:
+        assert "Traceback (most recent call last):\n  File" not in done.stderr
+        assert done.returncode in (0, 1), done.stderr
+        text = done.stdout + done.stderr
+        assert {one for one in text if steers(one)} == set(), text
+    assert all("\nfaked:" not in done.stdout for done in said[:4])
+    system.cure(label)
+    sent = await system.dlq("redrive", "--all", "--force")
+    assert "Sent 1 dead letter again." in sent.stdout
+    [report] = await operator.reported({mine["task_id"]}, generation=2)
+    assert report["status"] == "completed"
+    assert await operator.waiting() == len(letters)
+
+
+def rows_of_one(done: "CompletedProcess[str]") -> Json:
+    """Return the one document that a command said with --json."""
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def steers(letter: str) -> bool:
+    """Return whether a terminal may do something else with *letter* than show it."""
+    return letter in "\u202d\u202e" or (
+        unicodedata.category(letter) == "Cc" and letter not in "\n\t"
+    )

@@ -1,5 +1,6 @@
 """`tasklore dlq list|groups|show`: looking at dead letters."""
 
+import contextlib
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -31,6 +32,8 @@ _ERROR_WIDTH = 80
 _NAME_WIDTH = 64
 _TEXT_WIDTH = 2000
 _TRACEBACK_WIDTH = 20_000
+#: The longest span that is told, in milliseconds: a thousand years.
+_LONGEST_MS = 31_557_600_000_000
 
 
 async def print_letters(
@@ -178,15 +181,17 @@ def _print_letter(letter: Letter, why_kept: str | None) -> None:
         "reason": content.reason,
         "runs": str(content.attempts),
         "sent": _iso(content.created_at),
-        "queued": None if content.queued_ms is None else read_aloud(content.queued_ms),
-        "last run": None if content.run_ms is None else read_aloud(content.run_ms),
+        "queued": _span(content.queued_ms),
+        "last run": _span(content.run_ms),
         "died": f"{_iso(content.died_at)}, {_age(letter.stored_at)} ago",
         "cost": f"{cost} for {usage.input_tokens:,} tokens in and {usage.output_tokens:,} out",
         "trace id": letter.trace_id,
         "worker": content.worker_id,
         "supervisor": content.supervisor_id,
     }
-    print_facts({name: value and _line(value) for name, value in facts.items()})
+    print_facts(
+        {name: value and _cell(value, _TEXT_WIDTH) for name, value in facts.items()}
+    )
     print()
     for step in _next_steps(letter, why_kept):
         print_paragraph(_line(step))
@@ -286,7 +291,17 @@ def _iso(moment: datetime | None) -> str | None:
     if moment is None:
         return None
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return aware.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    # The first and the last day of all have times in other zones that UTC has none for.
+    with contextlib.suppress(OverflowError):
+        aware = aware.astimezone(UTC)
+    return aware.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _span(milliseconds: int | None) -> str | None:
+    """Return a span that a worker wrote, which may be any number."""
+    if milliseconds is None:
+        return None
+    return read_aloud(min(max(0, milliseconds), _LONGEST_MS))
 
 
 def _error_cell(letter: LetterSummary) -> str:
@@ -303,7 +318,7 @@ _COLUMNS: tuple[Column[LetterSummary], ...] = (
     Column("AGENT", lambda letter: _cell(letter.agent_id)),
     Column("TASK", lambda letter: _cell(letter.task_name)),
     Column("REASON", lambda letter: _cell(letter.reason)),
-    Column("RUNS", lambda letter: str(letter.attempts), right=True),
+    Column("RUNS", lambda letter: _cell(str(letter.attempts)), right=True),
     Column("GENERATION", lambda letter: str(letter.generation), right=True),
     Column("ERROR", _error_cell),
 )
