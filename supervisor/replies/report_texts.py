@@ -50,8 +50,9 @@ _YEARS = frozenset({"year", "years"})
 _LAST_YEAR = 9_999
 
 _WAYS_OUT = {
-    "rejected": "The agent could not take that: {message} Say it again with that mended.",
-    "expired": "Its time ran out before it was done: {message} Ask again, or start more workers if this happens often.",
+    "completed": "It completed, and its result is no longer there: {message}",
+    "rejected": "It was rejected: {message} Say it again with that mended.",
+    "expired": "It expired: {message} Ask again.",
     "cancelled": "It was cancelled: {message} Ask again to start it anew.",
     "failed": "It failed after {attempts}: {message}",
     "other": "It ended in a way this version does not know: {message} Update the supervisor.",
@@ -128,12 +129,14 @@ def report_reply(
             where = (
                 f"No worker of {assignment.agent_id} is running; the task waits for one"
             )
+        task_id = assignment.task_id
         text = (
             f"{where}. Ask again with the request id {request_id} for the answer:"
-            f" nothing is started twice. Or stop it with `tasklore cancel {assignment.task_id}`.{taken}"
+            f" nothing is started twice. `tasklore trace {task_id}` says how it stands,"
+            f" `tasklore cancel {task_id}` stops it.{taken}"
         )
     else:
-        kind = "answer" if report.status == "completed" else "failed"
+        kind = "answer" if has_result(report) else "failed"
         wording = word_report(
             report,
             card=card,
@@ -205,6 +208,11 @@ class Wording(NamedTuple):
     taken: str | None = None
 
 
+def has_result(report: CompletionReport) -> bool:
+    """Return whether *report* is of a task that completed, and of which there is still more than that."""
+    return report.status == "completed" and report.error is None
+
+
 def word_report(
     report: CompletionReport,
     card: TaskCard | None,
@@ -213,7 +221,7 @@ def word_report(
     computed: Mapping[str, str] | None = None,
 ) -> Wording:
     """Return *report* in words, whatever its status."""
-    if report.status != "completed":
+    if not has_result(report):
         return Wording(describe_failure(report))
     only = _describe_parameters(call, remembered, computed, only=True) if call else None
     return Wording(

@@ -34,7 +34,7 @@ from tasklore.supervisor.http.requests.parts import (
 )
 from tasklore.supervisor.http.requests.work import MOST, Underway
 from tasklore.supervisor.http.responses import View, is_none
-from tasklore.supervisor.replies.report_texts import Wording, word_report
+from tasklore.supervisor.replies.report_texts import Wording, has_result, word_report
 from tasklore.supervisor.requests.readings import HeardTurn, PartRead, parse_turn
 from tasklore.supervisor.requests.request import place_of_turn
 
@@ -366,7 +366,7 @@ def _rebuild(
     task = turn.task if turn is not None else one.task
     if report is not None:
         card = parts.catalogue().card_of(report.agent_id, report.task_name)
-        kind = "answer" if report.status == "completed" else "failed"
+        kind = "answer" if has_result(report) else "failed"
         wording = word_report(
             report,
             card=card,

@@ -21,7 +21,7 @@ from tasklore.memory.ledger.requests import PartEnd, RequestEnd
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.responses import Cancelled, cancel_task
 from tasklore.supervisor.replies.combined import combine
-from tasklore.supervisor.replies.report_texts import Wording, word_report
+from tasklore.supervisor.replies.report_texts import Wording, has_result, word_report
 from tasklore.supervisor.requests.readings import PartRead
 from tasklore.supervisor.requests.request import part_task_id
 from tasklore.supervisor.understanding.rules import MOST_TASKS
@@ -128,7 +128,7 @@ def build_part(
     card = parts.catalogue().card_of(report.agent_id, report.task_name)
     how = (read.remembered, read.computed) if read is not None else ()
     return ReplyPart(
-        kind="answer" if report.status == "completed" else "failed",
+        kind="answer" if has_result(report) else "failed",
         **word_report(report, card, call, *how)._asdict(),
         task_id=task.task_id,
         agent_id=report.agent_id,

@@ -99,6 +99,11 @@ class Role:
             status if status > OK else FAILED,
         )
 
+    def __str__(self) -> str:
+        """Return its name, with the id of its process, which is a part of the id of a worker."""
+        process = self._process
+        return self.name if process is None else f"{self.name} (process {process.pid})"
+
     @property
     def status(self) -> int | None:
         """The status with which the process ended; None while it runs, or before it was started."""

@@ -198,7 +198,7 @@ async def _keep_role(
         status = await role.wait()
         if time.monotonic() - started > SOUND_S:
             pause_s = FIRST_PAUSE_S
-        say(f"{role.name} {end_of(status)}; starting it again in {pause_s:g} s")
+        say(f"{role} {end_of(status)}; starting it again in {pause_s:g} s")
         await asyncio.sleep(pause_s)
         pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
         started = time.monotonic()

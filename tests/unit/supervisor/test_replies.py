@@ -253,16 +253,20 @@ def test_times_have_one_unit(duration_ms: float, said: str) -> None:
         (
             failed("rejected"),
             [
-                "could not take that",
+                "It was rejected: ",
                 "spent: is no number; send a number.",
                 "Say it again",
             ],
         ),
         (
             failed("expired", "deadline passed"),
-            ["time ran out", "deadline passed.", "start more workers"],
+            ["It expired: deadline passed.", "Ask again"],
         ),
         (failed("cancelled", "by ann"), ["cancelled", "by ann.", "Ask again"]),
+        (
+            failed("completed", "its user was forgotten"),
+            ["no longer there", "its user was forgotten"],
+        ),
         (failed("vanished"), ["does not know", "Update the supervisor"]),
         (report(status="failed", result=None), ["no reason was given"]),
     ],
