@@ -88,20 +88,6 @@ class Wait(Part):
         later = self.escalation
         return (self.who,) if later is None or now < later.at else (self.who, later.who)
 
-    @property
-    def sentence(self) -> str:
-        """What it waits for, in words: "waits for role:finance to answer 'Pay 12?', until 2026-01-08 12:00:00 UTC"."""
-        until = f"until {self.until:%Y-%m-%d %H:%M:%S} UTC"
-        if self.kind == "sleep":
-            return f"waits {until}"
-        if self.kind == "signal":
-            return f"waits for the signal {self.text!r}, {until}"
-        later = self.escalation
-        asked = " or ".join(
-            filter(None, (self.who or "anybody", later.who if later else None))
-        )
-        return f"waits for {asked} to answer {self.text!r}, {until}"
-
     def as_asked(self) -> str:
         """Return a digest of what a person is shown, and of who may answer: an answer says which it was given to."""
         later = self.escalation and self.escalation.who
@@ -162,8 +148,8 @@ class RunWait(Part):
         return f"waits for {self.words}, {_UNTIL[self.kind]} {spell_moment(self.until)}"
 
 
-def to_run_wait(task_id: str, wait: Wait) -> RunWait:
-    """Return why *task_id* waits as *wait* says, without the words of its question."""
+def to_run_wait(task_id: str, wait: Wait, *, more: int = 0) -> RunWait:
+    """Return why *task_id* waits as *wait* says, and for how many *more*, without the words of its question."""
     kind: WaitReason = "person"
     name = wait_id(task_id, wait.slot)
     if wait.kind == "ask":
@@ -176,6 +162,8 @@ def to_run_wait(task_id: str, wait: Wait) -> RunWait:
     else:
         kind = "time"
         text = "the time that its code named"
+    if more:
+        text = f"{text}, and {more:,} more"
     return RunWait(
         kind=kind, name=name, text=text, since=wait.asked_at, until=wait.until
     )

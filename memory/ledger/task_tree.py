@@ -19,6 +19,7 @@ from tasklore.contracts.admission.waits import (
     Kind,
     RunWait,
     explain_wait,
+    to_run_wait,
     wait_id,
 )
 from tasklore.contracts.messages import (
@@ -86,10 +87,11 @@ class TracedStep(_Part):
 
 
 class TracedWait(_Part):
-    """An open wait of a task, in words as `sentence`; `id` is that of its question, None for a signal or a time."""
+    """An open wait of a task, in words as `sentence`; `id` and `question` are those of an answer, else None."""
 
     kind: Kind
     id: str | None
+    question: str | None
     sentence: str
     until: datetime
 
@@ -232,10 +234,12 @@ class TaskTree:
 
 def _show(task_id: str, state: WaitState) -> TracedWait:
     wait = state.wait
+    is_question = wait.kind == "ask"
     return TracedWait(
         kind=wait.kind,
-        id=wait_id(task_id, wait.slot) if wait.kind == "ask" else None,
-        sentence=wait.sentence,
+        id=wait_id(task_id, wait.slot) if is_question else None,
+        question=wait.text if is_question else None,
+        sentence=to_run_wait(task_id, wait).sentence,
         until=wait.until,
     )
 

@@ -141,7 +141,8 @@ class Waits:
             keys.children(run.task_id),
         )
         times = int(wait_s * 1000), int(due_s * 1000), assignment, self._keep_ms
-        told = to_run_wait(run.task_id, waits[0]).model_dump_json()
+        more = len(waits) - 1
+        told = to_run_wait(run.task_id, waits[0], more=more).model_dump_json()
         ended = run.generation, run.token, *times, told
         stored = [part for one in waits for part in (one.slot, one.model_dump_json())]
         command: Command = (

@@ -140,8 +140,11 @@ def _line(
 def _entries(task: TracedTask) -> Iterator[TracedTask | str]:
     """Yield the entries below *task*: what it waits for, steps, children, and sums of those that are not shown."""
     for wait in task.waits:
-        question = f" (question {wait.id})" if wait.id else ""
-        yield f"{one_line(wait.sentence, 300)}{question}"
+        asked = f"asks {one_line(wait.question, 300)!r}" if wait.question else ""
+        # What a single one waits for stands in the line of the task.
+        said = one_line(wait.sentence, 300) if len(task.waits) > 1 else ""
+        if asked or said:
+            yield ": ".join(filter(None, (said, asked)))
     if task.more_waits:
         yield f"waits for {task.more_waits:,} more"
     for step in task.steps:
@@ -171,8 +174,8 @@ def describe_task(task: TracedTask) -> str:
         facts[0] += f" for {duration(task.queued_ms)}"
     elif task.queued_ms:
         facts.append(f"queued {duration(task.queued_ms)}")
-    if task.waits_for is not None and not task.waits:
-        facts.append(one_line(task.waits_for.sentence, 300))
+    waits = [one for one in (task.waits_for, *task.waits) if one is not None]
+    facts += [one_line(one.sentence, 300) for one in waits[:1]]
     facts += _describe_workers(task)
     if task.attempts > 1:
         facts.append(f"{task.attempts} runs")

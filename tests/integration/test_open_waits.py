@@ -214,7 +214,12 @@ async def test_a_trace_says_what_its_tasks_wait_for(
     assert trace is not None
     until = f"until {first.until:%Y-%m-%d %H:%M:%S} UTC"
     assert trace.root.waits[0].sentence == (
-        f"waits for role:finance to answer 'Pay 1?', {until}"
+        f"waits for the answer of role:finance (question {TASK}.1), {until}"
+    )
+    assert trace.root.waits[0].question == "Pay 1?"
+    assert trace.root.waits_for is not None
+    assert trace.root.waits_for.sentence == (
+        f"waits for the answer of role:finance (question {TASK}.1), and 1 more, {until}"
     )
     assert [one.id for one in trace.root.waits] == [f"{TASK}.1", None]
 

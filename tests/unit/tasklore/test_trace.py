@@ -11,6 +11,7 @@ from tasklore.memory.ledger.task_tree import (
     Trace,
     TracedStep,
     TracedTask,
+    TracedWait,
     fold_alike,
     sum_tasks,
 )
@@ -102,6 +103,26 @@ def test_a_line_says_why_a_task_waits_and_which_worker_was_lost() -> None:
         "TreeAgent.leaf  running for 1.5 s, on worker w-2 that is lost: its lease ended 3.0 s ago; "
         "the task runs again once another worker takes it"
     )
+
+
+def test_what_a_task_asks_stands_below_it() -> None:
+    """And each of several waits, as the line of the task has the first alone."""
+    until = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    known = {"kind": "ask", "until": until}
+    first = TracedWait(id="c-1.0", question="Pay?", sentence="waits for ana", **known)  # type: ignore[arg-type]
+    assert lines(task(state="waiting", run_ms=None, waits=(first,)), is_plain=True) == [
+        "TreeAgent.leaf  waiting, waits for ana",
+        "|  in all 1 task (1 waiting), 2.0 s from first to last",
+        "`- asks 'Pay?'",
+    ]
+    second = TracedWait(
+        kind="signal", id=None, question=None, sentence="waits for it", until=until
+    )
+    root = task(state="waiting", run_ms=None, waits=(first, second))
+    assert lines(root, is_plain=True)[2:] == [
+        "|- waits for ana: asks 'Pay?'",
+        "`- waits for it",
+    ]
 
 
 def test_a_tree_has_steps_children_folds_and_a_count_of_the_rest() -> None:
