@@ -48,11 +48,11 @@ class Links:
         body = _encode(link.model_dump_json().encode())
         return f"{body}.{self._sign(body)}"
 
-    async def read(self, token: str) -> Link:
+    async def read(self, token: str, *, is_answer: bool) -> Link:
         """Return the link that *token* spells.
 
         Raises:
-            AnswerRefused: it is altered, or has expired, which is kept with its question.
+            AnswerRefused: it is altered, or has expired; an answer by one that has is kept with its question.
         """
         body, _, signature = token.partition(".")
         try:
@@ -71,8 +71,10 @@ class Links:
             # Anybody can write one, in any name: what it says is proven by nothing, and is kept nowhere.
             log.warning("link_altered", task_id=task_id, slot=slot)
             raise AnswerRefused("the link was altered; ask for another one", "link")
-        person = self.person_of(link)
-        await self._answers.refuse(task_id, slot, person, "link expired")
+        if is_answer:
+            # Not of a look, as programs that preview links look at each.
+            person = self.person_of(link)
+            await self._answers.refuse(task_id, slot, person, "link expired")
         raise AnswerRefused("the link has expired; ask for another one", "link")
 
     @staticmethod

@@ -246,6 +246,8 @@ async def test_a_link_answers_once_in_the_name_of_one_person(
     altered = f"{body}.{'A' if signature[0] != 'A' else 'B'}{signature[1:]}"
     await asyncio.sleep(_EXPIRED_S)
     assert (await doors.page(altered, yes))[0] == 403
+    # A look at it answers nothing, and the audit does not say so.
+    assert (await doors.page(short))[0] == 403
     assert (await doors.page(short, yes))[0] == 403
     assert (await doors.page(wrong, yes))[0] == 409
     for written in ("[" * 100_000, '{"a": 1e999}', "9" * 5_000):
@@ -276,6 +278,34 @@ async def test_a_link_answers_once_in_the_name_of_one_person(
     assert (audit["answer"]["by"], audit["answer"]["door"]) == ("role:finance", "link")
     assert audit["answer"]["made_by"] == "key:admin"
     assert {one["made_by"] for one in audit["refused"]} == {"key:admin"}
+
+
+async def test_a_page_is_a_page_while_the_store_is_away(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
+    """A person sees words, not the JSON of a program; the same link answers once the store is there."""
+    own_house.worker(PAYER).ready()
+    task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
+    approval_id = (await doors.find("finance", task_id))["id"]
+    made = await doors.call(
+        "admin",
+        "POST",
+        f"/v1/approvals/{approval_id}/links",
+        {"who": "role:finance"},
+    )
+    path = str(made[1]["url"]).removeprefix("https://ask.test")
+    yes = {"decision": "approve"}
+    own_house.servers.valkey.kill()
+    for form in (None, yes):
+        status, page = await doors.page(path, form)
+        assert (status, "<h1>The question cannot be read now" in page) == (503, True)
+    await own_house.servers.valkey.start()
+
+    async def is_answered() -> bool:
+        return (await doors.page(path, yes))[0] == 200
+
+    await program.eventually(is_answered)
+    assert (await program.report_of(task_id))["result"]["by"] == "role:finance"
 
 
 async def test_nobody_writes_into_an_audit_in_names_that_are_not_theirs(

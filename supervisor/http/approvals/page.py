@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from starlette.responses import HTMLResponse, Response
 
 from tasklore.contracts.admission.waits import parse_wait_id
-from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
 from tasklore.supervisor.approvals.answers import AnswerRefused
 from tasklore.supervisor.approvals.links import Link
 from tasklore.supervisor.approvals.questions import ApprovalQuestion, view_of
@@ -53,16 +53,18 @@ def routes(parts: ApiParts) -> APIRouter:
     @router.get(PATH + "{token}")
     async def look(token: str) -> Response:
         try:
-            link = await links.read(token)
+            link = await links.read(token, is_answer=False)
             question = await _read(parts, link)
         except InvalidInput as refused:
             return _say("This link cannot be used", str(refused), 403)
+        except MemoryUnavailable as error:
+            return _say_away(error)
         return _show(question, link)
 
     @router.post(PATH + "{token}")
     async def decide(token: str, request: Request) -> Response:
         try:
-            link = await links.read(token)
+            link = await links.read(token, is_answer=True)
             fields = parse_qs((await request.body()).decode(errors="replace"))
             task_id, slot = parse_wait_id(link.approval_id)
             person = links.person_of(link)
@@ -74,6 +76,8 @@ def routes(parts: ApiParts) -> APIRouter:
             return _say(
                 "Your answer does not count", str(refused), 409 if is_late else 403
             )
+        except MemoryUnavailable as error:
+            return _say_away(error)
         return _say("Thank you", "Your answer is kept, and the task goes on", 200)
 
     return router
@@ -135,6 +139,16 @@ def _show(question: ApprovalQuestion, link: Link) -> Response:
 
 def _say(heading: str, text: str, status: int) -> Response:
     return _page("Approval", heading, f"<p>{escape(text)}.</p>", status)
+
+
+def _say_away(error: MemoryUnavailable) -> Response:
+    page = _say(
+        "The question cannot be read now",
+        f"{error}; open the link again in a moment, an answer counts once",
+        503,
+    )
+    page.headers["Retry-After"] = "1"
+    return page
 
 
 def _page(kicker: str, heading: str, body: str, status: int) -> Response:
