@@ -23,6 +23,7 @@ from benchmarks import (
     front_door,
     http_rows,
     listening_rows,
+    listing_rows,
     memory_rows,
     nats_rows,
     output_rows,
@@ -137,6 +138,10 @@ SIMPLE: dict[
     "http": (
         "requests over HTTP",
         lambda on, profile: http_rows.measure(on.nats_url, on.redis_url, profile),
+    ),
+    "listing": (
+        "the list of tasks",
+        lambda on, profile: listing_rows.measure(on.nats_url, on.redis_url, profile),
     ),
     "output": (
         "output of tasks",

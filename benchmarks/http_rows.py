@@ -51,7 +51,7 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
     """Return the rows, or one that says why there is no figure."""
     rounds = max(2, profile.questions // CROWD)
     try:
-        async with _served(nats_url, redis_url) as api:
+        async with served(nats_url, redis_url) as api:
             await _asked(api, clients=8, each=5, base=0)
             alone = await _asked(api, clients=1, each=100, base=1000)
             crowd = await _asked(api, clients=CROWD, each=rounds, base=2000)
@@ -63,7 +63,7 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
             known_crowd = await _asked(
                 api, clients=CROWD, each=rounds, base=0, questions=_QUESTIONS
             )
-        async with _served(nats_url, redis_url, *_MEMORY) as api:
+        async with served(nats_url, redis_url, *_MEMORY) as api:
             memory = await _compare_with_memory(api, max(200, profile.questions // 10))
     except (NotMeasuredError, TimeoutError, OSError) as error:
         return [missing(_TOGETHER, str(error) or "no answer in time")]
@@ -118,7 +118,7 @@ def _row(what: str, taken: _Taken) -> Row:
 
 
 @asynccontextmanager
-async def _served(
+async def served(
     nats_url: str, redis_url: str, *more_agents: str
 ) -> AsyncIterator[str]:
     """Run a supervisor and a worker, one more with *more_agents*, and give the address of the API."""

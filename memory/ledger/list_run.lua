@@ -5,6 +5,7 @@
 -- Returns: nil
 -- include now
 local keep, keep_open, most = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local DAY, added, has_opened = 86400000, 0, false
 local function spell(ms) return string.format('%.0f', ms) end
 -- A later generation replaces an earlier one, and an end what was open; what was forgotten stays.
 local function stands(earlier, row, has_ended)
@@ -18,18 +19,17 @@ local function list(id, created, row, has_ended, set)
   local earlier = redis.call('HGET', KEYS[2], id)
   if earlier and stands(earlier, row, has_ended) then return end
   redis.call('HSET', KEYS[2], id, row)
-  if redis.call('ZADD', KEYS[1], created, id) == 1 then
-    for place = 1, 3 do redis.call('PEXPIRE', KEYS[place], ARGV[2]) end
-  end
+  added = added + redis.call('ZADD', KEYS[1], created, id)
   if has_ended then
     redis.call('ZREM', KEYS[3], id)
-  elseif redis.call('ZADD', KEYS[3], created, id) == 1 then
-    redis.call('PEXPIRE', KEYS[3], ARGV[2])
+  else
+    redis.call('ZADD', KEYS[3], created, id)
+    has_opened = true
   end
   if not set then return end
   local left = has_ended and keep or keep_open
   redis.call('ZADD', set, spell(now + left), id)
-  if redis.call('PTTL', set) < left then redis.call('PEXPIRE', set, spell(left)) end
+  if redis.call('PTTL', set) < left then redis.call('PEXPIRE', set, spell(left + DAY)) end
 end
 local function unlist(id)
   redis.call('ZREM', KEYS[1], id)
@@ -56,7 +56,11 @@ local function write()
     local set = tonumber(ARGV[at + 4])
     list(ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3] == '1', set > 0 and KEYS[3 + set])
   end
-  trim(2 + 2 * (#ARGV - 3) / 5)
+  if added == 0 and not has_opened then return end
+  trim(2 + 2 * added)
+  if has_opened or redis.call('PTTL', KEYS[2]) < keep_open - DAY then
+    for place = 1, 3 do redis.call('PEXPIRE', KEYS[place], ARGV[2]) end
+  end
 end
 local is_written, problem = pcall(write)
 if is_written then return false end

@@ -37,14 +37,6 @@ _NOTED_S = 3_600.0
 _SCANNED = 100
 
 
-class ListedRun(NamedTuple):
-    """A run in one of the lists: *score* is its place there, *row* None where there is none."""
-
-    task_id: str
-    score: int
-    row: RunRow | None
-
-
 class CancelledRun(NamedTuple):
     """An open run that was cancelled since its user is forgotten, at *ended_ms*."""
 
@@ -237,10 +229,15 @@ class RunIndex:
         while True:
             page = RunRange(highest=f"({highest}", passed=passed)
             found = (await self._batch.run([page.command(agent_id, key)]))[0]
-            runs = read_runs(agent_id, found)
-            yield [one.row for one in runs if one.row is not None]
-            passed += len(runs)
-            if len(runs) < MOST_AT_ONCE:
+            rows = (
+                read_row(agent_id, task_id.decode(errors="replace"), body)
+                for task_id, body in zip(found[::3], found[2::3], strict=True)
+                if body is not None
+            )
+            yield [row for row in rows if row is not None]
+            count = len(found) // 3
+            passed += count
+            if count < MOST_AT_ONCE:
                 return
 
 
@@ -256,16 +253,6 @@ class RunRange(NamedTuple):
         """Return the command that reads them out of *key*, one of the lists of an agent, the highest scores first."""
         named = (key, keys.runs(agent_id).rows)
         return ("FCALL_RO", scripts.READ_RUNS, len(named), *named, *self)
-
-
-def read_runs(agent_id: str, reply: Sequence[bytes | None]) -> list[ListedRun]:
-    """Return the runs of an agent that *reply* to the command of a `RunRange` has."""
-    found = []
-    for task_id, score, row in zip(reply[::3], reply[1::3], reply[2::3], strict=True):
-        name = (task_id or b"").decode(errors="replace")
-        read = read_row(agent_id, name, row) if row is not None else None
-        found.append(ListedRun(name, score=int(float(score or 0)), row=read))
-    return found
 
 
 def _spell_forgotten(run: CancelledRun) -> bytes:

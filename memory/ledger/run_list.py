@@ -10,11 +10,12 @@ theirs says, its end included, depends on nobody else's.
 import heapq
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import to_json
 from redis.asyncio import Redis
 
 from tasklore.contracts.admission.waits import RunWait
@@ -25,25 +26,22 @@ from tasklore.contracts.messages import MemoryOutcome
 from tasklore.memory import keys
 from tasklore.memory.command_batch import CommandBatch
 from tasklore.memory.ledger.ledger import Ledger, RunGlance
-from tasklore.memory.ledger.run_index import (
-    MOST_AT_ONCE,
-    ListedRun,
-    RunIndex,
-    RunRange,
-    read_runs,
-)
+from tasklore.memory.ledger.run_index import MOST_AT_ONCE, RunIndex, RunRange
 from tasklore.memory.ledger.run_rows import (
     END_STATES,
     FORGOTTEN,
     OPEN_STATES,
     RunRow,
     RunState,
+    read_row,
 )
 from tasklore.memory.ledger.task_tree import GONE
 
 #: Runs of a page, and rows that are read for one.
 MOST_OF_PAGE = 200
 MOST_READ = 2_000
+#: Tasks of a page whose entries are looked at: of many that are open few may be in the state that is asked for.
+MOST_ASKED = 200
 #: Rows of an agent that are read at first where there are many agents: twice as many each time after that.
 _FEWEST_READ = 10
 _STATES = (*OPEN_STATES, *END_STATES, GONE)
@@ -86,6 +84,21 @@ class RunFilter:
                 or (not is_open_asked and _state_in(row) == self.state)
             )
         )
+
+    @property
+    def pieces(self) -> list[tuple[bytes, ...]]:
+        """Bytes of rows that may fit: one of each."""
+        named = {"o": self.tenant, "u": self.user, "p": self.parent_id, "x": self.error}
+        found: list[tuple[bytes, ...]] = [
+            (b'"%s":%s' % (name.encode(), to_json(value)),)
+            for name, value in named.items()
+            if value is not None
+        ]
+        if self.state in END_STATES:
+            words = [self.state, "accepted"]
+            words += [FORGOTTEN] if self.state == "cancelled" else []
+            found.append(tuple(f'"s":"{one}"'.encode() for one in words))
+        return found
 
     @property
     def is_selective(self) -> bool:
@@ -140,15 +153,20 @@ class _Place(NamedTuple):
     passed: int
     agent_id: str
 
+    @property
+    def order(self) -> tuple[int, str, int]:
+        """What sorts places from the beginning of the list to its end."""
+        return -self.score, self.agent_id, self.passed
+
     def spell(self) -> str:
+        """Return it as a page gives it."""
         return f"{self.score}.{self.passed}.{self.agent_id}"
 
 
 class _Candidate(NamedTuple):
-    """A run that was read, and the place behind it."""
+    """A run that may fit, and the place behind it."""
 
-    run: ListedRun
-    agent_id: str
+    row: RunRow
     place: _Place
 
 
@@ -162,35 +180,50 @@ class _Walk:
     lowest: str
     passed: int
     chunk: int
-    read: deque[ListedRun] = field(default_factory=deque)
+    found: deque[_Candidate] = field(default_factory=deque)
     is_over: bool = False
-    #: Runs taken so far that have the score of the last one, and that score.
-    taken: int = 0
-    score: int | None = None
+    #: Runs read so far.
+    read: int = 0
 
+    @property
     def range(self) -> RunRange:
-        """Return what is read next."""
-        if self.score is None:
-            return RunRange(self.highest, self.lowest, self.passed, self.chunk)
-        return RunRange(str(self.score), self.lowest, self.taken, self.chunk)
+        """What is read next."""
+        return RunRange(self.highest, self.lowest, self.passed, self.chunk)
 
-    def fill(self, runs: Sequence[ListedRun]) -> None:
-        """Note what was read."""
-        self.read.extend(runs)
-        self.is_over = len(runs) < self.chunk
+    def fill(self, reply: Sequence[bytes | None], asked: "RunFilter") -> None:
+        """Note *reply*, and keep what may fit."""
+        pieces = asked.pieces
+        for task_id, score, body in zip(
+            reply[::3], reply[1::3], reply[2::3], strict=True
+        ):
+            spelled = (score or b"0").decode()
+            self.passed = self.passed + 1 if spelled == self.highest else 1
+            self.highest = spelled
+            # Most are dropped by a look at their bytes, which costs a tenth of reading them.
+            if body is None or not all(
+                any(one in body for one in either) for either in pieces
+            ):
+                continue
+            name = (task_id or b"").decode(errors="replace")
+            row = read_row(self.agent_id, name, body)
+            if row is not None and asked.may_fit(row):
+                self.found.append(_Candidate(row, self.place))
+        count = len(reply) // 3
+        self.read += count
+        self.is_over = count < self.chunk
         self.chunk = min(MOST_AT_ONCE, 2 * self.chunk)
 
-    def take(self) -> _Candidate:
-        """Return the next run."""
-        run = self.read.popleft()
-        if run.score != self.score:
-            is_first = self.score is None and str(run.score) == self.highest
-            self.taken = self.passed if is_first else 0
-            self.score = run.score
-        self.taken += 1
-        return _Candidate(
-            run, self.agent_id, _Place(run.score, self.taken, self.agent_id)
-        )
+    @property
+    def place(self) -> _Place:
+        """The place behind all that was read."""
+        return _Place(int(float(self.highest)), self.passed, self.agent_id)
+
+    @property
+    def next_place(self) -> _Place | None:
+        """The place of the next run that may fit, else that behind all that was read; None at the end."""
+        if self.found:
+            return self.found[0].place
+        return None if self.is_over else self.place
 
 
 class TaskList:
@@ -215,29 +248,47 @@ class TaskList:
             raise InvalidInput(f"state {asked.state!r} must be one of {known}")
         if not 1 <= limit <= MOST_OF_PAGE:
             raise InvalidInput(f"limit {limit} must be 1 to {MOST_OF_PAGE}")
-        place = _read_place(after)
         agents = await self._agents(asked)
-        walks = self._begin(asked, agents, place, limit)
+        walks = self._begin(asked, agents, _read_place(after), limit)
+        await self._fill(walks, asked)
         found: list[ListedTask] = []
-        batch: list[_Candidate] = []
-        last: _Place | None = None
         seen = 0
-        async for candidate in self._merge(walks):
-            seen += 1
-            row = candidate.run.row
-            if row is not None and asked.may_fit(row):
-                batch.append(candidate)
-            is_enough = len(batch) == limit - len(found)
-            if is_enough or seen >= MOST_READ:
-                found += await self._fitting(asked, batch)
-                batch = []
-                last = candidate.place
-                if len(found) == limit or seen >= MOST_READ:
-                    break
-        else:
-            last = None
-            found += await self._fitting(asked, batch)
+        while len(found) < limit:
+            wanted = min(limit - len(found), MOST_AT_ONCE)
+            batch, last = await self._take(walks, asked, wanted)
+            found += await self._fitting(asked, [one.row for one in batch])
+            seen += len(batch)
+            is_short = len(batch) < wanted or seen >= MOST_ASKED
+            if last is None or is_short:
+                break
         return TaskPage(tasks=tuple(found), after=last.spell() if last else None)
+
+    async def _take(
+        self, walks: Sequence[_Walk], asked: RunFilter, most: int
+    ) -> tuple[list[_Candidate], _Place | None]:
+        """Return the next runs of *walks* that may fit, in order, and the place behind them; None at the end.
+
+        There are fewer than *most* where so many rows were read for them.
+        """
+        heap = [
+            (place.order, number)
+            for number, walk in enumerate(walks)
+            if (place := walk.next_place) is not None
+        ]
+        heapq.heapify(heap)
+        batch: list[_Candidate] = []
+        while heap and len(batch) < most:
+            _, number = heapq.heappop(heap)
+            walk = walks[number]
+            if walk.found:
+                batch.append(walk.found.popleft())
+            elif sum(one.read for one in walks) >= MOST_READ:
+                return batch, walk.place
+            else:
+                await self._fill([walk], asked)
+            if (place := walk.next_place) is not None:
+                heapq.heappush(heap, (place.order, number))
+        return batch, batch[-1].place if heap else None
 
     async def _agents(self, asked: RunFilter) -> list[str]:
         if asked.agent_id is not None:
@@ -278,34 +329,16 @@ class TaskList:
             walks.append(walk)
         return walks
 
-    async def _merge(self, walks: Sequence[_Walk]) -> AsyncIterator[_Candidate]:
-        """Yield the runs of all *walks*, those with the highest scores first."""
-        await self._fill(walks)
-        heap = [
-            (-walk.read[0].score, number)
-            for number, walk in enumerate(walks)
-            if walk.read
-        ]
-        heapq.heapify(heap)
-        while heap:
-            _, number = heapq.heappop(heap)
-            walk = walks[number]
-            yield walk.take()
-            if not walk.read and not walk.is_over:
-                await self._fill([walk])
-            if walk.read:
-                heapq.heappush(heap, (-walk.read[0].score, number))
-
-    async def _fill(self, walks: Sequence[_Walk]) -> None:
-        commands = [walk.range().command(walk.agent_id, walk.key) for walk in walks]
+    async def _fill(self, walks: Sequence[_Walk], asked: RunFilter) -> None:
+        """Read on in each of *walks*."""
+        commands = [walk.range.command(walk.agent_id, walk.key) for walk in walks]
         for walk, reply in zip(walks, await self._batch.run(commands), strict=True):
-            walk.fill(read_runs(walk.agent_id, reply))
+            walk.fill(reply, asked)
 
     async def _fitting(
-        self, asked: RunFilter, candidates: Sequence[_Candidate]
+        self, asked: RunFilter, rows: Sequence[RunRow]
     ) -> list[ListedTask]:
-        """Return those of *candidates* whose state, as the ledger has it, is as *asked*."""
-        rows = [one.run.row for one in candidates if one.run.row is not None]
+        """Return the tasks of *rows* whose state, as the ledger has it, is as *asked*."""
         glances = await self._ledger.glance(
             [(row.agent_id, row.task_id, row.generation) for row in rows]
         )
