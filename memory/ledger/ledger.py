@@ -182,7 +182,7 @@ class Ledger:
         if make_row is not None and isinstance(beginning, Run):
             is_first = bool(found[-1])
             if is_first or beginning.is_news:
-                self._unlisted.add(make_row())
+                self._unlisted.add(task_id, make_row)
         return beginning
 
     async def hold(
@@ -417,7 +417,7 @@ class Ledger:
             if isinstance(one, Finish):
                 user = one.user
                 if one.row is not None:
-                    self._unlisted.drop(one.row)
+                    self._unlisted.drop(task_id)
                     rows.append(one.row)
             key = keys.task(task_id)
             named = key, keys.end_counts(key)

@@ -1,11 +1,17 @@
--- Lists runs of one agent, when they open and when they end; removes a few that are past their time, or too many.
+-- Lists runs of one agent, when they open and when they end; removes some that are past their time, or too many, if it is to.
 -- KEYS: the list, rows, open ones, then a set for each user
--- ARGV: ms for which an ended run is kept, ms for which an open one is, most runs, then for each run: its id, ms since 1970
---   when it was created, its row, 1 when it has ended, and which of the sets is its user's, 0 for none
+-- ARGV: how many are removed at most, ms for which an ended run is kept, ms for which an open one is, most runs, then for each
+--   run: its id, ms since 1970 when it was created, its row, 1 when it has ended, which of the sets is its user's, 0 for none
 -- Returns: nil
--- include now
-local keep, keep_open, most = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local DAY, added, has_opened = 86400000, 0, false
+local trimmed, keep, keep_open = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local DAY = 86400000
+local clock
+local function now()
+  if clock then return clock end
+  local time = redis.call('TIME')
+  clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+  return clock
+end
 local function spell(ms) return string.format('%.0f', ms) end
 -- A later generation replaces an earlier one, and an end what was open; what was forgotten stays.
 local function stands(earlier, row, has_ended)
@@ -19,16 +25,15 @@ local function list(id, created, row, has_ended, set)
   local earlier = redis.call('HGET', KEYS[2], id)
   if earlier and stands(earlier, row, has_ended) then return end
   redis.call('HSET', KEYS[2], id, row)
-  added = added + redis.call('ZADD', KEYS[1], created, id)
-  if has_ended then
-    redis.call('ZREM', KEYS[3], id)
-  else
+  redis.call('ZADD', KEYS[1], created, id)
+  if not has_ended then
     redis.call('ZADD', KEYS[3], created, id)
-    has_opened = true
+  elseif earlier then
+    redis.call('ZREM', KEYS[3], id)
   end
   if not set then return end
   local left = has_ended and keep or keep_open
-  redis.call('ZADD', set, spell(now + left), id)
+  redis.call('ZADD', set, spell(now() + left), id)
   if redis.call('PTTL', set) < left then redis.call('PEXPIRE', set, spell(left + DAY)) end
 end
 local function unlist(id)
@@ -36,31 +41,29 @@ local function unlist(id)
   -- The row of an open one is found by the list of these.
   if not redis.call('ZSCORE', KEYS[3], id) then redis.call('HDEL', KEYS[2], id) end
 end
-local function trim(count)
-  local over = redis.call('ZCARD', KEYS[1]) - most
+local function trim()
+  local over = redis.call('ZCARD', KEYS[1]) - tonumber(ARGV[4])
   if over > 0 then
-    for _, id in ipairs(redis.call('ZRANGE', KEYS[1], 0, math.min(over, count) - 1)) do unlist(id) end
+    for _, id in ipairs(redis.call('ZRANGE', KEYS[1], 0, math.min(over, trimmed) - 1)) do unlist(id) end
   end
-  for _, id in ipairs(redis.call('ZRANGE', KEYS[1], '-inf', spell(now - keep), 'BYSCORE', 'LIMIT', 0, count)) do
+  local past = now() - keep
+  for _, id in ipairs(redis.call('ZRANGE', KEYS[1], '-inf', spell(past), 'BYSCORE', 'LIMIT', 0, trimmed)) do
     local ended = string.match(redis.call('HGET', KEYS[2], id) or '"e":0', '"e":(%d+)')
-    if ended and tonumber(ended) < now - keep then unlist(id) end
+    if ended and tonumber(ended) < past then unlist(id) end
   end
   for place = 4, #KEYS do
-    for _, id in ipairs(redis.call('ZRANGE', KEYS[place], '-inf', spell(now), 'BYSCORE', 'LIMIT', 0, 2)) do
+    for _, id in ipairs(redis.call('ZRANGE', KEYS[place], '-inf', spell(now()), 'BYSCORE', 'LIMIT', 0, 2)) do
       redis.call('ZREM', KEYS[place], id)
     end
   end
+  for place = 1, 3 do redis.call('PEXPIRE', KEYS[place], spell(keep_open + DAY)) end
 end
 local function write()
-  for at = 4, #ARGV, 5 do
+  for at = 5, #ARGV, 5 do
     local set = tonumber(ARGV[at + 4])
     list(ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3] == '1', set > 0 and KEYS[3 + set])
   end
-  if added == 0 and not has_opened then return end
-  trim(2 + 2 * added)
-  if has_opened or redis.call('PTTL', KEYS[2]) < keep_open - DAY then
-    for place = 1, 3 do redis.call('PEXPIRE', KEYS[place], ARGV[2]) end
-  end
+  if trimmed > 0 then trim() end
 end
 local is_written, problem = pcall(write)
 if is_written then return false end

@@ -29,10 +29,12 @@ MOST_RUNS = 100_000
 MOST_AT_ONCE = 200
 #: How long an open run is found for its user after the last word of it: longer than any wait, or time in LATER.
 KEEP_OPEN = timedelta(days=40)
-#: Runs written by one command, which may remove six old entries for each, too.
+#: Runs written by one command, and how many old ones every so many remove: twice as many.
 _WRITTEN_AT_ONCE = 25
-#: Seconds in which a process does not note again that an agent has runs.
+_TRIMMED = 2 * _WRITTEN_AT_ONCE
+#: Seconds in which a process does not note again that an agent has runs, and after which it removes old ones anyway.
 _NOTED_S = 3_600.0
+_TRIM_S = 60.0
 #: Entries that a step of a scan returns, or some more.
 _SCANNED = 100
 
@@ -70,6 +72,8 @@ class RunIndex:
         self._most = most
         #: When each agent was last noted to have runs, by `time.monotonic`.
         self._noted: dict[str, float] = {}
+        #: Of each agent runs written since old ones were removed, and when that was.
+        self._written: dict[str, tuple[int, float]] = {}
 
     def listing(self, rows: Sequence[RunRow]) -> list[Command]:
         """Return the commands that write *rows*, to be sent with those of the ledger.
@@ -99,11 +103,23 @@ class RunIndex:
         users: dict[str, int] = {}
         words: list[str | bytes | int] = []
         for row in rows:
-            words += (row.task_id, row.created_ms, row.spell(), int(row.has_ended))
-            words.append(users.setdefault(row.user, len(users) + 1) if row.user else 0)
+            place = users.setdefault(row.user, len(users) + 1) if row.user else 0
+            ended = 1 if row.has_ended else 0
+            words += (row.task_id, row.created_ms, row.spell(), ended, place)
         named = (*own, *(own.of_user(user) for user in users))
-        bounds = self._keep_ms, self._keep_open_ms, self._most
+        trimmed = self._count_written(agent_id, len(rows))
+        bounds = trimmed, self._keep_ms, self._keep_open_ms, self._most
         return ("FCALL", scripts.LIST_RUN, len(named), *named, *bounds, *words)
+
+    def _count_written(self, agent_id: str, count: int) -> int:
+        """Return how many old runs are to be removed beside *count* that are written: none, but now and then."""
+        now = time.monotonic()
+        written, trimmed_at = self._written.get(agent_id, (_WRITTEN_AT_ONCE, 0.0))
+        if written + count < _WRITTEN_AT_ONCE and now - trimmed_at < _TRIM_S:
+            self._written[agent_id] = written + count, trimmed_at
+            return 0
+        self._written[agent_id] = 0, now
+        return _TRIMMED
 
     def note_failure(self) -> None:
         """Note that commands of `listing` may not have been carried out: agents are noted again."""

@@ -4,6 +4,7 @@ So a short task is listed once, by its end, and one that goes on soon after it b
 """
 
 import asyncio
+from collections.abc import Callable
 
 import structlog
 
@@ -13,10 +14,12 @@ from tasklore.memory.ledger.run_rows import RunRow
 
 log = structlog.get_logger(__name__)
 
-#: Seconds that a run is left to end in before it is listed: less than anybody notices.
+#: Seconds that a run is left to end in before it is listed, up to twice as long: less than anybody notices.
 _PAUSE_S = 0.1
 #: Runs that are kept for an index that is away; what is left out of these is listed when it ends.
 _MOST_KEPT = 10_000
+
+MakeRow = Callable[[], RunRow]
 
 
 class UnlistedRuns:
@@ -24,33 +27,39 @@ class UnlistedRuns:
 
     def __init__(self, index: RunIndex) -> None:
         self._index = index
-        self._rows: dict[str, RunRow] = {}
+        #: What was added since the last look, and what has waited for one.
+        self._fresh: dict[str, MakeRow] = {}
+        self._due: dict[str, MakeRow] = {}
         self._writing: asyncio.Task[None] | None = None
 
-    def add(self, row: RunRow) -> None:
-        """List *row* soon, unless it is dropped before."""
-        self._rows[row.task_id] = row
-        if len(self._rows) > _MOST_KEPT:
-            del self._rows[next(iter(self._rows))]
+    def add(self, task_id: str, make_row: MakeRow) -> None:
+        """List the row that *make_row* makes soon, unless *task_id* is dropped before."""
+        self._fresh[task_id] = make_row
         if self._writing is None:
             self._writing = asyncio.create_task(self._write())
 
-    def drop(self, row: RunRow) -> None:
-        """Do not list the task of *row* any more: it has ended."""
-        self._rows.pop(row.task_id, None)
+    def drop(self, task_id: str) -> None:
+        """Do not list *task_id* any more: it has ended."""
+        self._fresh.pop(task_id, None)
+        self._due.pop(task_id, None)
 
     async def _write(self) -> None:
         try:
-            while self._rows:
+            while self._fresh or self._due:
                 await asyncio.sleep(_PAUSE_S)
-                rows = list(self._rows.values())
+                listed = self._due.copy()
                 try:
-                    await self._index.write(rows)
+                    await self._index.write(
+                        [make_row() for make_row in listed.values()]
+                    )
                 except MemoryUnavailable as error:
-                    log.info("runs_not_listed", runs=len(rows), error=str(error))
-                    continue
-                for row in rows:
-                    if self._rows.get(row.task_id) is row:
-                        del self._rows[row.task_id]
+                    log.info("runs_not_listed", runs=len(listed), error=str(error))
+                else:
+                    for task_id in listed:
+                        self._due.pop(task_id, None)
+                self._due |= self._fresh
+                self._fresh = {}
+                while len(self._due) > _MOST_KEPT:
+                    del self._due[next(iter(self._due))]
         finally:
             self._writing = None
