@@ -261,13 +261,17 @@ class TaskOutput(Message):
 
     `events` are texts and values in the order in which they were emitted. `first` is the number of the first of them,
     counted from 1 in each attempt; a missing number was lost. `run` is the same in all messages of one run: of two runs
-    of one attempt the one that comes first on the subject counts. `end` says that nothing follows.
+    of one attempt the one that comes first on the subject counts. `end` says that nothing follows. With `waited` the
+    run before it did not break off but ended to wait. One that waited for room or for a model is no attempt: the next
+    run of the same attempt counts in its place and goes on counting events, from the number `before`.
     """
 
     run: str = Field(min_length=1, max_length=64)
     first: int = Field(default=1, ge=1)
     events: tuple[str | EmittedValue, ...] = ()
     end: bool = Field(default=False, exclude_if=not_)
+    waited: bool = Field(default=False, exclude_if=not_)
+    before: int = Field(default=0, ge=0, exclude_if=not_)
 
 
 class Cancellation(Message):

@@ -389,6 +389,8 @@ def open_api(
         return None
     # Imported only by a process that serves it.
     from tasklore.supervisor.approvals.links import Links
+    from tasklore.supervisor.feed.signs import SignSources
+    from tasklore.supervisor.feed.tasks import Feeds
     from tasklore.supervisor.http.admission.clients import Origins, UnknownClients
     from tasklore.supervisor.http.admission.limits import ClientLimits
     from tasklore.supervisor.http.admission.stream_tokens import StreamTokens
@@ -402,6 +404,13 @@ def open_api(
     )
 
     records = RequestRecords(opened.redis)
+    sources = SignSources(
+        link=opened.link,
+        supervisor_id=settings.supervisor_id,
+        ledger=opened.ledger,
+        reports=opened.reports,
+        waits=opened.answers.waits,
+    )
     secret = settings.approval_secret
     keys = demand_keys(settings.api_host, settings.api_keys_file)
     parts = ApiParts(
@@ -412,7 +421,7 @@ def open_api(
         service=service,
         dispatch=opened.dispatch,
         reports=opened.reports,
-        output=opened.output,
+        feeds=Feeds(opened.output, sources=sources),
         canceller=opened.canceller,
         ledger=opened.ledger,
         conversations=Conversations(opened.redis),

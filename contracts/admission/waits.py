@@ -2,6 +2,7 @@
 
 import hashlib
 from datetime import datetime, timedelta
+from operator import not_
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -124,7 +125,8 @@ class RunWait(Part):
     of the limit, task, agent, error, model, question or signal; `text` the same in words, as in "the budget of tenant
     acme (2 requests a day)", `said` the last words of the provider or of the error. It waits `since` then, over all
     runs that found the same; `until` is when it goes on at the latest, or when it is looked at again, None where that
-    is not known.
+    is not known. `run` is the number of the run that follows where one ended to wait for room or for a model, which is
+    no attempt, and `emitted` that of an event after which that one numbers its own.
     """
 
     kind: WaitReason
@@ -134,6 +136,8 @@ class RunWait(Part):
     said: str = ""
     since: datetime
     until: datetime | None = Field(default=None, exclude_if=is_none)
+    run: int = Field(default=0, exclude_if=not_)
+    emitted: int = Field(default=0, exclude_if=not_)
 
     @property
     def words(self) -> str:

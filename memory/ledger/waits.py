@@ -308,6 +308,23 @@ class Waits:
 
     async def of_many(self, task_ids: Sequence[str]) -> list[list[WaitState]]:
         """Return `of` for each of *task_ids*, in two round trips."""
+        return [
+            [
+                state
+                for one in states
+                if (state := await self._read_open(task_id, one)) is not None
+            ]
+            for task_id, states in zip(
+                task_ids, await self.asked_last(task_ids), strict=True
+            )
+        ]
+
+    async def asked_last(self, task_ids: Sequence[str]) -> list[list[WaitState]]:
+        """Return, of each task, the waits in which the last run that waits has ended, answered ones too.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
         listed = await self._batch.run(
             [
                 ("FCALL_RO", scripts.OPEN_WAITS, 1, keys.task(task_id), _MOST_FIELDS)
@@ -323,20 +340,25 @@ class Waits:
         ]
         states = iter(await self.read_many([one for each in names for one in each]))
         return [
-            [
-                state
-                for name in each
-                if (state := await self._read_open(name, next(states))) is not None
-            ]
+            [state for _ in each if (state := next(states)) is not None]
             for each in names
         ]
 
-    async def _read_open(
-        self, name: WaitName, state: WaitState | None
-    ) -> WaitState | None:
-        """Return the *state* of a wait if it is open, once an answer that does not count is set aside."""
-        if state is not None and state.has_answer:
-            state = await self.read(name.task_id, name.slot)
+    async def is_last_waiting(self, task_id: str, generation: int, run: int) -> bool:
+        """Return whether *run* of a task is the last that ended to wait for a person, a signal or a time.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        command = ("HGET", keys.task(task_id), "open_waits")
+        named = (await self._batch.run([command]))[0] or b""
+        return named.split()[:2] == [b"%d" % generation, b"%d" % run]
+
+    async def _read_open(self, task_id: str, found: WaitState) -> WaitState | None:
+        """Return *found* if it is open, once an answer that does not count is set aside."""
+        state: WaitState | None = found
+        if found.has_answer:
+            state = await self.read(task_id, found.wait.slot)
         is_open = state is not None and not (state.has_answer or state.has_report)
         return state if is_open else None
 

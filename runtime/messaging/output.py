@@ -59,13 +59,14 @@ class Emitted(NamedTuple):
     events: tuple[str | EmittedValue, ...]
 
 
-class Restarted(NamedTuple):
-    """A new run has begun; the output of the earlier one is void."""
+class OutputRestart(NamedTuple):
+    """A new run has begun; the output of the earlier one, which broke off or *has_waited*, is void."""
 
     at: Position
+    has_waited: bool = False
 
 
-class Gap(NamedTuple):
+class OutputGap(NamedTuple):
     """Events from *first* on were lost, up to *at*; with *is_end* their number is not known."""
 
     at: Position
@@ -73,7 +74,7 @@ class Gap(NamedTuple):
     is_end: bool = False
 
 
-Item = Emitted | Restarted | Gap
+Item = Emitted | OutputRestart | OutputGap
 
 
 class _Live(NamedTuple):
@@ -116,11 +117,13 @@ class OutputReader:
         self._cursor = 1
         self._is_behind = True
         self._run: str | None = None
+        self._before = 0
         self._live: deque[_Live] = deque()
         self._live_bytes = 0
         self._retry_s = _RETRY_S
         self._loop = asyncio.get_running_loop()
         self._heard_at = 0.0
+        self._looks_at = self._loop.time() + LOOK_S
 
     def hear(self, live: _Live) -> None:
         """Take a live message; when too many wait the stream is read in place of them."""
@@ -142,13 +145,15 @@ class OutputReader:
         self.news.set()
 
     async def wait(self, within_s: float) -> float:
-        """Return once there may be news, and how late it is; after *within_s* seconds the stream is read."""
+        """Return once there may be news, and how late it is; after *within_s* seconds at the latest."""
         self._heard_at = 0.0
+        looks_in_s = self._looks_at - self._loop.time()
         try:
-            async with asyncio.timeout(within_s):
+            async with asyncio.timeout(max(0.0, min(within_s, looks_in_s))):
                 await self.news.wait()
         except TimeoutError:
-            self.look_soon()
+            if looks_in_s <= within_s:
+                self.look_soon()
         return self._loop.time() - self._heard_at if self._heard_at else 0.0
 
     async def read(self) -> list[Item]:
@@ -158,6 +163,7 @@ class OutputReader:
             TaskloreError: the stream cannot be read.
         """
         self.news.clear()
+        self._looks_at = self._loop.time() + LOOK_S
         items: list[Item] = []
         if self._is_behind:
             page = await self._reads.page(
@@ -195,13 +201,11 @@ class OutputReader:
         """
         self._reported_by = attempt
         if self.at.attempt > attempt:
-            self.at = Position(self.at.generation, attempt)
-            self._run = None
-            self.has_ended = False
+            self._turn_to(Position(self.at.generation, attempt))
             self._cursor = 1
             self._drop_live()
             self._is_behind = True
-            yield [Restarted(self.at)]
+            yield [OutputRestart(self.at)]
         gives_up_at = self._loop.time() + _END_S
         # What was heard may be all; else the stream is read.
         if items := await self.read():
@@ -209,14 +213,17 @@ class OutputReader:
         self._drop_live()
         self._is_behind = True
         while not (self.has_ended and self.at.attempt >= attempt):
-            if items := await self.read():
-                yield items
-            if self.news.is_set():
-                continue
+            is_whole = False
+            while not is_whole:
+                if items := await self.read():
+                    yield items
+                is_whole = not self.news.is_set()
+            if self.has_ended and self.at.attempt >= attempt:
+                return
             is_missing = self._run is not None and self.at.attempt == attempt
             if not is_missing or self._loop.time() >= gives_up_at:
                 if is_missing and not self.has_ended:
-                    yield [Gap(self.at, self.at.sequence + 1, is_end=True)]
+                    yield [OutputGap(self.at, self.at.sequence + 1, is_end=True)]
                 return
             if not items:
                 self._drop_live()
@@ -232,11 +239,26 @@ class OutputReader:
         run = live.generation, live.attempt
         if run < self.at[:2]:
             return True
-        if run > self.at[:2]:
-            return live.output.first == 1
+        output = live.output
+        if run > self.at[:2] or self._is_next(output):
+            return output.first == output.before + 1
         if self._run is None:
             return False
-        return live.output.run != self._run or live.output.first <= self.at.sequence + 1
+        return output.run != self._run or output.first <= self.at.sequence + 1
+
+    def _is_next(self, output: TaskOutput) -> bool:
+        """Return whether *output* is of a run that follows the one here in the same attempt, which only waited."""
+        return (
+            self._run is not None
+            and output.run != self._run
+            and output.before > self._before
+        )
+
+    def _turn_to(self, at: Position) -> None:
+        """Read another run from *at* on."""
+        self.at = at
+        self._run = None
+        self.has_ended = False
 
     def _accept(self, live: _Live, items: list[Item]) -> None:
         """Add the new events of *live* to *items*."""
@@ -246,22 +268,26 @@ class OutputReader:
         is_void = self._reported_by is not None and live.attempt > self._reported_by
         if run < self.at[:2] or is_void:
             return
-        if run > self.at[:2]:
+        begins_at = Position(*run, output.before)
+        is_next = self._is_next(output)
+        if begins_at > self.at and (run > self.at[:2] or self._run is None or is_next):
             is_first = self.at.generation == 0
-            self.at = Position(*run)
-            self._run = None
-            self.has_ended = False
+            self._turn_to(begins_at)
             if not is_first:
-                items.append(Restarted(self.at))
+                items.append(OutputRestart(begins_at, output.waited))
+        elif is_next:
+            # This reader came back in the middle of it.
+            self._turn_to(self.at)
         if self._run is None:
             self._run = output.run
+            self._before = output.before
         elif output.run != self._run:
             return
         missing = output.first - self.at.sequence - 1
         if missing > 0:
             first = self.at.sequence + 1
             self.at = self.at._replace(sequence=output.first - 1)
-            items.append(Gap(self.at, first))
+            items.append(OutputGap(self.at, first))
         events = output.events[max(0, -missing) :]
         if events:
             self.at = self.at._replace(sequence=self.at.sequence + len(events))

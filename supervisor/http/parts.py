@@ -17,13 +17,13 @@ from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.requests import RequestRecords
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.memory.sessions.session import SessionCache
-from tasklore.runtime.messaging.output import OutputDesk
 from tasklore.runtime.metrics import Metrics
 from tasklore.supervisor.approvals.answers import Answers
 from tasklore.supervisor.approvals.links import Links
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.feed.tasks import Feeds
 from tasklore.supervisor.http.admission.clients import UnknownClients
 from tasklore.supervisor.http.admission.cross_origin import CrossOrigin
 from tasklore.supervisor.http.admission.key_file import KeyRing
@@ -112,7 +112,7 @@ class ApiParts:
     service: Service
     dispatch: Dispatch
     reports: ReportDesk
-    output: OutputDesk
+    feeds: Feeds
     canceller: Canceller
     ledger: Ledger
     conversations: Conversations

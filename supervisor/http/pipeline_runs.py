@@ -1,33 +1,31 @@
 """Runs of pipelines over HTTP: their owner, their state, and their events."""
 
-import asyncio
 import json
 import time
-from collections import deque
 from collections.abc import AsyncGenerator
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
 
 import structlog
-from nats.aio.msg import Msg
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import JsonValue
 
-from tasklore.contracts import subjects
-from tasklore.contracts.errors import MemoryUnavailable
-from tasklore.contracts.messages import PipelineEvent
+from tasklore.contracts.errors import MemoryUnavailable, TaskloreError
 from tasklore.memory.ledger.requests import RequestRecord, place_of
+from tasklore.supervisor.feed.runs import (
+    RunFeedEvent,
+    RunPlace,
+    RunStanding,
+    RunStep,
+    follow_run,
+)
 from tasklore.supervisor.http.admission.keys import Caller
+from tasklore.supervisor.http.event_streams import HEARTBEAT, encode_event
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import not_found, unavailable
+from tasklore.supervisor.http.problems import Refused, not_found, unavailable
 from tasklore.supervisor.http.responses import View
 
 log = structlog.get_logger(__name__)
-
-#: Seconds between looks at a run without any news.
-_LOOK_S = 1.0
-#: Events that wait for a slow client; the state at the end makes up for those it missed.
-_MOST_WAITING = 256
 
 
 class PhaseTold(View):
@@ -85,8 +83,10 @@ async def claim_run(parts: ApiParts, caller: Caller, session_id: str) -> None:
             ) from error
 
 
-async def read_run(parts: ApiParts, caller: Caller, session_id: str) -> RunTold:
-    """Return a run as it is now.
+async def read_standing(
+    parts: ApiParts, caller: Caller, session_id: str
+) -> RunStanding:
+    """Return how a run stands.
 
     Raises:
         Refused: 404, there is none, or it is another user's.
@@ -107,13 +107,25 @@ async def read_run(parts: ApiParts, caller: Caller, session_id: str) -> RunTold:
         raise not_found(
             f"no run {session_id!r} is known, or its time is over; GET /v1/pipelines lists those there are"
         )
-    left: dict[str, Any] | None = json.loads(outcome) if outcome is not None else None
+    left = json.loads(outcome) if outcome is not None else None
+    return RunStanding(session_id, record, left)
+
+
+async def read_run(parts: ApiParts, caller: Caller, session_id: str) -> RunTold:
+    """Return a run as it is now; errors as of `read_standing`."""
+    return _view_run(await read_standing(parts, caller, session_id))
+
+
+def _view_run(standing: RunStanding) -> RunTold:
+    record = standing.record
     if record is None:
         return RunTold(
-            session_id=session_id, state=str((left or {}).get("state")), outcome=left
+            session_id=standing.session_id,
+            state=standing.state,
+            outcome=standing.outcome,
         )
     return RunTold(
-        session_id=session_id,
+        session_id=standing.session_id,
         state=record.state,
         pipeline=record.pipeline.name,
         version=record.pipeline.version,
@@ -126,47 +138,33 @@ async def read_run(parts: ApiParts, caller: Caller, session_id: str) -> RunTold:
             PhaseTold(phase=name, late=record.lateness(name), **asdict(state))
             for name, state in record.phases.items()
         ),
-        outcome=left,
+        outcome=standing.outcome,
     )
 
 
 async def events_of(
-    parts: ApiParts, caller: Caller, session_id: str
+    parts: ApiParts, caller: Caller, session_id: str, after: RunPlace | None
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the state of a run, its events, and its state once it is over, which is the last event."""
-    waiting: deque[PipelineEvent] = deque(maxlen=_MOST_WAITING)
-    news = asyncio.Event()
-
-    async def hear(message: Msg) -> None:
-        try:
-            waiting.append(PipelineEvent.model_validate_json(message.data))
-        except ValidationError:
-            return
-        news.set()
-
-    subscription = await parts.client.subscribe(
-        subjects.run_events(session_id), cb=hear
+    """Yield the state of a run, or what happened behind *after*; its steps; and its state once it is over."""
+    sources = parts.feeds.demand_sources()
+    feed = follow_run(
+        sources.link,
+        session_id,
+        look=partial(read_standing, parts, caller, session_id),
+        after=after,
+        leaving=parts.life.draining,
     )
     try:
-        state = await read_run(parts, caller, session_id)
-        yield _event("state", state)
-        while state.state == "running" and not parts.life.draining.is_set():
-            try:
-                async with asyncio.timeout(_LOOK_S):
-                    await news.wait()
-                news.clear()
-            except TimeoutError:
-                yield b": still here\n\n"
-            while waiting:
-                event = waiting.popleft()
-                yield _event(event.kind, event)
-            state = await read_run(parts, caller, session_id)
-        if state.state != "running":
-            yield _event("done", state)
-    finally:
-        if not parts.client.is_closed:
-            await subscription.unsubscribe()
+        async for events in feed:
+            yield b"".join(map(_encode, events)) or HEARTBEAT
+    except (Refused, TaskloreError) as error:
+        # It is no longer known, or the store does not answer: a client that comes back is told.
+        log.info("run_not_followed", session=session_id, error=str(error))
 
 
-def _event(name: str, body: BaseModel) -> bytes:
-    return f"event: {name}\ndata: {body.model_dump_json()}\n\n".encode()
+def _encode(event: RunFeedEvent) -> bytes:
+    name = "" if event.at is None else str(event.at)
+    if isinstance(event, RunStep):
+        return encode_event(event.event.kind, event.event, name)
+    kind = "done" if event.is_end else "state"
+    return encode_event(kind, _view_run(event.standing), name)

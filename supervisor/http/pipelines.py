@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Header, Path, Query
 from pydantic import ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
@@ -13,23 +13,33 @@ from tasklore.contracts.identifiers import NAME_PATTERN, Name
 from tasklore.contracts.messages import PhaseNote, PipelineReply, PipelineRequest
 from tasklore.memory.schedules.store import Schedule
 from tasklore.memory.sessions.session import SessionRoot
+from tasklore.supervisor.feed.runs import RUN_PLACE, RunPlace
 from tasklore.supervisor.http.admission.keys import Caller, require_role
 from tasklore.supervisor.http.admission.stream_tokens import StreamTokenField
+from tasklore.supervisor.http.event_streams import EventStream
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.pipeline_runs import (
     RunTold,
     claim_run,
     events_of,
     read_run,
+    read_standing,
 )
 from tasklore.supervisor.http.problems import Fault, Refused, answers, unusable
-from tasklore.supervisor.http.requests.events import EventStream
 from tasklore.supervisor.http.responses import EVENTS, Form, Later, View
 from tasklore.supervisor.http.schedules import keep_schedule
 from tasklore.supervisor.schedules.book import make_id, stamps_of
 
 SessionId = Annotated[
     str, Path(pattern=NAME_PATTERN, description="A run, by the id of its session.")
+]
+LastRunEventId = Annotated[
+    str | None,
+    Header(
+        alias="Last-Event-ID",
+        pattern=f"^{RUN_PLACE}$",
+        description="Events up to this are left out, and so is how the run stands.",
+    ),
 ]
 #: Problems of a declaration that are told at once.
 _MOST = 100
@@ -144,16 +154,22 @@ def _add_reading(router: APIRouter, parts: ApiParts) -> None:
         response_class=Response,
         responses={
             200: {"description": "Server-sent events.", "content": EVENTS},
+            204: {"description": "The end was heard: there will be no other event."},
             **answers(404),
         },
     )
     async def hear(
         session_id: SessionId,
         caller: Annotated[Caller, _ASKING],
+        last_event_id: LastRunEventId = None,
         _stream_token: StreamTokenField = None,
     ) -> Response:
-        await read_run(parts, caller, session_id)
-        return EventStream.open(parts, caller, events_of(parts, caller, session_id))
+        now = (await read_standing(parts, caller, session_id)).place
+        after = RunPlace.parse(last_event_id) if last_event_id is not None else None
+        events = events_of(parts, caller, session_id, after)
+        return EventStream.open(
+            parts, caller, events, has_ended=after == now and now.end != ""
+        )
 
 
 def _add_steering(router: APIRouter, parts: ApiParts) -> None:

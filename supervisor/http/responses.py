@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -173,14 +173,3 @@ async def cancel_task(parts: ApiParts, task_id: str, reason: str) -> Cancelled:
     """
     found = await parts.canceller.cancel(task_id, reason)
     return Cancelled(outcome=found.outcome, status=found.status)
-
-
-async def wait_first(*waits: Awaitable[object], within_s: float) -> None:
-    """Return when one of *waits* has ended, after *within_s* seconds at the latest; the others are cancelled."""
-    tasks = [asyncio.ensure_future(wait) for wait in waits]
-    try:
-        await asyncio.wait(tasks, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

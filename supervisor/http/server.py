@@ -14,12 +14,12 @@ import uvicorn
 
 from tasklore.contracts.errors import ConfigurationError
 from tasklore.runtime.origins import ANY
+from tasklore.supervisor.feed.beats import wait_first
 from tasklore.supervisor.http.admission.cross_origin import CrossOrigin
 from tasklore.supervisor.http.admission.key_file import KeyRing
 from tasklore.supervisor.http.app import make_app
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.protocol import RefusalLog, TimedProtocol
-from tasklore.supervisor.http.responses import wait_first
 
 log = structlog.get_logger(__name__)
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends
 from pydantic import AwareDatetime, Field
 from starlette.responses import Response
 
+from tasklore.supervisor.feed.runs import RUN_PLACE
 from tasklore.supervisor.http.admission.keys import Caller, require_role
 from tasklore.supervisor.http.admission.stream_tokens import FIELD, LIFE_S, STREAMS
 from tasklore.supervisor.http.output import OUTPUT_ID
@@ -20,19 +21,17 @@ from tasklore.supervisor.http.problems import (
     not_found,
     unusable,
 )
-from tasklore.supervisor.http.requests.routes import EVENT_ID, demand_request
+from tasklore.supervisor.http.requests.events import EVENT_ID
+from tasklore.supervisor.http.requests.routes import demand_request
 from tasklore.supervisor.http.responses import Form, View
 from tasklore.supervisor.http.tasks import read_task
 
-#: The ids of events by the kind of a stream; those of a run have none, as it begins with how the run stands.
-_IDS = {"tasks": OUTPUT_ID, "requests": EVENT_ID, "pipelines": None}
+#: The ids of events by the kind of a stream.
+_IDS = {"tasks": OUTPUT_ID, "requests": EVENT_ID, "pipelines": RUN_PLACE}
 
 
 class StreamToOpen(Form):
-    """The stream to open, by its `path`; after the event `last_event_id` where an earlier one was cut off.
-
-    A stream of a pipeline's run begins with how the run stands, and takes no `last_event_id`.
-    """
+    """The stream to open, by its `path`; after the event `last_event_id` where an earlier one was cut off."""
 
     path: Annotated[
         str,
@@ -44,8 +43,8 @@ class StreamToOpen(Form):
     last_event_id: Annotated[
         str | None,
         Field(
-            max_length=40,
-            description="As the stream wrote it: `1.1.5` of a task, `2` of a request; a run's events have none.",
+            max_length=520,
+            description="As the stream wrote it: `1.1.5` of a task, `2` of a request, `1.3320` of a run.",
         ),
     ] = None
 
@@ -67,14 +66,15 @@ class StreamToOpen(Form):
         """
         if self.last_event_id is None:
             return
-        ids = _IDS[self.kind]
-        if ids is None:
-            raise _unknown_event(
-                "is not taken by the stream of a run, which begins with how it stands; leave it out"
-            )
-        if re.fullmatch(ids, self.last_event_id) is None:
-            raise _unknown_event(
-                "is of no event of this stream; send the `id` of its last event as it came, or leave it out"
+        if re.fullmatch(_IDS[self.kind], self.last_event_id) is None:
+            raise unusable(
+                [
+                    Fault(
+                        where="last_event_id",
+                        message="is of no event of this stream; send the `id` of its last event as it came, or "
+                        "leave it out",
+                    )
+                ]
             )
 
 
@@ -137,7 +137,3 @@ async def _demand_stream(parts: ApiParts, caller: Caller, wanted: StreamToOpen) 
         await demand_request(parts, caller, wanted.name)
     else:
         await read_run(parts, caller, wanted.name)
-
-
-def _unknown_event(message: str) -> Refused:
-    return unusable([Fault(where="last_event_id", message=message)])

@@ -9,7 +9,7 @@ the run itself is one script. The outcome is kept for a day as one JSON object:
 `result` is null unless the run is completed; `missing` names keys of it whose entries are gone, `withheld` those that
 are too large to be told: then the session is kept. `phases` are
 {"phase", "agent", "status", "run", "took_ms", "computed_ms", "saved_ms", "attempts", "memory", "why", "late",
-"error_type", "error"}; `computed_ms` is what its tasks computed, all together.
+"error_type", "error", "task_id", "since_ms", "ended_ms"}; `computed_ms` is what its tasks computed, all together.
 `digest` is over pipeline, inputs and user, so that the same request under the same id is recognised.
 """
 
@@ -106,7 +106,10 @@ async def end_run(
     )
     parts.tell(
         live.event(
-            state, parts.now(), text=_describe(outcome), run_ms=outcome["took_ms"]
+            state,
+            parts.now(),
+            text=describe_outcome(outcome),
+            run_ms=outcome["took_ms"],
         )
     )
 
@@ -231,6 +234,9 @@ def _phase_outcome(live: LiveRun, name: str, saved_ms: int) -> dict[str, Any]:
         "late": replace(live.record, phases=live.phases).lateness(name),
         "error_type": state.error_type,
         "error": state.error,
+        "task_id": state.task_id,
+        "since_ms": state.since_ms,
+        "ended_ms": state.ended_ms,
     }
 
 
@@ -297,7 +303,7 @@ async def _append_history(
         await parts.projects.append(
             record.project,
             "history",
-            f"{record.pipeline.name}: {_describe(outcome)}",
+            f"{record.pipeline.name}: {describe_outcome(outcome)}",
             tags=("pipeline", record.pipeline.name, str(outcome["state"])),
             by=record.user_id,
             session_id=live.session_id,
@@ -330,7 +336,7 @@ async def _drop_letters(parts: Parts, live: LiveRun) -> None:
         log.warning("dead_letters_left", session=live.session_id, error=repr(problem))
 
 
-def _describe(outcome: Mapping[str, Any]) -> str:
+def describe_outcome(outcome: Mapping[str, Any]) -> str:
     """Return the end of a run in a sentence."""
     through = sum(1 for one in outcome["phases"] if one["status"] == "done")
     words = f"{outcome['state']}, {through} of {len(outcome['phases'])} phases through"

@@ -1,4 +1,4 @@
-"""The output of the one task that a request becomes, for a client that cannot take back the words that it has."""
+"""The feed of the one task that a request becomes, for a client that cannot take back the words that it has."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -8,18 +8,23 @@ import structlog
 
 from tasklore.contracts.errors import TaskloreError
 from tasklore.contracts.messages import PersonReply, TaskAssignment
-from tasklore.runtime.messaging.output import (
+from tasklore.supervisor.feed.events import (
     Gap,
-    Item,
-    OutputDesk,
-    OutputReader,
+    Question,
     Restarted,
+    TaskEvent,
+    Text,
+    Value,
+    Waiting,
 )
+from tasklore.supervisor.feed.tasks import Feeds, TaskFeed
 
 log = structlog.get_logger(__name__)
 
-#: Words between the output of a run that broke off and that of the next one; in place of events that were lost.
-_RESTARTED = "\n\n[broke off, and begins again]\n\n"
+#: Words between the output of a run that broke off, or ended to wait, and that of the next one; in place of events that
+#: were lost.
+_BROKE_OFF = "\n\n[broke off, and begins again]\n\n"
+_WAITED = "\n\n[waited, and begins again]\n\n"
 _LOST = "[...]"
 
 
@@ -33,10 +38,10 @@ class Delta(NamedTuple):
 class LiveText:
     """Follows one task; of several tasks of one request none."""
 
-    def __init__(self, output: OutputDesk) -> None:
-        self._output = output
+    def __init__(self, feeds: Feeds) -> None:
+        self._feeds = feeds
         self._stack = AsyncExitStack()
-        self._reader: OutputReader | None = None
+        self._feed: TaskFeed | None = None
         self._routed = asyncio.Event()
         self._task_id: str | None = None
         self._shown = ""
@@ -55,38 +60,33 @@ class LiveText:
         self._task_id = task_id
         self._routed.set()
 
-    async def wait(self) -> None:
-        """Return when there may be something to take."""
-        await (self._reader.news if self._reader is not None else self._routed).wait()
+    async def wait(self, within_s: float) -> None:
+        """Return when there may be something to take, after *within_s* seconds at the latest."""
+        if self._feed is not None:
+            await self._feed.wait(within_s)
+        else:
+            await self._routed.wait()
 
     async def take(self) -> list[Delta]:
         """Return what the task has emitted since the last call."""
         self._routed.clear()
-        try:
-            if self._reader is None:
-                if self._task_id is None:
-                    return []
-                self._reader = await self._stack.enter_async_context(
-                    self._output.follow(self._task_id)
-                )
-            return [
-                delta
-                for item in await self._reader.read()
-                for delta in self._deltas(item)
-            ]
-        except TaskloreError as error:
-            self._give_up(error)
-            return []
+        if self._feed is None:
+            if self._task_id is None:
+                return []
+            self._feed = await self._stack.enter_async_context(
+                self._feeds.open(self._task_id)
+            )
+        return [self._to_delta(event) for event in await self._feed.take()]
 
     async def take_rest(self, reply: PersonReply) -> list[Delta]:
         """Return the rest of the output, and the words of *reply* that it does not have."""
         found: list[Delta] = []
-        if self._reader is not None and reply.report is not None:
+        if self._feed is not None and reply.report is not None:
             try:
-                async for items in self._reader.read_rest(reply.report.attempt):
-                    found += [delta for item in items for delta in self._deltas(item)]
+                async for events in self._feed.take_rest(reply.report, tries=1):
+                    found += map(self._to_delta, events)
             except TaskloreError as error:
-                self._give_up(error)
+                log.info("output_not_read", error=str(error))
         shown = self._shown.strip()
         if not shown:
             return [*found, Delta(reply.text)]
@@ -101,24 +101,28 @@ class LiveText:
             else [*found, Delta(f"\n\n{reply.text}")]
         )
 
-    def _give_up(self, error: TaskloreError) -> None:
-        log.info("output_not_read", error=str(error))
-        self._task_id = self._reader = None
-
-    def _deltas(self, item: Item) -> list[Delta]:
-        if isinstance(item, Restarted):
-            words = _RESTARTED if self._shown else ""
+    def _to_delta(self, event: TaskEvent) -> Delta:
+        if isinstance(event, Text):
+            self._shown += event.text
+            return Delta(event.text)
+        if isinstance(event, Value):
+            return Delta("", {"event": "value", **event.value.model_dump(mode="json")})
+        if isinstance(event, Restarted):
+            words = _WAITED if event.has_waited else _BROKE_OFF
+            about = {"attempt": event.at.output.attempt, "waited": event.has_waited}
+            delta = Delta(words if self._shown else "", {"event": "restarted", **about})
             self._shown = ""
-            return [Delta(words, {"event": "restarted", "attempt": item.at.attempt})]
-        if isinstance(item, Gap):
-            return [Delta(_LOST, {"event": "gap"})]
-        found = []
-        for event in item.events:
-            if isinstance(event, str):
-                self._shown += event
-                found.append(Delta(event))
-            else:
-                found.append(
-                    Delta("", {"event": "value", **event.model_dump(mode="json")})
-                )
-        return found
+            return delta
+        if isinstance(event, Gap):
+            return Delta(_LOST, {"event": "gap"})
+        return Delta("", _describe_sign(event))
+
+
+def _describe_sign(event: TaskEvent) -> dict[str, Any]:
+    """Return what a task waits for, or asks, for programs."""
+    if isinstance(event, Waiting):
+        return {"event": "waiting", **event.wait.model_dump(mode="json")}
+    if isinstance(event, Question):
+        question = event.question
+        return {"event": "question", "id": question.id, "question": question.question}
+    return {"event": type(event).__name__.lower()}

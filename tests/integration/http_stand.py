@@ -27,6 +27,7 @@ from tasklore.memory.command_batch import Commands
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.requests import RequestRecords
+from tasklore.memory.ledger.waits import Waits
 from tasklore.memory.schedules.store import ScheduleStore
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.memory.sessions.session import SessionCache
@@ -39,6 +40,8 @@ from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.feed.signs import SignSources
+from tasklore.supervisor.feed.tasks import Feeds
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.requests.work import Work
 from tasklore.supervisor.http.server import HttpServer
@@ -215,7 +218,16 @@ async def http_stand(
             "service": service,
             "dispatch": dispatch,
             "reports": reports,
-            "output": await stack.enter_async_context(open_output(link)),
+            "feeds": Feeds(
+                await stack.enter_async_context(open_output(link)),
+                sources=SignSources(
+                    link=link,
+                    supervisor_id=SUPERVISOR,
+                    ledger=ledger,
+                    reports=reports,
+                    waits=Waits(redis, deadline_s=PATIENCE_S),
+                ),
+            ),
             "canceller": canceller,
             "ledger": ledger,
             "conversations": conversations,

@@ -22,12 +22,12 @@ from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox, open_outbox
 from tasklore.runtime.messaging.output import (
     Emitted,
-    Gap,
     Item,
     OutputDesk,
+    OutputGap,
     OutputReader,
+    OutputRestart,
     Position,
-    Restarted,
     open_output,
 )
 from tasklore.runtime.messaging.streams import Sizes, declare_streams
@@ -182,11 +182,11 @@ async def test_a_new_attempt_is_announced_and_an_old_one_no_longer_read(
         await second.emit("answer")
         await second.close()
         found = await read_all(reader, until=lambda item: item.at == (1, 2, 2))
-        assert isinstance(found[0], Restarted)
+        assert isinstance(found[0], OutputRestart)
         assert text_of(found) == "a whole answer"
         async with desk.follow("again", Position(1, 1, 1)) as late:
             resumed = await read_all(late, until=lambda item: item.at == (1, 2, 2))
-        assert isinstance(resumed[0], Restarted)
+        assert isinstance(resumed[0], OutputRestart)
         assert text_of(resumed) == "a whole answer"
 
 
@@ -212,11 +212,11 @@ async def test_a_run_that_was_replaced_and_reports_first_is_shown_in_place_of_th
                 )
             rest = [item async for items in reader.read_rest(1) for item in items]
     restarts = [
-        item.at.attempt for item in before + rest if isinstance(item, Restarted)
+        item.at.attempt for item in before + rest if isinstance(item, OutputRestart)
     ]
     assert restarts == ([2, 1] if seen else [])
     assert text_of(rest) == "from the first"
-    assert not [item for item in rest if isinstance(item, Gap)]
+    assert not [item for item in rest if isinstance(item, OutputGap)]
 
 
 async def test_what_cannot_be_sent_is_left_out_and_shows_as_a_gap(
@@ -240,8 +240,8 @@ async def test_what_cannot_be_sent_is_left_out_and_shows_as_a_gap(
         await output.emit("\ud800after")
         await output.close()
         found = await read_all(reader, until=lambda item: item.at.sequence == 5)
-    assert [type(item) for item in found] == [Emitted, Gap, Emitted]
-    assert found[1] == Gap(Position(1, 1, 3), 2)
+    assert [type(item) for item in found] == [Emitted, OutputGap, Emitted]
+    assert found[1] == OutputGap(Position(1, 1, 3), 2)
     assert isinstance(found[2], Emitted)
     value, after = found[2].events
     assert isinstance(value, EmittedValue)
@@ -270,7 +270,9 @@ async def test_a_server_that_is_away_costs_a_task_little_and_no_memory(
         await output.close()
         async with reading(own_servers) as desk, desk.follow("away") as reader:
             found = await read_all(reader, until=lambda item: item.at.sequence == 103)
-    assert [type(item) for item in found if not isinstance(item, Emitted)] == [Gap]
+    assert [type(item) for item in found if not isinstance(item, Emitted)] == [
+        OutputGap
+    ]
     assert text_of(found).startswith("begun xxx")
     assert text_of(found).endswith("really")
 

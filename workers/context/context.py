@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 from pydantic import BaseModel
 
 from tasklore.contracts.admission.limits import NANO_USD, Payer
-from tasklore.contracts.errors import InvalidInput, UndeclaredAccess
+from tasklore.contracts.errors import (
+    InvalidInput,
+    MemoryUnavailable,
+    UndeclaredAccess,
+)
 from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import Progress, TaskAssignment, Usage
 from tasklore.runtime.models.llm import Spent
@@ -32,6 +36,7 @@ from tasklore.workers.context.waits.asks import TaskAsker
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tasklore.contracts.admission.waits import RunWait
     from tasklore.memory.ledger.runs import RunName
     from tasklore.workers.context.children import Lend
     from tasklore.workers.context.output import TaskOutputWriter
@@ -82,6 +87,7 @@ class Context(TaskCaller, TaskAsker):
         run: "RunName | None" = None,
         lend: "Lend | None" = None,
         park: "Callable[[Waiting], None] | None" = None,
+        waited_for: "RunWait | None" = None,
     ) -> None:
         super().__init__(run.generation if run is not None else 1, attempt, lend)
         self._task = task
@@ -91,6 +97,11 @@ class Context(TaskCaller, TaskAsker):
         self._attempt = attempt
         self._claim = claim
         self._output: TaskOutputWriter | None = None
+        # Why the last run let the task wait, unless it is not this run that follows.
+        self._waited_for = (
+            waited_for if waited_for is not None and waited_for.run == attempt else None
+        )
+        self._before = 0 if self._waited_for is None else self._waited_for.emitted
         self._steps = (
             Steps(services.journal, run, self.once) if run is not None else None
         )
@@ -391,7 +402,11 @@ class Context(TaskCaller, TaskAsker):
                 self._generation,
                 self._attempt,
             )
-            self._output = self._services.open_output(*name)
+            has_waited = await self._has_waited()
+            # Another coroutine of the task may have opened it meanwhile.
+            self._output = self._output or self._services.open_output(
+                *name, has_waited=has_waited, before=self._before
+            )
         await self._output.emit(event, kind)
 
     async def emit_all(self, deltas: AsyncIterable[str]) -> str:
@@ -401,6 +416,23 @@ class Context(TaskCaller, TaskAsker):
             pieces.append(delta)
             await self.emit(delta)
         return "".join(pieces)
+
+    async def _has_waited(self) -> bool:
+        """Return whether the run before this one ended to wait, and did not break off."""
+        if self._waited_for is not None or self._attempt == 1:
+            return self._waited_for is not None
+        task_id = self._assignment.named
+        try:
+            return await self._services.waits.is_last_waiting(
+                task_id, self._generation, run=self._attempt - 1
+            )
+        except MemoryUnavailable:
+            return False
+
+    @property
+    def emitted(self) -> int:
+        """The number after that of the last event of this attempt, 0 where there is none; for the host."""
+        return self._before if self._output is None else self._output.numbered + 1
 
     async def close_output(self) -> None:
         """Store the rest of the output before the run is reported; for the host."""

@@ -61,7 +61,7 @@ class _Batch:
 
 
 class TaskOutputWriter:
-    """Sends what one run of a task emits."""
+    """Sends the output of one run of a task; *has_waited* and *before* as in `TaskOutput`."""
 
     def __init__(
         self,
@@ -71,6 +71,8 @@ class TaskOutputWriter:
         task_id: str,
         generation: int,
         attempt: int,
+        has_waited: bool = False,
+        before: int = 0,
     ) -> None:
         self._send = send
         self._subject = subjects.output(supervisor_id, task_id, generation, attempt)
@@ -81,11 +83,18 @@ class TaskOutputWriter:
         self._under_way: _Batch | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._sent_at = 0.0
-        self._next = 1
+        self._before = before
+        self._has_waited = has_waited
+        self._next = before + 1
         self._size = 0
         self._is_closed = False
         self._is_lossy = False
         self._changed = asyncio.Event()
+
+    @property
+    def numbered(self) -> int:
+        """The number of the last event, 0 before the first of the attempt."""
+        return self._next - 1
 
     async def emit(self, event: Any, kind: str | None = None) -> None:
         """Send *event*, a text or a value in JSON; wait while the server is slow, but never fail."""
@@ -147,7 +156,7 @@ class TaskOutputWriter:
 
     async def close(self) -> None:
         """Send the rest, and say that nothing follows; return once it is stored, or was waited for long enough."""
-        if self._is_closed or self._next == 1:
+        if self._is_closed or self.numbered == self._before:
             self._is_closed = True
             return
         self._is_closed = True
@@ -183,15 +192,21 @@ class TaskOutputWriter:
         batch = self._under_way = self._batches.popleft()
         self._sent_at = self._loop.time()
         # As `TaskOutput` is written, without its validation: there are thousands a second.
-        body = {
+        body: dict[str, Any] = {
             "schema_version": 1,
             "run": self._run,
             "first": batch.first,
             "events": batch.events,
         }
+        if self._has_waited:
+            body["waited"] = True
+        if self._before:
+            body["before"] = self._before
+        if batch.end:
+            body["end"] = True
         self._send(
             self._subject,
-            to_json(body | {"end": True} if batch.end else body),
+            to_json(body),
             subjects.output_message_id(*self._name, self._run, batch.first),
             self._settle,
             patience_s=PATIENCE_S,

@@ -79,9 +79,16 @@ class Services:
         return datetime.now(UTC)
 
     def open_output(
-        self, supervisor_id: str, task_id: str, generation: int, attempt: int
+        self,
+        supervisor_id: str,
+        task_id: str,
+        generation: int,
+        attempt: int,
+        *,
+        has_waited: bool,
+        before: int,
     ) -> "TaskOutputWriter":
-        """Open the output of one run of a task."""
+        """Open the output of one run of a task; *has_waited* and *before* as in `TaskOutput`."""
         from tasklore.workers.context.output import TaskOutputWriter
 
         return TaskOutputWriter(
@@ -90,6 +97,8 @@ class Services:
             task_id=task_id,
             generation=generation,
             attempt=attempt,
+            has_waited=has_waited,
+            before=before,
         )
 
     async def publish_progress(self, supervisor_id: str, progress: Progress) -> None:

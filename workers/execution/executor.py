@@ -485,6 +485,10 @@ class Executor:
         waits_for = None
         try:
             waits_for = run_wait(error, None if has_answer else job.waited_for, now)
+            if waits_for is not None and context is not None:
+                # No attempt: the next run has its number, and numbers its events on.
+                follows = {"run": job.attempt, "emitted": context.emitted}
+                waits_for = waits_for.model_copy(update=follows)
         except GiveUp as over:
             error = over
         function = job.task.handler.function

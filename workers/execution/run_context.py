@@ -35,6 +35,7 @@ def context_maker(
             run=run,
             lend=slot.lent,
             park=slot.park,
+            waited_for=job.waited_for,
         )
 
     return make_context

@@ -415,6 +415,9 @@ class KitServices:
         task_id: str,  # noqa: ARG002 - no subject here
         generation: int,  # noqa: ARG002 - no subject here
         attempt: int,
+        *,
+        has_waited: bool,  # noqa: ARG002 - nobody resumes here
+        before: int,  # noqa: ARG002 - nobody resumes here
     ) -> "KitOutput":
         """Return the output of a run, whose events are kept for the test to look at."""
         return KitOutput(self.emitted, attempt)

@@ -34,6 +34,15 @@ class KitWaits:
         place = (task_id, wait.slot)
         return self._waits.get(place), self._answers.get(place)
 
+    async def is_last_waiting(
+        self,
+        task_id: str,  # noqa: ARG002 - each run of the kit is the first
+        generation: int,  # noqa: ARG002
+        run: int,  # noqa: ARG002
+    ) -> bool:
+        """Return False: the output of a task in the kit is not resumed."""
+        return False
+
     async def answer(
         self,
         task_id: str,

@@ -37,10 +37,10 @@ from tasklore.supervisor.http.chat.stream import (
     stream_chunks,
 )
 from tasklore.supervisor.http.chat.structured import AnswerFormat
+from tasklore.supervisor.http.event_streams import EventStream
 from tasklore.supervisor.http.owners import demand_conversation
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import Refused, unavailable
-from tasklore.supervisor.http.requests.events import EventStream
 from tasklore.supervisor.http.requests.routes import claim_record, demand_room
 from tasklore.supervisor.http.requests.work import is_unstarted
 from tasklore.supervisor.http.responses import digest_of, while_connected
@@ -128,7 +128,7 @@ def routes(parts: ApiParts) -> APIRouter:
             request_id = asked.request_id or ""
             now = int(time.time())
             pending = PendingAnswer(
-                begin, request_id, now, output=parts.output, model=body.model
+                begin, request_id, now, feeds=parts.feeds, model=body.model
             )
             chunks = stream_chunks(
                 pending, with_usage=with_usage, beat_s=parts.heartbeat_s

@@ -11,7 +11,8 @@ import structlog
 
 from tasklore.contracts.messages import PersonReply, ReplyPart
 from tasklore.contracts.messages import Usage as Spending
-from tasklore.runtime.messaging.output import OutputDesk
+from tasklore.supervisor.feed.beats import Heartbeat, wait_first
+from tasklore.supervisor.feed.tasks import Feeds
 from tasklore.supervisor.http.chat.errors import error_body
 from tasklore.supervisor.http.chat.forms import (
     MODEL,
@@ -22,7 +23,6 @@ from tasklore.supervisor.http.chat.forms import (
     Usage,
 )
 from tasklore.supervisor.http.problems import Refused, refusal_of
-from tasklore.supervisor.http.responses import wait_first
 from tasklore.supervisor.replies.combined import BETWEEN, number_part
 from tasklore.supervisor.replies.live_text import Delta, LiveText
 from tasklore.supervisor.requests.request import Ended, Routed
@@ -69,13 +69,13 @@ class PendingAnswer:
     """An answer that `begin` works out; *at* is when it was asked for, as in `ChatAnswer`.
 
     The arguments of `begin` are called with each of several parts once it is answered, and with each task once it is
-    handed over. *output* has what tasks emit. *model* is the one that was asked.
+    handed over. *feeds* follow them. *model* is the one that was asked.
     """
 
     begin: Callable[[Ended, Routed], Coroutine[Any, Any, ChatAnswer]]
     request_id: str
     at: int
-    output: OutputDesk
+    feeds: Feeds
     model: str = MODEL
 
 
@@ -95,7 +95,7 @@ def complete(answer: ChatAnswer, model: str = MODEL) -> Completion:
 async def stream_chunks(
     pending: PendingAnswer, *, with_usage: bool, beat_s: float
 ) -> AsyncGenerator[bytes, None]:
-    """Yield an answer as events, the first one at once, and a heartbeat after *beat_s* seconds without any.
+    """Yield an answer as events, the first one at once, and a heartbeat every *beat_s* seconds.
 
     What the task emits follows as it comes, and then what the answer says beside that. Each of several parts follows
     once it and all before it are answered. An error is the last event, in OpenAI's form: the status was sent long
@@ -124,19 +124,23 @@ async def stream_chunks(
 
     yield chunk({"role": "assistant", "content": ""})
     ordered = _OrderedParts()
-    live = LiveText(pending.output)
+    live = LiveText(pending.feeds)
+    beat = Heartbeat(beat_s)
     task = asyncio.ensure_future(pending.begin(ordered.note, live.note))
     try:
         while not task.done():
             await wait_first(
-                asyncio.shield(task), ordered.news.wait(), live.wait(), within_s=beat_s
+                asyncio.shield(task),
+                ordered.news.wait(),
+                live.wait(beat.due_in_s),
+                within_s=beat.due_in_s,
             )
             deltas = [
                 Delta(piece) for piece in split_pieces(ordered.take())
             ] + await live.take()
             for words, about in deltas:
                 yield chunk({"content": words} if words else {}, about=about)
-            if not task.done() and not deltas:
+            if not task.done() and beat.take():
                 yield _HEARTBEAT
         answer = task.result()
         reply = answer.reply.model_copy(update={"text": answer.message.content or ""})

@@ -1,244 +1,156 @@
-"""The course of a request as server-sent events: from its beginning, however late a client comes, and to its end.
+"""The feed of a request as server-sent events: from its beginning, however late a client comes, and to its end.
 
-Ids are stages, not counts: `1` accepted, `2` routed, `3` progress and partial, `4` done. A client that comes back with
-the id of the last one it read, to any replica, gets those that follow, and of several tasks once more which have ended.
+Ids are stages, not counts: `1` accepted, `2` routed, `3` progress, partial, waiting and question, `4` done; behind a
+question or a wait the time follows until when a client knows of them. A client that comes back with the id of the last
+one it read, to any replica, gets those that follow, and of several tasks once more which have ended.
 """
 
-import asyncio
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
-from typing import Self
+from collections.abc import AsyncGenerator
+from typing import NamedTuple
 
-from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
-from pydantic import BaseModel, ValidationError
-from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
+import structlog
+from pydantic import BaseModel
 
-from tasklore.contracts import subjects
+from tasklore.contracts.errors import TaskloreError
 from tasklore.contracts.messages import Progress
-from tasklore.supervisor.http.admission.keys import Caller
+from tasklore.supervisor.feed.events import Done, FeedEvent, Question, Routed, Waiting
+from tasklore.supervisor.feed.requests import RequestStanding, follow_request
+from tasklore.supervisor.http.event_streams import (
+    HEARTBEAT,
+    encode_event,
+    encode_sign,
+)
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import over_share, unavailable
+from tasklore.supervisor.http.problems import Refused
 from tasklore.supervisor.http.requests.outcome import Lookup, RequestPlace, read_outcome
-from tasklore.supervisor.http.responses import wait_first
 
-ACCEPTED = 1
-ROUTED = 2
-PROGRESS = 3
-DONE = 4
-#: Seconds between looks at a request without any news.
-_LOOK_S = 1.0
-#: Messages of progress that wait for a slow client; older ones are outdated.
-_MOST_WAITING = 64
-#: Seconds that a client may take to read one event.
-_SEND_S = 30.0
-_HEARTBEAT = b": still here\n\n"
+log = structlog.get_logger(__name__)
+
+_ACCEPTED = 1
+_ROUTED = 2
+_PROGRESS = 3
+_DONE = 4
+#: The ids of events: a stage, and until when questions and waits are known, in ms since 1970.
+EVENT_ID = r"[0-9]{1,9}(\.[0-9]{1,15})?"
 
 
-class EventStream(StreamingResponse):
-    """A stream of events that leaves nothing open behind, however it ends."""
+class RequestEventPlace(NamedTuple):
+    """How far a client is: the last stage it knows, and until when it knows of questions and waits."""
 
-    media_type = "text/event-stream"
-
-    def __init__(
-        self, parts: ApiParts, name: str, events: AsyncGenerator[bytes, None]
-    ) -> None:
-        super().__init__(
-            events, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        )
-        self._parts = parts
-        self._name = name
-        self._key = parts.digest_of_key(name)
-        self._events = events
+    stage: int = 0
+    known_ms: int = 0
 
     @classmethod
-    def open(
-        cls,
-        parts: ApiParts,
-        caller: Caller,
-        events: AsyncGenerator[bytes, None],
-        *,
-        has_ended: bool = False,
-    ) -> Response | Self:
-        """Return the stream of *events*; 204 for a client that has read the last one, which stops its reconnecting.
+    def parse(cls, text: str | None) -> "RequestEventPlace":
+        """Return the place that *text* spells, which fits `EVENT_ID`; the beginning for None."""
+        return cls(*map(int, (text or "0").split(".")))
 
-        Raises:
-            Refused: 429, the caller has too many open; 503, all together, or the process is about to end.
-        """
-        if has_ended:
-            return Response(status_code=204)
-        life = parts.life
-        most = parts.limits.streams
-        if life.streams >= most or life.draining.is_set():
-            raise unavailable(
-                "no more streams of events are opened here now; ask again, or elsewhere"
-            )
-        if life.streams_of[caller.name] >= (own := parts.share(most)):
-            raise over_share(
-                f"{own} streams of events are open with this key; close one, or look without a stream"
-            )
-        return cls(parts, caller.name, events)
-
-    async def stream_response(self, send: Send) -> None:
-        """Send every event, each within its time: a client that does not read would be waited for forever.
-
-        The stream of a key that was removed, or made anew, ends behind the next event, a heartbeat at the latest.
-        """
-        try:
-            with self._parts.life.streaming(self._name):
-                async with aclosing(self._events) as events:
-                    await send(
-                        {
-                            "type": "http.response.start",
-                            "status": self.status_code,
-                            "headers": self.raw_headers,
-                        }
-                    )
-                    async for event in events:
-                        async with asyncio.timeout(_SEND_S):
-                            await send(
-                                {
-                                    "type": "http.response.body",
-                                    "body": event,
-                                    "more_body": True,
-                                }
-                            )
-                        if self._parts.digest_of_key(self._name) != self._key:
-                            break
-                    await send(
-                        {"type": "http.response.body", "body": b"", "more_body": False}
-                    )
-        except TimeoutError:
-            # Nothing more can be sent to it.
-            return
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the protocol's
-        """Send until the end, or until the client disconnects."""
-        sending = asyncio.ensure_future(self.stream_response(send))
-        leaving = asyncio.ensure_future(self.listen_for_disconnect(receive))
-        try:
-            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            sending.cancel()
-            leaving.cancel()
-            await asyncio.gather(sending, leaving, return_exceptions=True)
+    @property
+    def has_ended(self) -> bool:
+        """Whether the client knows the end."""
+        return self.stage >= _DONE
 
 
 async def events_of(
-    parts: ApiParts, place: RequestPlace, task_id: str, after: int
+    parts: ApiParts, place: RequestPlace, task_id: str, after: RequestEventPlace
 ) -> AsyncGenerator[bytes, None]:
     """Yield the events of the request at *place*, which becomes *task_id*, beyond the stage *after*."""
-    reached = after
-    loop = asyncio.get_running_loop()
-    beat_at = loop.time() + parts.heartbeat_s
-    async with _listen(parts, task_id) as listener:
-        ended: set[str] = set()
-        while True:
-            # Taken first: a change from now on is seen in the next round.
-            signs = [listener.news, parts.life.draining]
-            if (underway := parts.work.find(place.key)) is not None:
-                signs.append(underway.changed)
-            asked = await read_outcome(parts, place)
-            await listener.listen(
-                *(part.task_id for part in asked.parts if asked.state == "running")
-            )
-            for stage, event in _stages(asked):
-                if stage > reached or stage == DONE:
-                    yield event
-                    reached = max(reached, stage)
-            if asked.state == "done" or parts.life.draining.is_set():
-                return
-            for progress in listener.take():
-                yield _event(
-                    PROGRESS,
-                    "progress" if progress.fraction is not None else "partial",
-                    progress,
-                )
-            for part in asked.parts:
-                if part.reply is not None and part.task_id not in ended:
-                    ended.add(part.task_id)
-                    yield _event(PROGRESS, "partial", part.reply)
-            await wait_first(
-                *(sign.wait() for sign in signs),
-                within_s=min(_LOOK_S, parts.heartbeat_s),
-            )
-            if loop.time() >= beat_at:
-                beat_at += parts.heartbeat_s
-                yield _HEARTBEAT
-
-
-class _ProgressListener:
-    """Collects the progress of the tasks of a request."""
-
-    def __init__(self, parts: ApiParts) -> None:
-        self.news = asyncio.Event()
-        self._parts = parts
-        self._subscriptions: dict[str, Subscription] = {}
-        self._waiting: deque[Progress] = deque(maxlen=_MOST_WAITING)
-
-    async def listen(self, *task_ids: str) -> None:
-        """Listen to more tasks, once to each."""
-        for task_id in task_ids:
-            if task_id not in self._subscriptions:
-                subject = subjects.progress(self._parts.supervisor_id, task_id)
-                self._subscriptions[task_id] = await self._parts.client.subscribe(
-                    subject, cb=self.hear
-                )
-
-    async def close(self) -> None:
-        """End every subscription."""
-        if not self._parts.client.is_closed:
-            for subscription in self._subscriptions.values():
-                await subscription.unsubscribe()
-
-    async def hear(self, message: Msg) -> None:
-        try:
-            self._waiting.append(Progress.model_validate_json(message.data))
-        except ValidationError:
-            return
-        self.news.set()
-
-    def take(self) -> list[Progress]:
-        self.news.clear()
-        taken = list(self._waiting)
-        self._waiting.clear()
-        return taken
-
-
-@asynccontextmanager
-async def _listen(parts: ApiParts, task_id: str) -> AsyncIterator[_ProgressListener]:
-    listener = _ProgressListener(parts)
-    try:
-        await listener.listen(task_id)
-        yield listener
-    finally:
-        await listener.close()
-
-
-def _stages(asked: Lookup) -> list[tuple[int, bytes]]:
-    """Return the stages that *asked* has reached, in order, each with its event."""
-    first = asked.model_copy(
-        update={
-            "state": "accepted",
-            "reply": None,
-            "agent_id": None,
-            "task": None,
-            "parts": (),
-        }
+    encoder = _Encoder(parts, place, task_id, after)
+    feed = follow_request(
+        parts.feeds.demand_sources(),
+        encoder.look,
+        known_ms=after.known_ms,
+        leaving=parts.life.draining,
+        beat_s=parts.heartbeat_s,
     )
-    stages = [(ACCEPTED, _event(ACCEPTED, "accepted", first))]
-    if asked.parts or (asked.agent_id is not None and asked.task_id is not None):
-        going = tuple(part.model_copy(update={"reply": None}) for part in asked.parts)
-        routed = asked.model_copy(
-            update={"state": "running", "reply": None, "parts": going}
+    try:
+        async for events in feed:
+            yield b"".join(map(encoder.encode, events)) or HEARTBEAT
+    except (Refused, TaskloreError) as error:
+        # It is no longer known, or the store does not answer: a client that comes back is told.
+        log.info("request_not_followed", error=str(error))
+
+
+class _Encoder:
+    """Spells the feed of one request for one client, and looks at the request for it."""
+
+    def __init__(
+        self,
+        parts: ApiParts,
+        place: RequestPlace,
+        task_id: str,
+        after: RequestEventPlace,
+    ) -> None:
+        self._parts = parts
+        self._place = place
+        self._task_id = task_id
+        self._reached = after.stage
+        self._known_ms = after.known_ms
+        self._asked: Lookup | None = None
+
+    async def look(self) -> RequestStanding:
+        """Return how the request stands; errors as of `read_outcome`."""
+        # Taken first: a change from now on is seen in the next round.
+        underway = self._parts.work.find(self._place.key)
+        changed = None if underway is None else underway.changed
+        asked = self._asked = await read_outcome(self._parts, self._place)
+        ids = tuple(part.task_id for part in asked.parts)
+        if asked.agent_id is not None and asked.task_id is not None:
+            ids = (*ids, asked.task_id)
+        return RequestStanding(
+            whole_id=self._task_id,
+            task_ids=ids,
+            ended={
+                part.task_id: part.reply.report
+                for part in asked.parts
+                if part.reply is not None
+            },
+            is_done=asked.state == "done",
+            report=asked.reply.report if asked.reply is not None else None,
+            changed=changed,
         )
-        stages.append((ROUTED, _event(ROUTED, "routed", routed)))
-    if asked.state == "done":
-        stages.append((DONE, _event(DONE, "done", asked)))
-    return stages
+
+    def encode(self, event: FeedEvent) -> bytes:
+        """Return *event* with those before it that the client does not know; nothing for one that it knows."""
+        assert self._asked is not None  # noqa: S101 - it was looked at before the first event
+        asked = self._asked
+        first = self._encode_stage(_ACCEPTED, "accepted", _accepted(asked))
+        if isinstance(event, Routed):
+            if not event.task_ids:
+                return first
+            return first + self._encode_stage(_ROUTED, "routed", _routed(asked))
+        if isinstance(event, Done):
+            ended = (part for part in asked.parts if part.task_id == event.task_id)
+            part = next(ended, None)
+            if part is None or part.reply is None or asked.state == "done":
+                return first + encode_event("done", asked, str(_DONE))
+            return first + encode_event("partial", part.reply, self._going_on)
+        if isinstance(event, Progress):
+            kind = "progress" if event.fraction is not None else "partial"
+            return first + encode_event(kind, event, self._going_on)
+        if isinstance(event, Waiting | Question):
+            self._known_ms = event.at.known_ms
+            return first + encode_sign(event, self._going_on)
+        return first
+
+    @property
+    def _going_on(self) -> str:
+        """The id of an event while the request goes on."""
+        return f"{_PROGRESS}.{self._known_ms}" if self._known_ms else str(_PROGRESS)
+
+    def _encode_stage(self, stage: int, kind: str, body: BaseModel) -> bytes:
+        if stage <= self._reached:
+            return b""
+        self._reached = stage
+        return encode_event(kind, body, str(stage))
 
 
-def _event(stage: int, name: str, body: BaseModel) -> bytes:
-    return f"id: {stage}\nevent: {name}\ndata: {body.model_dump_json()}\n\n".encode()
+def _accepted(asked: Lookup) -> Lookup:
+    """Return *asked* as it was before it was known which tasks it becomes."""
+    first = {"request_id": asked.request_id, "conversation_id": asked.conversation_id}
+    return Lookup(**first, state="accepted")
+
+
+def _routed(asked: Lookup) -> Lookup:
+    going = tuple(part.model_copy(update={"reply": None}) for part in asked.parts)
+    return asked.model_copy(update={"state": "running", "reply": None, "parts": going})

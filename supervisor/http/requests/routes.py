@@ -19,6 +19,7 @@ from tasklore.contracts.zones import TimeZone
 from tasklore.memory.ledger.requests import RequestRecord, place_of
 from tasklore.supervisor.http.admission.keys import CALLER, Caller, require_role
 from tasklore.supervisor.http.admission.stream_tokens import StreamTokenField
+from tasklore.supervisor.http.event_streams import EventStream
 from tasklore.supervisor.http.owners import (
     demand_conversation,
     own_conversation,
@@ -32,7 +33,11 @@ from tasklore.supervisor.http.problems import (
     respond,
     unavailable,
 )
-from tasklore.supervisor.http.requests.events import DONE, EventStream, events_of
+from tasklore.supervisor.http.requests.events import (
+    EVENT_ID,
+    RequestEventPlace,
+    events_of,
+)
 from tasklore.supervisor.http.requests.outcome import (
     Lookup,
     RequestPlace,
@@ -72,8 +77,6 @@ RequestId = Annotated[
     str,
     Path(pattern=NAME_PATTERN, description="The id of a request: its Idempotency-Key."),
 ]
-#: The ids of events: the stages of a request.
-EVENT_ID = r"[0-9]{1,9}"
 LastEventId = Annotated[
     str | None,
     Header(
@@ -149,10 +152,9 @@ def routes(parts: ApiParts) -> APIRouter:
     ) -> Response:
         place = _place(caller, request_id)
         record = await demand_request(parts, caller, request_id)
-        events = events_of(parts, place, record.task_id, int(last_event_id or 0))
-        return EventStream.open(
-            parts, caller, events, has_ended=int(last_event_id or 0) >= DONE
-        )
+        after = RequestEventPlace.parse(last_event_id)
+        events = events_of(parts, place, record.task_id, after)
+        return EventStream.open(parts, caller, events, has_ended=after.has_ended)
 
     @router.delete("/{request_id}", summary="Cancel a request", responses=answers(404))
     async def cancel(

@@ -241,6 +241,7 @@ async def _show_output(
     # Who asks for the answer alone loads none of it.
     from tasklore.runtime.messaging.link import Link
     from tasklore.runtime.messaging.output import LOOK_S, open_output
+    from tasklore.supervisor.feed.tasks import Feeds
     from tasklore.supervisor.replies.live_text import LiveText
     from tasklore.supervisor.requests.request import single_task_id
 
@@ -248,13 +249,13 @@ async def _show_output(
         open_output(Link(client)) as output,
         contextlib.AsyncExitStack() as stack,
     ):
-        live = LiveText(output)
+        live = LiveText(Feeds(output))
         stack.push_async_callback(live.close)
         live.follow(single_task_id(supervisor_id, request))
         while not replying.done():
             for delta in await live.take():
                 show(delta.words)
-            news: asyncio.Future[Any] = asyncio.ensure_future(live.wait())
+            news: asyncio.Future[Any] = asyncio.ensure_future(live.wait(LOOK_S))
             await asyncio.wait(
                 [replying, news], timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED
             )

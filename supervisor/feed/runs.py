@@ -1,0 +1,345 @@
+"""The feed of a run of a pipeline: how it stands, each step since, and its end.
+
+Steps come from comparing how the run stands with how far the client is, at any supervisor and as long as it is known
+how the run ended; drivers' own events only say when to look, and nothing is kept of those that are no step.
+"""
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from pydantic import ValidationError
+
+from tasklore.contracts import subjects
+from tasklore.contracts.messages import PipelineEvent, PipelineEventKind
+from tasklore.memory.sessions.pipeline_records import RunRecord
+from tasklore.supervisor.feed.beats import Heartbeat
+from tasklore.supervisor.pipelines.outcome import describe_outcome
+
+if TYPE_CHECKING:
+    from tasklore.runtime.messaging.link import Arrival, Link
+
+#: Seconds between looks at a run without any news, and until it is looked at again whose step is not stored yet.
+_LOOK_S = 1.0
+_STORED_S = 0.02
+#: Events that wait for a slow client; how the run stands makes up for those that it missed.
+_MOST_WAITING = 256
+#: How far one phase is, as a digit: more than these it has not.
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+#: A place as clients send it: the number of the run, a digit a phase, and how much of its end is known.
+RUN_PLACE = r"[0-9]{1,9}\.[0-9a-z]{1,500}(\.over|\.end)?"
+#: Events of drivers that tell no step of a phase, and are handed on as they come.
+_BESIDE: frozenset[PipelineEventKind] = frozenset(
+    ("accepted", "phase_progress", "phase_reused", "phase_stale", "other")
+)
+_KINDS: Mapping[str, PipelineEventKind] = {
+    "done": "phase_done",
+    "failed": "phase_failed",
+    "skipped": "phase_skipped",
+}
+
+
+class RunPlace(NamedTuple):
+    """How far a client is: in which run of the session, how far in each phase by name, and how much it has of the end.
+
+    *end* is "over" once it knows that the run is over, "end" once it knows how the run stands then; "" before.
+    """
+
+    run: int
+    stages: tuple[int, ...]
+    end: str = ""
+
+    def __str__(self) -> str:
+        """Return it as clients send it, such as `1.3320` or `1.3331.end`."""
+        digits = "".join(_DIGITS[min(stage, len(_DIGITS) - 1)] for stage in self.stages)
+        return f"{self.run}.{digits}{'.' if self.end else ''}{self.end}"
+
+    @classmethod
+    def parse(cls, text: str) -> "RunPlace":
+        """Return the place that *text* spells.
+
+        Raises:
+            ValueError: it spells none.
+        """
+        if re.fullmatch(RUN_PLACE, text) is None:
+            raise ValueError(f"{text!r} is no place in the events of a run")
+        run, digits, *end = text.split(".")
+        return cls(int(run), tuple(map(_DIGITS.index, digits)), *end)
+
+
+class PhaseStanding(NamedTuple):
+    """How one phase stands; `run` is how often it began, in all runs of the session."""
+
+    phase: str
+    status: str
+    run: int
+    agent_id: str | None
+    task_id: str | None
+    since_ms: int | None
+    ended_ms: int | None
+    took_ms: int
+    text: str
+
+    @property
+    def stage(self) -> int:
+        """How far it is: 2 once it has begun, 3 once it is over, and two more with each time that it began again."""
+        if self.status == "pending":
+            return 2 * self.run + 1 if self.run else 0
+        return 2 * self.run + int(self.status in _KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class RunStanding:
+    """A run as its session has it, None where that is gone, and as its outcome has it, None while there is none."""
+
+    session_id: str
+    record: RunRecord | None
+    outcome: dict[str, Any] | None
+
+    @property
+    def state(self) -> str:
+        """The state of the run."""
+        if self.record is not None:
+            return self.record.state
+        return str((self.outcome or {}).get("state"))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has ended."""
+        return self.state != "running"
+
+    @property
+    def pipeline(self) -> str:
+        """The name of the pipeline."""
+        if self.record is not None:
+            return self.record.pipeline.name
+        return str((self.outcome or {}).get("pipeline"))
+
+    @property
+    def phases(self) -> list[PhaseStanding]:
+        """The phases, by name."""
+        if self.record is not None:
+            found = _phases_of_record(self.record)
+        else:
+            found = [_phase_of_outcome(one) for one in (self.outcome or {})["phases"]]
+        return sorted(found)
+
+    @property
+    def place(self) -> RunPlace:
+        """The place of a client that knows all of this."""
+        run = self.record.run if self.record is not None else self.outcome["run"]  # type: ignore[index]  # it has one
+        stages = tuple(one.stage for one in self.phases)
+        return RunPlace(run, stages, "end" if self.is_over else "")
+
+
+class RunSeen(NamedTuple):
+    """How a run stands, for a client that begins to listen, or at its end."""
+
+    at: RunPlace
+    standing: RunStanding
+    is_end: bool = False
+
+
+class RunStep(NamedTuple):
+    """A step of a run; *at* is None for one that no client goes on behind."""
+
+    at: RunPlace | None
+    event: PipelineEvent
+
+
+RunFeedEvent = RunSeen | RunStep
+
+
+async def follow_run(
+    link: "Link",
+    session_id: str,
+    *,
+    look: Callable[[], Awaitable[RunStanding]],
+    after: RunPlace | None,
+    leaving: asyncio.Event,
+) -> AsyncGenerator[list[RunFeedEvent], None]:
+    """Yield how a run stands and every step from then on, or each step behind *after*; its end is the last.
+
+    Nothing at all is yielded after a second without news. It ends without the end of the run once the process is
+    *leaving*. Errors of *look* are raised.
+    """
+    async with _hear(link, session_id) as heard:
+        standing = await look()
+        at = after
+        if at is None or not _is_before(at, standing.place):
+            at = standing.place._replace(end="over" if standing.is_over else "")
+            yield [RunSeen(at, standing)]
+        pause_s = _LOOK_S
+        beat = Heartbeat(_LOOK_S)
+        while True:
+            steps: list[RunFeedEvent] = [*_steps_between(at, standing)]
+            if steps:
+                at = steps[-1].at or at
+                pause_s = _LOOK_S
+            steps += [RunStep(None, event) for event in heard.take()]
+            if standing.is_over:
+                yield [*steps, *_end_of(at, standing)]
+                return
+            if steps:
+                yield steps
+            if leaving.is_set():
+                return
+            try:
+                async with asyncio.timeout(pause_s):
+                    await heard.news.wait()
+                # The step may not be stored yet of which was heard.
+                pause_s = _STORED_S
+            except TimeoutError:
+                pause_s = min(_LOOK_S, 2 * pause_s)
+            if beat.take():
+                yield []
+            heard.news.clear()
+            standing = await look()
+
+
+class _Heard:
+    """The events of drivers that are waiting for a client."""
+
+    def __init__(self) -> None:
+        self.news = asyncio.Event()
+        self._waiting: deque[PipelineEvent] = deque(maxlen=_MOST_WAITING)
+
+    def hear(self, arrival: "Arrival") -> None:
+        """Take one."""
+        try:
+            event = PipelineEvent.model_validate_json(arrival.body)
+        except ValidationError:
+            return
+        if event.kind in _BESIDE:
+            self._waiting.append(event)
+        self.news.set()
+
+    def take(self) -> list[PipelineEvent]:
+        """Return those that came since the last call."""
+        taken = list(self._waiting)
+        self._waiting.clear()
+        return taken
+
+
+@asynccontextmanager
+async def _hear(link: "Link", session_id: str) -> AsyncIterator[_Heard]:
+    heard = _Heard()
+    subscription = await link.listen(subjects.run_events(session_id), heard.hear)
+    try:
+        yield heard
+    finally:
+        await link.unlisten(subscription)
+
+
+def _is_before(at: RunPlace, now: RunPlace) -> bool:
+    """Return whether *at* is a place in the run that is at *now*."""
+    return at.run == now.run and len(at.stages) == len(now.stages)
+
+
+def _steps_between(at: RunPlace, standing: RunStanding) -> list[RunStep]:
+    """Return the steps from *at* to how the run stands, in the order of their times."""
+    phases = standing.phases
+    steps: list[tuple[int, int, int, PipelineEventKind, PhaseStanding]] = []
+    for number, (seen, phase) in enumerate(zip(at.stages, phases, strict=True)):
+        stage = min(phase.stage, len(_DIGITS) - 1)
+        begun = 2 * phase.run
+        if stage >= begun > seen and phase.run and phase.status != "skipped":
+            steps.append((phase.since_ms or 0, begun, number, "phase_started", phase))
+        if stage > seen and phase.status in _KINDS:
+            ended_ms = phase.ended_ms or phase.since_ms or 0
+            steps.append((ended_ms, stage, number, _KINDS[phase.status], phase))
+    through = _count_through(phases)
+    stages = list(at.stages)
+    found = []
+    for at_ms, stage, number, kind, phase in sorted(steps, key=lambda step: step[:3]):
+        stages[number] = stage
+        event = PipelineEvent(
+            session_id=standing.session_id,
+            pipeline=standing.pipeline,
+            kind=kind,
+            phase=phase.phase,
+            agent_id=phase.agent_id,
+            task_id=phase.task_id,
+            text="" if kind == "phase_started" else phase.text,
+            run_ms=None
+            if kind in ("phase_started", "phase_skipped")
+            else phase.took_ms,
+            through=through,
+            total=len(phases),
+            at=datetime.fromtimestamp(at_ms / 1000, UTC),
+        )
+        found.append(RunStep(RunPlace(at.run, tuple(stages)), event))
+    return found
+
+
+def _end_of(at: RunPlace, standing: RunStanding) -> list[RunFeedEvent]:
+    """Return that the run is over, unless that is known *at* the place of the client, and how it stands then."""
+    seen = RunSeen(standing.place, standing, is_end=True)
+    if at.end:
+        return [seen]
+    outcome = standing.outcome
+    record = standing.record
+    event = PipelineEvent(
+        session_id=standing.session_id,
+        pipeline=standing.pipeline,
+        kind=cast("PipelineEventKind", standing.state),
+        text=describe_outcome(outcome) if outcome else record.error if record else "",
+        run_ms=outcome and outcome["took_ms"],
+        through=_count_through(standing.phases),
+        total=len(standing.phases),
+        at=outcome["ended_at"] if outcome else datetime.now(UTC),
+    )
+    return [RunStep(standing.place._replace(end="over"), event), seen]
+
+
+def _count_through(phases: Sequence[PhaseStanding]) -> int:
+    return sum(phase.status in ("done", "skipped") for phase in phases)
+
+
+def _phases_of_record(record: RunRecord) -> list[PhaseStanding]:
+    agents = {phase.name: phase.agent for phase in record.pipeline.phases}
+    return [
+        PhaseStanding(
+            phase=name,
+            status=state.status,
+            run=state.run,
+            agent_id=agents.get(name),
+            task_id=state.task_id,
+            since_ms=state.since_ms,
+            ended_ms=state.ended_ms,
+            took_ms=state.took_ms,
+            text=_text_of(state.error_type, state.error, state.why),
+        )
+        for name, state in record.phases.items()
+    ]
+
+
+def _phase_of_outcome(one: Mapping[str, Any]) -> PhaseStanding:
+    status = str(one["status"])
+    return PhaseStanding(
+        phase=one["phase"],
+        status="running" if status == "cancelled" else status,
+        run=one["run"],
+        agent_id=one["agent"],
+        task_id=one.get("task_id"),
+        since_ms=one.get("since_ms"),
+        ended_ms=one.get("ended_ms"),
+        took_ms=one["took_ms"],
+        text=_text_of(one["error_type"], one["error"], one["why"]),
+    )
+
+
+def _text_of(error_type: str | None, error: str | None, why: str) -> str:
+    return f"{error_type}: {error}" if error_type is not None else why

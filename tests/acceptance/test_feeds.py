@@ -1,0 +1,272 @@
+"""Clients that are cut off at random and come back elsewhere get the same events as one that never was."""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.acceptance.house import AGENTS, NAPPER, House, Served
+from tests.http_client import Connection, ask
+
+NARRATOR = str(AGENTS / "narrator.py")
+#: Seconds after which a client is cut off at the latest, and until it comes back.
+LONGEST_S = 0.4
+AWAY_S = 0.05
+#: Of these a client that is away misses some.
+KEPT_NOWHERE = {"progress", "phase_progress", ":"}
+ENDS = {"done", "[DONE]"}
+
+Event = tuple[str, str, Any]
+
+
+@dataclass
+class Doors:
+    """The addresses of supervisors that serve, and how often clients were cut off from them."""
+
+    urls: list[str]
+    rng: random.Random
+    cuts: int = 0
+
+    def choose(self) -> str:
+        return self.rng.choice(self.urls)
+
+
+@dataclass
+class Stream:
+    """One stream: how it is asked for, by the id of the last event that a client has."""
+
+    method: str
+    path: str
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    #: Whether a client goes on where it was; else the stream begins anew.
+    goes_on: bool = True
+
+    @asynccontextmanager
+    async def open(
+        self, url: str, after: str = ""
+    ) -> AsyncIterator[tuple[int, AsyncIterator[Event]]]:
+        """Open it at *url* and give its status and events, behind the one with the id *after*."""
+        headers = dict(self.headers)
+        if after:
+            headers["Last-Event-ID"] = after
+        async with Connection(url) as connection:
+            connection.send(self.method, self.path, self.body, headers)
+            status, _ = await connection.head()
+            yield status, events_of(connection)
+
+    async def read(self, url: str) -> list[Event]:
+        """Return all events of a client that stays."""
+        async with self.open(url) as (status, events):
+            assert status == 200
+            return [event async for event in events]
+
+    async def read_in_pieces(self, doors: Doors) -> list[Event]:
+        """Return all events of a client that is cut off at random, and comes back to any supervisor."""
+        found: list[Event] = []
+        after = ""
+        while True:
+            most = doors.rng.randrange(1, 12)
+            with suppress(OSError, EOFError, TimeoutError):
+                async with (
+                    asyncio.timeout(doors.rng.uniform(0.02, LONGEST_S)),
+                    self.open(doors.choose(), after) as (status, events),
+                ):
+                    if status == 204:
+                        return found
+                    if status in (429, 503):
+                        raise TimeoutError
+                    assert status == 200
+                    if not self.goes_on:
+                        found = []
+                        most = 10_000
+                    async for event in events:
+                        found.append(event)
+                        after = event[0] or after
+                        if event[1] in ENDS:
+                            return found
+                        most -= 1
+                        if not most:
+                            break
+            doors.cuts += 1
+            await asyncio.sleep(doors.rng.uniform(0, AWAY_S))
+
+
+async def events_of(connection: Connection) -> AsyncIterator[Event]:
+    """Yield each event of *connection*; a comment is left out, and so is the end of a chat."""
+    name = kind = ""
+    while True:
+        line = (await connection.reader.readline()).decode()
+        if not line:
+            return
+        key, _, value = line.rstrip("\r\n").partition(": ")
+        if key == "id":
+            name = value
+        elif key == "event":
+            kind = value
+        elif key == "data":
+            is_end = value == "[DONE]"
+            yield (
+                name,
+                "[DONE]" if is_end else kind,
+                None if is_end else json.loads(value),
+            )
+            if is_end or kind in ENDS:
+                return
+            name = kind = ""
+
+
+def what_remains(events: list[Event]) -> list[Any]:
+    """Return *events* as a reader has them: pieces of text together, without those that are kept nowhere."""
+    found: list[Any] = []
+    for _, kind, data in events:
+        if kind in KEPT_NOWHERE or (kind == "partial" and "kind" not in data):
+            continue
+        if kind == "done" and "reply" in data:
+            # How long an answer took is known where it was given.
+            data = {**data, "reply": {**data["reply"], "elapsed_ms": 0}}
+        if kind == "text" and found and found[-1][0] == "text":
+            found[-1] = ("text", found[-1][1] + data["text"])
+        else:
+            found.append((kind, data["text"] if kind == "text" else data))
+    return found
+
+
+def said_in_chat(events: list[Event]) -> list[Any]:
+    """Return the words of a chat, and what it says for programs at its end."""
+    deltas = [
+        choice["delta"].get("content") or ""
+        for _, kind, data in events
+        if kind != "[DONE]"
+        for choice in data["choices"]
+    ]
+    about = [data["tasklore"] for _, _, data in events if data and "tasklore" in data]
+    kinds = [one.get("event", "end") for one in about]
+    # It begins anew each time, and shows a question only while it is open.
+    return ["".join(deltas), [kind for kind in kinds if kind != "question"]]
+
+
+def steps_of_run(events: list[Event]) -> list[Any]:
+    """Return the steps of a run behind the first phase, during which clients come, by their times."""
+    steps = [
+        (kind, data["phase"] or "", data["run_ms"] or 0, data["at"])
+        for _, kind, data in events
+        if kind not in KEPT_NOWHERE | {"state", "done"}
+    ]
+    ended = next(
+        place for place, one in enumerate(steps) if one[:2] == ("phase_done", "p0")
+    )
+    assert [step[3] for step in steps] == sorted(step[3] for step in steps)
+    # Of two in one millisecond either may be the first.
+    return [
+        *sorted(steps[ended:], key=lambda step: step[3:0:-1]),
+        events[-1][2]["state"],
+    ]
+
+
+async def send_task(url: str, number: int) -> Stream:
+    body = {
+        "agent_id": "NarratorAgent",
+        "task": "narrate",
+        "parameters": {"words": 30},
+        "wait_seconds": 0,
+    }
+    key = {"Idempotency-Key": f"task-{number}"}
+    sent = await ask(url, "POST", "/v1/tasks", body, key)
+    return Stream("GET", f"/v1/tasks/{sent.body['task_id']}/output")
+
+
+async def send_request(url: str, number: int) -> Stream:
+    key = {"Idempotency-Key": f"request-{number}"}
+    body = {"text": "narrate a story, words 30", "wait_seconds": 0}
+    sent = await ask(url, "POST", "/v1/requests", body, key)
+    assert sent.status == 202, sent.body
+    return Stream("GET", f"/v1/requests/request-{number}/events")
+
+
+async def send_chat(_url: str, number: int) -> Stream:
+    body = {
+        "model": "tasklore",
+        "stream": True,
+        "messages": [{"role": "user", "content": "narrate a story, words 30"}],
+    }
+    key = {"Idempotency-Key": f"chat-{number}"}
+    return Stream("POST", "/v1/chat/completions", body, key, goes_on=False)
+
+
+async def send_pipeline(url: str, number: int) -> Stream:
+    phases = [
+        {
+            "name": f"p{place}",
+            "agent": "NapAgent",
+            "task": "take_nap",
+            "parameters": {"ms": 400 + place},
+            "after": [f"p{place - 1}"] if place else [],
+        }
+        for place in range(6)
+    ]
+    pipeline = {"name": "napping", "phases": phases}
+    body = {"pipeline": pipeline, "session_id": f"naps-{number}"}
+    sent = await ask(url, "POST", "/v1/pipelines", body)
+    assert sent.status == 202, sent.body
+    return Stream("GET", f"/v1/pipelines/naps-{number}/events")
+
+
+Send = Callable[[str, int], Awaitable[Stream]]
+Normalise = Callable[[list[Event]], list[Any]]
+KINDS: dict[str, tuple[Send, Normalise]] = {
+    "output": (send_task, what_remains),
+    "requests": (send_request, what_remains),
+    "chat": (send_chat, said_in_chat),
+    "pipelines": (send_pipeline, steps_of_run),
+}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "cuts", [40, pytest.param(200, marks=pytest.mark.long)], ids="{} cuts".format
+)
+async def test_a_client_that_is_cut_off_gets_the_same_events_as_one_that_is_not(
+    cuts: int, own_house: House
+) -> None:
+    """Of tasks, requests, chats and pipelines, at two supervisors, of which one is killed and another comes."""
+    for agent in (NARRATOR, NAPPER):
+        own_house.worker(agent, ack_wait_s=5)
+    stays = own_house.supervisor().ready()
+    dies = own_house.supervisor().ready()
+    stays.await_agents(2)
+    dies.await_agents(2)
+    rng = random.Random(cuts)
+    doors = Doors([stays.api, dies.api], rng)
+    numbers = iter(range(1000))
+
+    async def compare(kind: str) -> None:
+        send, normalise = KINDS[kind]
+        stream = await send(stays.api, next(numbers))
+        # A chat's words are asked for once, and then found again.
+        whole, *cut = await asyncio.gather(
+            stream.read(stays.api),
+            *(stream.read_in_pieces(doors) for _ in range(2)),
+        )
+        for found in cut:
+            assert normalise(found) == normalise(whole), kind
+
+    async def kill() -> None:
+        await asyncio.sleep(1.5)
+        doors.urls.remove(dies.api)
+        await asyncio.to_thread(dies.kill)
+        later: Served = await asyncio.to_thread(own_house.supervisor().ready)
+        doors.urls.append(later.api)
+
+    killing = asyncio.create_task(kill())
+    while doors.cuts < cuts:
+        async with asyncio.TaskGroup() as group:
+            for kind in KINDS:
+                group.create_task(compare(kind))
+    await killing
+    assert doors.cuts >= cuts
