@@ -112,6 +112,19 @@ class Stage:
 
         await self.until(is_waiting)
 
+    async def child_of(self, task_id: str) -> str:
+        """Return the task that the task called, once it has."""
+        path = f"/v1/tasks/{task_id}/trace"
+        children: list[dict[str, Any]] = []
+
+        async def has_called() -> bool:
+            trace = (await http(self.api, "GET", path)).body
+            children[:] = trace.get("root", {}).get("children", [])
+            return bool(children)
+
+        await self.until(has_called)
+        return str(children[0]["task_id"])
+
     async def until_run(self, label: str, times: int = 1) -> float:
         """Return after how many seconds *label* has run so often."""
 
@@ -170,7 +183,8 @@ async def open_stage(folder: Path, provider: Provider) -> AsyncIterator[Stage]:
 @asynccontextmanager
 async def guarded_stage(folder: Path, provider: Provider) -> AsyncIterator[Stage]:
     """Run a stage on servers that enforce roles: there a worker schedules nothing."""
-    opening = guarded(folder, Cast(workers={"stall": ("StallAgent",)}))
+    cast = Cast(workers={"stall": ("StallAgent",)}, calls={"stall": ("StallAgent",)})
+    opening = guarded(folder, cast)
     pair: Guarded = await asyncio.to_thread(opening.__enter__)
     try:
         with House(pair, folder) as house:  # type: ignore[arg-type]  # of its servers it asks the addresses alone
@@ -314,6 +328,16 @@ async def test_those_behind_a_cancelled_task_go_on_at_once(stage: Stage) -> None
     await send_behind("bounded", "kept", account="k")
     await go_on("kept", kept)
     assert (await stage.find(limited))["state"] == "running"
+
+    held = await stage.send("bounded", "held", account="held", ms=120_000)
+    await stage.until_run("held")
+    parent = await stage.send("calling", "caller", account="held")
+    child = await stage.child_of(parent)
+    await stage.until_waiting(child)
+    cancelling = asyncio.create_task(stage.cancel(child))
+    took["caller"] = await stage.until_status(parent, "failed")
+    await cancelling
+    assert (await stage.find(held))["state"] == "running"
 
     print({name: f"{seconds:.2f} s" for name, seconds in took.items()})  # noqa: T201 - the figure
     assert max(took.values()) < WOKEN_S

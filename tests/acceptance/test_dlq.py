@@ -304,6 +304,24 @@ async def test_a_redrive_that_is_interrupted_says_how_far_it_came(
     assert system.runs(label) == dict.fromkeys(range(MANY), 2)
 
 
+async def test_two_operators_at_once_send_each_letter_once(operator: Operator) -> None:
+    """Together they say as many as there were, and each task runs once more."""
+    system = operator.system
+    label = uuid.uuid4().hex
+    lost = await operator.lose_many(label, 300)
+    system.cure(label)
+    both = await asyncio.gather(
+        *(system.dlq("redrive", "--all", "--json") for _ in range(2))
+    )
+    outcomes = [rows_of_one(done) for done in both]
+    assert sum(outcome["redriven"] for outcome in outcomes) == 300
+    assert [outcome["kept"] for outcome in outcomes] == [[], []]
+    reports = await operator.reported(lost, generation=2)
+    assert Counter(report["task_id"] for report in reports) == dict.fromkeys(lost, 1)
+    assert system.runs(label) == dict.fromkeys(range(300), 2)
+    assert await operator.waiting() == 0
+
+
 async def test_letters_are_filtered_counted_and_previewed(operator: Operator) -> None:
     """By agent, error, age and whom they were for; nothing is sent or deleted by a preview."""
     system = operator.system

@@ -39,6 +39,8 @@ LATE_S = 2.0
 LAST_S = 3.0
 #: Seconds for looking up where a task failed.
 PLACE_S = 3.0
+#: Characters of that place that are shown.
+PLACE_WIDTH = 2000
 
 
 def make_request(text: str, **fields: Any) -> PersonRequest:
@@ -165,7 +167,8 @@ async def _say_places(answers: Sequence[PersonReply | ReplyPart]) -> None:
             for task_id in failed:
                 for letter in await letters.of_task(task_id):
                     if letter.content.place is not None:
-                        say(printable(f"it failed at {letter.content.place}"))
+                        place = " ".join(printable(letter.content.place).split())
+                        say(f"it failed at {place[:PLACE_WIDTH]}")
 
 
 def _how_to_fetch(request: PersonRequest) -> str:
