@@ -26,8 +26,8 @@ FOREIGN = "foreign"
 
 _TASKS = subjects.TASKS_ALL.removesuffix(">")
 #: Between two lines of the author's own code in a letter's `place`.
-_NEXT_FRAME = re.compile(r" > (?=[^\n\"]+, line \d+, in )")
-#: Lines of the author's own code that a letter shows, and characters of each.
+_NEXT_FRAME = re.compile(r" > (?=[^\n\"]{1,1000}, line \d{1,9}, in )")
+#: Lines of the author's own code that a letter shows, and characters of each; workers write four.
 _MOST_FRAMES = 16
 _FRAME_WIDTH = 1000
 
@@ -99,7 +99,8 @@ class Letter:
         """The lines of the author's own code that the error passed, the innermost first; none in older letters."""
         if self.content.place is None:
             return []
-        lines = _NEXT_FRAME.split(self.content.place)[-_MOST_FRAMES:]
+        place = self.content.place[-_MOST_FRAMES * _FRAME_WIDTH :]
+        lines = _NEXT_FRAME.split(place)[-_MOST_FRAMES:]
         return [line[:_FRAME_WIDTH] for line in reversed(lines)]
 
     @property

@@ -30,6 +30,8 @@ _HEADER_VALUE = re.compile(r"[ -~]{0,1024}")
 
 
 _NOBODY_KNOWN = KnownAgents()
+#: Generations that a task may have: nobody sends one again so often.
+_MOST_GENERATIONS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,10 @@ def redrive_of(
         )
         raise InvalidInput(msg)
     generation = letter.generation + 1
+    if generation > _MOST_GENERATIONS:
+        raise InvalidInput(
+            f"letter {letter.sequence} says that it was sent more than {_MOST_GENERATIONS:,} times; purge it"
+        )
     task = None
     if content.task_id is not None:
         agent_id = checked_name(content.subject.split(".")[1], "agent_id")

@@ -421,6 +421,10 @@ async def test_purging_deletes_what_fits(operator: Operator) -> None:
 STEERING = "\x1b[2J\x1b]8;;http://evil\x07\x9b31m\x9d0;evil\x9c\r\x08\u202eevil\u202d\nfaked: line"
 
 
+#: A task of nine hundred levels, which would be indented by as many for each of its numbers.
+DEEP = b"[" * 900 + b"1," * 100_000 + b"1" + b"]" * 900
+
+
 async def test_hostile_letters_steer_no_terminal_and_keep_nobody_from_the_others(
     operator: Operator,
 ) -> None:
@@ -457,6 +461,7 @@ async def test_hostile_letters_steer_no_terminal_and_keep_nobody_from_the_others
         json.dumps(hostile | {"agent_id": "OtherAgent"}),
         json.dumps(hostile | {"task_id": mine["task_id"], "body": "$$$"}),
         json.dumps(hostile | {"body": "W1tbW1tb" * 60_000}),
+        json.dumps(hostile | {"body": base64.b64encode(DEEP).decode()}),
         STEERING,
         "[" * 100_000,
         "",

@@ -32,6 +32,8 @@ _ERROR_WIDTH = 80
 _NAME_WIDTH = 64
 _TEXT_WIDTH = 2000
 _TRACEBACK_WIDTH = 20_000
+#: Levels of a task that are indented; one of more is shown as it stands.
+_DEEPEST = 32
 #: The longest span that is told, in milliseconds: a thousand years.
 _LONGEST_MS = 31_557_600_000_000
 
@@ -228,10 +230,21 @@ def _payload(letter: Letter) -> Any:
         body = letter.body
     except InvalidInput as error:
         return str(error)
+    text = body.decode(errors="replace")
     try:
-        return json.loads(body)
+        payload = json.loads(body)
     except (ValueError, RecursionError):
-        return body.decode(errors="replace")
+        return text
+    return payload if _is_shallow(payload, _DEEPEST) else text
+
+
+def _is_shallow(value: Any, levels: int) -> bool:
+    """Return whether *value* has at most so many *levels*: each indents what is below it."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, list):
+        return True
+    return levels > 0 and all(_is_shallow(one, levels - 1) for one in value)
 
 
 def _as_row(letter: LetterSummary) -> dict[str, Any]:

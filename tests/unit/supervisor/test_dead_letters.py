@@ -306,8 +306,10 @@ def test_the_authors_own_lines_are_told_apart() -> None:
     long = letter(
         place=" > ".join([*lines, f'/c.py, line 1, in f: "{"x" * 5000}"'] * 9)
     )
-    assert len(long.frames) == 16
+    assert 1 < len(long.frames) <= 16
     assert max(map(len, long.frames)) == 1000
+    for hostile in (" > " * 300_000, " > a, line 1, in " * 60_000):
+        assert sum(map(len, letter(place=hostile).frames)) <= 16_000
 
 
 def test_a_summary_is_bounded_whatever_the_letter_says() -> None:
@@ -345,6 +347,12 @@ def test_groups_are_bounded_and_tell_the_newest_as_their_example() -> None:
         timedelta(hours=3),
         5,
     )
+
+
+@pytest.mark.parametrize("generation", [1_000_000, 10**4000])
+def test_a_letter_that_was_never_sent_so_often_stays(generation: int) -> None:
+    with pytest.raises(InvalidInput, match="more than 1,000,000 times; purge it"):
+        redriven(letter(generation=generation))
 
 
 def test_an_invalid_task_id_is_refused() -> None:
