@@ -74,11 +74,15 @@ class Generation:
 
 
 class RunGlance(NamedTuple):
-    """How far a generation of a task is: its *state*, `cancelling` where an open one is to be cancelled."""
+    """How far a generation of a task is: its *state*, `cancelling` where an open one is to be cancelled.
+
+    *due_ms* is when its first run may begin, in ms since 1970, where it has to wait for that.
+    """
 
     state: str
     attempts: int
     waits_for: RunWait | None
+    due_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -617,7 +621,7 @@ def _glance_in(reply: Sequence[Any]) -> RunGlance | None:
     """Return what *reply* of the script GLANCE says."""
     if not reply:
         return None
-    state, attempts, waits_for, is_cancelled = reply
+    state, attempts, waits_for, is_cancelled, due_at = reply
     spelled = "accepted" if state is None else state.decode(errors="replace")
     waits = spelled in ("accepted", "waiting")
     if is_cancelled and spelled in OPEN_STATES:
@@ -626,6 +630,7 @@ def _glance_in(reply: Sequence[Any]) -> RunGlance | None:
         spelled,
         attempts=number_in(attempts) or 0,
         waits_for=read_wait(waits_for) if waits else None,
+        due_ms=number_in(due_at) if spelled == "accepted" else None,
     )
 
 

@@ -12,13 +12,14 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_json
 from redis.asyncio import Redis
 
-from tasklore.contracts.admission.waits import RunWait
+from tasklore.contracts.admission.waits import RunWait, explain_wait
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import user_of
 from tasklore.contracts.message_parts import is_none
@@ -36,6 +37,7 @@ from tasklore.memory.ledger.run_rows import (
     read_row,
 )
 from tasklore.memory.ledger.task_tree import GONE
+from tasklore.memory.times import EPOCH, MILLISECOND
 
 #: Runs of a page, and rows that are read for one.
 MOST_OF_PAGE = 200
@@ -44,6 +46,8 @@ MOST_READ = 2_000
 MOST_ASKED = 200
 #: Rows of an agent that are read at first where there are many agents: twice as many each time after that.
 _FEWEST_READ = 10
+#: The last moment that has a date, in ms since 1970: programs may write any number.
+_LAST_MS = 253_402_300_799_999
 _STATES = (*OPEN_STATES, *END_STATES, GONE)
 _AFTER = re.compile(r"([0-9]{1,15})\.([0-9]{1,6})\.([A-Za-z0-9_-]{1,64})")
 
@@ -342,7 +346,10 @@ class TaskList:
         glances = await self._ledger.glance(
             [(row.agent_id, row.task_id, row.generation) for row in rows]
         )
-        tasks = (_task_of(row, seen) for row, seen in zip(rows, glances, strict=True))
+        now = datetime.now(UTC)
+        tasks = (
+            _task_of(row, seen, now) for row, seen in zip(rows, glances, strict=True)
+        )
         return [one for one in tasks if asked.state in (None, one.state)]
 
 
@@ -366,7 +373,7 @@ def _state_in(row: RunRow) -> str:
     return "cancelled" if row.state == FORGOTTEN else row.state
 
 
-def _task_of(row: RunRow, seen: RunGlance | None) -> ListedTask:
+def _task_of(row: RunRow, seen: RunGlance | None, now: datetime) -> ListedTask:
     """Return the task of *row* as the ledger has *seen* it."""
     known: dict[str, Any] = {
         "task_id": row.task_id,
@@ -387,11 +394,25 @@ def _task_of(row: RunRow, seen: RunGlance | None) -> ListedTask:
         known |= {
             "state": seen.state,
             "attempts": seen.attempts or None,
-            "waits_for": seen.waits_for,
+            "waits_for": _explain(row, seen, now),
         }
     if known["state"] not in _STATES:
         known["state"] = "other"
     return ListedTask(**known)
+
+
+def _explain(row: RunRow, seen: RunGlance, now: datetime) -> RunWait | None:
+    """Return why the task of *row* waits, as its trace and HTTP have it."""
+    if seen.state != "accepted":
+        return seen.waits_for
+    created_ms = min(row.created_ms, _LAST_MS)
+    return explain_wait(
+        seen.waits_for,
+        agent_id=row.agent_id,
+        sent_at=EPOCH + created_ms * MILLISECOND,
+        begins_at=EPOCH + min(seen.due_ms or created_ms, _LAST_MS) * MILLISECOND,
+        now=now,
+    )
 
 
 def _user_in(row: RunRow) -> str | None:

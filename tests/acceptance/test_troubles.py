@@ -86,15 +86,27 @@ class Scene:
             task_id, lambda seen: seen.get("waits_for", {}).get("kind") == kind
         )
 
+    async def find_in_list(self, task_id: str, agent: str) -> dict[str, Any] | None:
+        """Return the task as the list has it, None where it is not there."""
+        path = f"/v1/tasks?agent={agent}&limit=200"
+        listed = (await http(self.supervisor.api, "GET", path)).body["tasks"]
+        return next((one for one in listed if one["task_id"] == task_id), None)
+
     @asynccontextmanager
     async def program(self) -> AsyncIterator[Outside]:
         """Connect a program that publishes to NATS itself."""
         async with outside(self.house.servers.nats_url) as program:
             yield program
 
-    async def start(self, *references: str) -> Served:
-        """Start another worker, and return once it takes tasks."""
-        return await asyncio.to_thread(self.house.worker(*references).ready)
+    async def start(self, reference: str, agent: str) -> Served:
+        """Start another worker, and return once it takes tasks of *agent*, which the supervisor knows."""
+        worker = await asyncio.to_thread(self.house.worker(reference).ready)
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                known = await http(self.supervisor.api, "GET", "/v1/agents")
+                if agent in {one["agent_id"] for one in known.body["agents"]}:
+                    return worker
+                await asyncio.sleep(0.05)
 
 
 class Reader:
@@ -178,7 +190,7 @@ async def expire(scene: Scene) -> str:
             "ProbeAgent", "fresh", sent, deadline=deadline.isoformat()
         )
         await asyncio.sleep((deadline - datetime.now(UTC)).total_seconds())
-        with await scene.start(PROBE):
+        with await scene.start(PROBE, "ProbeAgent"):
             await program.report_of(task)
     return task
 
@@ -200,19 +212,19 @@ async def fail(scene: Scene) -> str:
 
 async def lose_worker(scene: Scene) -> str:
     """Kill the only worker of an agent while it runs a task, and wait until its lease has ended."""
+    with await scene.start(PROBE, "ProbeAgent") as worker:
+        task = await scene.send(
+            "ProbeAgent", "fresh", parameters={"label": "lost", "ms": 600_000}
+        )
+        await scene.await_status(task, "running")
+        worker.kill()
+
+    async def is_lost() -> bool:
+        path = f"/v1/tasks/{task}/trace"
+        traced = await http(scene.supervisor.api, "GET", path)
+        return traced.body["root"]["silent_ms"] is not None
+
     async with scene.program() as program:
-        with await scene.start(PROBE) as worker:
-            task = await program.assign(
-                "ProbeAgent", "fresh", {"label": "lost", "ms": 600_000}
-            )
-            await program.begun(task)
-            worker.kill()
-
-        async def is_lost() -> bool:
-            path = f"/v1/tasks/{task}/trace"
-            traced = await http(scene.supervisor.api, "GET", path)
-            return traced.body["root"]["silent_ms"] is not None
-
         await program.eventually(is_lost)
     return task
 
@@ -275,7 +287,7 @@ async def take_place(scene: Scene) -> str:
 
 async def stand_in_line(scene: Scene) -> str:
     """Send a task to an agent whose last worker has left."""
-    with await scene.start(NAPPER) as worker:
+    with await scene.start(NAPPER, "NapAgent") as worker:
         worker.terminate()
         await asyncio.to_thread(worker.wait)
     task = await scene.send("NapAgent", "take_nap", parameters={"ms": 0})
@@ -316,6 +328,16 @@ class Trouble(NamedTuple):
 
 
 TROUBLES = {
+    "I have no id": Trouble(
+        fail,
+        "TroubledAgent",
+        ("TroubledAgent.add", "failed", "TypeError"),
+    ),
+    "All that wait": Trouble(
+        retry,
+        "TroubledAgent",
+        ("TroubledAgent.call", "waits for its next run, as run "),
+    ),
     "It was rejected": Trouble(
         reject,
         "TroubledAgent",
@@ -464,8 +486,19 @@ async def test_the_page_leads_to_the_cause(scene: Scene, heading: str) -> None:
     said = "\n".join(reader.printed)
     assert [words for words in trouble.words if words not in said] == [], said
     seen = await scene.see(task)
+    await reader.run("tasklore trace TASK")
     for word in words_of(seen):
-        assert word in reader.printed[0]
+        assert word in reader.printed[-1]
+    listed = await scene.find_in_list(task, trouble.agent)
+    if listed is not None:
+        assert listed["state"] == seen["status"]
+        # The list has times to the millisecond.
+        words = [
+            {name: one.get(name) for name in ("kind", "name", "text", "said")}
+            for one in (listed.get("waits_for", {}), seen.get("waits_for", {}))
+        ]
+        assert words[0] == words[1]
+    assert (listed is None) == (seen["status"] == 404)
     for block in mending:
         for command in block:
             assert await reader.run(command) == 0, reader.printed[-1]

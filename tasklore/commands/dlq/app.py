@@ -28,7 +28,7 @@ Reason = Annotated[
     Option(
         "--reason",
         metavar="REASON",
-        help="Only these: attempts, gave_up, crashes, deadline, unreadable or unproven.",
+        help="Only these: attempts, code_error, gave_up, crashes, deadline, unreadable or unproven.",
     ),
 ]
 ErrorType = Annotated[
