@@ -40,15 +40,17 @@ def _read(directory: Path) -> dict[str, int]:
     """Return the ports that are kept; a file that is none of ours is as good as none."""
     try:
         kept = json.loads((directory / _FILE).read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     if not isinstance(kept, dict):
         return {}
-    return {
-        name: port
-        for name in NAMES
-        if isinstance(port := kept.get(name), int) and 0 < port <= _HIGHEST
-    }
+    ports: dict[str, int] = {}
+    for name in NAMES:
+        port = kept.get(name)
+        # `true` is a number to Python, and a port serves one.
+        if type(port) is int and 0 < port <= _HIGHEST and port not in ports.values():
+            ports[name] = port
+    return ports
 
 
 def _write(directory: Path, ports: Mapping[str, int]) -> None:

@@ -1,5 +1,6 @@
 """The ports of a system on one machine: kept from start to start, and replaced where somebody else has taken one."""
 
+import json
 import socket
 from pathlib import Path
 
@@ -38,8 +39,30 @@ def test_a_port_that_is_taken_is_replaced_and_that_is_said(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"nats": "x", "api": 0}', '{"http": 70000}']
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"nats": "x", "api": 0}',
+        '{"http": 70000}',
+        '{"nats": true}',
+        "[" * 100_000,
+    ],
 )
 def test_a_file_that_is_none_of_ours_is_replaced(text: str, tmp_path: Path) -> None:
     (tmp_path / "ports.json").write_text(text)
-    assert set(choose_ports(tmp_path)) == set(NAMES)
+    chosen = choose_ports(tmp_path)
+    assert set(chosen) == set(NAMES)
+    assert all(type(port) is int and port > 1 for port in chosen.values())
+
+
+def test_no_two_are_given_one_port(tmp_path: Path) -> None:
+    """The first of those that a person gave the same one keeps it."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port = probe.getsockname()[1]
+    (tmp_path / "ports.json").write_text(json.dumps(dict.fromkeys(NAMES, port)))
+    chosen = choose_ports(tmp_path)
+    assert chosen[NAMES[0]] == port
+    assert len(set(chosen.values())) == len(NAMES)
