@@ -2,7 +2,7 @@
 
 import re
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.messages import CompletionReport, EmittedValue, Progress
@@ -91,6 +91,10 @@ class Waiting(NamedTuple):
     def since_ms(self) -> int:
         """When it began, in ms since 1970."""
         return to_ms(self.wait.since)
+
+    def describe(self) -> dict[str, Any]:
+        """Return why it waits, as JSON, without the fields that are for its next run alone."""
+        return self.wait.model_dump(mode="json", exclude={"run", "emitted"})
 
 
 class Question(NamedTuple):

@@ -41,7 +41,7 @@ def encode_sign(event: Restarted | Gap | Waiting | Question, name: str) -> bytes
     if isinstance(event, Gap):
         return encode_event("gap", {"first": event.first, "last": event.last}, name)
     if isinstance(event, Waiting):
-        body = {"task_id": event.task_id, **event.wait.model_dump(mode="json")}
+        body = {"task_id": event.task_id, **event.describe()}
         return encode_event("waiting", body, name)
     # Its answer is not part of it: the event is the same for a client that comes back later.
     since = {"state", "answer", "refused", "refused_left_out"}

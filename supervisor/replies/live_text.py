@@ -121,7 +121,7 @@ class LiveText:
 def _describe_sign(event: TaskEvent) -> dict[str, Any]:
     """Return what a task waits for, or asks, for programs."""
     if isinstance(event, Waiting):
-        return {"event": "waiting", **event.wait.model_dump(mode="json")}
+        return {"event": "waiting", **event.describe()}
     if isinstance(event, Question):
         question = event.question
         return {"event": "question", "id": question.id, "question": question.question}

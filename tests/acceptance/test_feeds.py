@@ -270,3 +270,36 @@ async def test_a_client_that_is_cut_off_gets_the_same_events_as_one_that_is_not(
                 group.create_task(compare(kind))
     await killing
     assert doors.cuts >= cuts
+
+
+async def test_the_output_of_a_run_that_waited_for_room_is_followed_by_that_of_the_next(
+    own_house: House,
+) -> None:
+    """Both are one attempt; a client that comes back goes on in either, and hears why the task waited."""
+    own_house.worker(NARRATOR).ready()
+    served = own_house.supervisor().ready()
+    served.await_agents(1)
+    body = {
+        "agent_id": "NarratorAgent",
+        "task": "narrate_poorly",
+        "parameters": {"words": 3},
+        "wait_seconds": 0,
+    }
+    sent = await ask(served.api, "POST", "/v1/tasks", body)
+    stream = Stream("GET", f"/v1/tasks/{sent.body['task_id']}/output")
+    whole = await stream.read(served.api)
+    first, waiting, restarted, then, done = what_remains(whole)
+    assert first == ("text", "first 0, first 1, first 2, ")
+    assert (waiting[0], waiting[1]["text"]) == ("waiting", "the budget of the day")
+    assert restarted[1] == {"generation": 1, "attempt": 1, "waited": True}
+    assert then == ("text", "then 0, then 1, then 2, ")
+    assert (done[0], done[1]["report"]["attempt"]) == ("done", 1)
+    for place, (name, _, _) in enumerate(whole[:-1]):
+        async with stream.open(served.api, name) as (status, events):
+            rest = [event async for event in events]
+        assert status == 200
+        texts = [event for event in rest if event[1] == "text"]
+        missed = [event for event in whole[place + 1 :] if event[1] == "text"]
+        assert "".join(one[2]["text"] for one in texts) == "".join(
+            one[2]["text"] for one in missed
+        )

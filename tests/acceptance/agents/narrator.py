@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from tasklore import Agent, Context, Parameters
 from tasklore.contracts.admission.waits import Approval
+from tasklore.contracts.errors import LlmThrottled
 
 agent = Agent("NarratorAgent", keywords=("narrate",))
 
@@ -32,3 +33,23 @@ async def narrate(story: Story, context: Context) -> str:
         otherwise=Approval(approved=True),
     )
     return text
+
+
+_poor: set[str] = set()
+
+
+@agent.task(remember=False, in_words=False)
+async def narrate_poorly(story: Story, context: Context) -> str:
+    """Narrate a story for which there is no room under a limit at first."""
+    is_first = context.assignment.task_id not in _poor
+    for number in range(story.words):
+        await context.emit(f"{'first' if is_first else 'then'} {number}, ")
+    if is_first:
+        _poor.add(context.assignment.task_id)
+        error = LlmThrottled("there is no room")
+        error.limit = "day"
+        error.words = "the budget of the day"
+        error.away_s = 4.0
+        error.room_in_s = 4.0
+        raise error
+    return "told"
