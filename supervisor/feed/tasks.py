@@ -87,13 +87,14 @@ class TaskFeed:
 
     async def take(self) -> list[TaskEvent]:
         """Return the events since the last call, without waiting for any."""
+        had_ended = self._reader.has_ended
         events = _make_events(await self._read(), self.at.known_ms)
         signs = self._signs
         if signs is None:
             return events
         if events:
             signs.postpone()
-        if self._reader.has_ended:
+        if self._reader.has_ended and not had_ended:
             signs.look_soon()
         return [*events, *signs.take_progress(), *await signs.look(self.at)]
 

@@ -288,7 +288,9 @@ async def test_the_output_of_a_run_that_waited_for_room_is_followed_by_that_of_t
     sent = await ask(served.api, "POST", "/v1/tasks", body)
     stream = Stream("GET", f"/v1/tasks/{sent.body['task_id']}/output")
     whole = await stream.read(served.api)
-    first, waiting, restarted, then, done = what_remains(whole)
+    remains = what_remains(whole)
+    assert len(remains) == 5, remains
+    first, waiting, restarted, then, done = remains
     assert first == ("text", "first 0, first 1, first 2, ")
     assert (waiting[0], waiting[1]["text"]) == ("waiting", "the budget of the day")
     assert restarted[1] == {"generation": 1, "attempt": 1, "waited": True}

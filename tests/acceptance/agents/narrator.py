@@ -49,7 +49,7 @@ async def narrate_poorly(story: Story, context: Context) -> str:
         error = LlmThrottled("there is no room")
         error.limit = "day"
         error.words = "the budget of the day"
-        error.away_s = 4.0
-        error.room_in_s = 4.0
+        error.away_s = 6.0
+        error.room_in_s = 6.0
         raise error
     return "told"
