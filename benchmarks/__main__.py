@@ -22,6 +22,7 @@ from benchmarks import (
     episode_rows,
     front_door,
     http_rows,
+    idle_rows,
     listening_rows,
     listing_rows,
     memory_rows,
@@ -148,6 +149,7 @@ SIMPLE: dict[
         lambda on, profile: output_rows.measure(on.nats_url, on.redis_url, profile),
     ),
     "pause": ("a store that stands still", pause_rows.measure),
+    "idle": ("idle supervisors", idle_rows.measure),
     "scrape": (
         "scrapes",
         lambda on, profile: scrape_rows.measure(on.redis_url, profile),

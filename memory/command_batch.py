@@ -113,6 +113,17 @@ class CommandBatch:
         self._breaker = breaker
         self._shared = _find_shared(client.connection_pool)
 
+    async def exists(self, *names: str) -> bool:
+        """Return whether there is anything at one of the keys *names*, which share a tag.
+
+        It costs a tenth of a script that finds nothing there, and goes over the connection that all share.
+
+        Raises:
+            MemoryUnavailable: as `run`.
+        """
+        found = await self._run([("EXISTS", *names)], has_large_replies=False)
+        return bool(found[0])
+
     async def run(self, commands: Sequence[Command]) -> list[Any]:
         """Return the reply to each of *commands*, bytes undecoded; commands after a lost connection are sent again.
 
@@ -124,6 +135,11 @@ class CommandBatch:
         """
         if not commands:
             return []
+        return await self._run(commands, has_large_replies=self._has_large_replies)
+
+    async def _run(
+        self, commands: Sequence[Command], *, has_large_replies: bool
+    ) -> list[Any]:
         breaker = self._breaker
         if breaker is not None and not breaker.allows():
             raise MemoryUnavailable(
@@ -131,7 +147,7 @@ class CommandBatch:
             )
         try:
             with Deadline(self._deadline_s, self._shared.heard):
-                replies = await self._run_until_connected(commands)
+                replies = await self._run_until_connected(commands, has_large_replies)
         except (TimeoutError, OSError, RedisError) as error:
             if isinstance(error, TimeoutError):
                 self._shared.small.close_if_silent()
@@ -149,7 +165,9 @@ class CommandBatch:
             breaker.succeeded()
         return replies
 
-    async def _run_until_connected(self, commands: Sequence[Command]) -> list[Any]:
+    async def _run_until_connected(
+        self, commands: Sequence[Command], has_large_replies: bool
+    ) -> list[Any]:
         """Run again whenever the connection broke, as long as the deadline lets us.
 
         A pooled connection may be of a server that has restarted since, and a restart takes less than most deadlines.
@@ -157,7 +175,7 @@ class CommandBatch:
         pause_s = 0.0
         while True:
             try:
-                replies = await self._exchange(commands)
+                replies = await self._exchange(commands, has_large_replies)
                 return await self._give_functions(commands, replies)
             except LostConnection:
                 await asyncio.sleep(pause_s)
@@ -182,7 +200,7 @@ class CommandBatch:
         repeated = [commands[index] for index in unknown]
         names = {str(one[1]) for one in repeated}
         loads: list[Command] = [("FUNCTION", "LOAD", LIBRARIES[name]) for name in names]
-        answers = await self._exchange(loads + repeated)
+        answers = await self._exchange(loads + repeated, has_large_replies=True)
         for answer in answers[: len(loads)]:
             demand_loaded(answer)
         for index, answer in zip(unknown, answers[len(loads) :], strict=True):
@@ -192,7 +210,9 @@ class CommandBatch:
             raise refused[0]
         return replies
 
-    async def _exchange(self, commands: Sequence[Command]) -> list[Any]:
+    async def _exchange(
+        self, commands: Sequence[Command], has_large_replies: bool
+    ) -> list[Any]:
         """Return the reply to each of *commands*, errors that concern one command among them.
 
         Raises:
@@ -201,7 +221,7 @@ class CommandBatch:
         shared = self._shared
         packed = b"".join(map(_pack, commands))
         is_small = len(commands) <= _SMALL_COMMANDS and len(packed) <= _SMALL_BYTES
-        if is_small and not (self._has_large_replies or shared.small.is_congested):
+        if is_small and not (has_large_replies or shared.small.is_congested):
             replies = await shared.small.exchange(len(commands), packed)
         else:
             async with shared.turns:

@@ -22,6 +22,7 @@
 | `tl:runs:{~agents}` | sorted set | none | every agent that has runs, by its last one in ms |
 | `tl:ended:{slot}` | hash | none | how many of a slot's tasks ended in each state, see `memory.ledger.tally` |
 | `tl:ended:{sums}:shared`, `:lease` | string | 10 s, 3 s | those numbers added up; who adds them up |
+| `tl:backlog:{all}`, `:lease` | string | 3 s | how many tasks wait and workers are there; who reads that |
 | `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `ledger.stream_epochs` |
 | `tl:conversation:{id}` | list | 30 days after its last use | turns and utterances, oldest first |
 | `tl:conversation:{id}:ids`, `:digest` | sorted set, hash | the same | ids of that and of what waits; the rest |
@@ -306,14 +307,14 @@ def every_ended() -> Iterator[str]:
     return (f"tl:ended:{{{tag}}}" for tag in companions())
 
 
-def end_sums() -> str:
-    """Return the key of what all those counters add up to, for processes that only show it."""
-    return "tl:ended:{sums}:shared"
+def end_sums() -> tuple[str, str]:
+    """Return the key of what all those counters add up to, and of the lease of the process that adds them up."""
+    return "tl:ended:{sums}:shared", "tl:ended:{sums}:lease"
 
 
-def end_sums_lease() -> str:
-    """Return the key that says that a process adds them up."""
-    return "tl:ended:{sums}:lease"
+def backlog() -> tuple[str, str]:
+    """Return the key of what the streams hold and which workers are there, and of the lease of whoever reads that."""
+    return "tl:backlog:{all}", "tl:backlog:{all}:lease"
 
 
 def stream(name: str) -> str:

@@ -6,6 +6,7 @@ and the rows of listeners are worked on by it; each subclass names its due items
 
 import asyncio
 import contextlib
+import math
 import random
 from abc import ABC, abstractmethod
 from collections import deque
@@ -15,12 +16,16 @@ from typing import ClassVar, Generic, TypeVar
 
 import structlog
 
+from tasklore.contracts.cadence import until_look
 from tasklore.contracts.errors import MemoryUnavailable, TaskloreError
 
 log = structlog.get_logger(__name__)
 
 #: Seconds between looks at what is due, when nobody calls `look_soon`: what other processes made due is seen by then.
 LOOK_S = 0.5
+#: The same while nothing is listed that could be due: what another process adds meanwhile is seen by then, before the
+#: lease under which that one works on it may lapse.
+IDLE_LOOK_S = 1.0
 #: Renewals within one lease: two may be lost before another process takes the work.
 RENEWALS = 3
 #: Leases renewed at once: as many as there are turns on the connections.
@@ -101,12 +106,17 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
         self._rests: dict[Key, _Rest] = {}
         self._due: deque[Key] = deque()
         self._failures = 0
+        self._is_idle = False
         #: When the store was last found to be away, by the loop's clock.
         self._away_at = float("-inf")
         self._wake = asyncio.Event()
         self._emptied = asyncio.Event()
         self._stopping = False
         self._turned_at = self._loop.time()
+
+    async def is_idle(self) -> bool:
+        """Return whether nothing is listed, be it due now or later: it is to cost less than `due`."""
+        return False
 
     @abstractmethod
     async def due(self, limit: int) -> Sequence[Key]:
@@ -262,14 +272,15 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
         now = self._loop.time()
         rested_s = min(
             (rest.until - now for rest in self._rests.values() if rest.until > now),
-            default=LOOK_S,
+            default=math.inf,
         )
-        return min(jitter(LOOK_S), max(0.01, rested_s))
+        look_s = IDLE_LOOK_S if self._is_idle else LOOK_S
+        return min(until_look(now, look_s), max(0.01, rested_s))
 
     async def _look(self, room: int) -> None:
-        found = await self.due(
-            room * self.ahead + len(self._serving) + len(self._rests)
-        )
+        self._is_idle = await self.is_idle()
+        most = room * self.ahead + len(self._serving) + len(self._rests)
+        found = () if self._is_idle else await self.due(most)
         now = self._loop.time()
         waiting = set(found)
         # How often a key rested is forgotten once it is not due any more.

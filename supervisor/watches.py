@@ -5,25 +5,29 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, get_args
 
 import structlog
 from nats.aio.client import Client
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from redis.asyncio import ConnectionPool, Redis
 from redis.exceptions import RedisError
 
 from tasklore.contracts import subjects
 from tasklore.contracts.admission.limits import Every
+from tasklore.contracts.cadence import until_look
 from tasklore.contracts.errors import MemoryUnavailable, TaskloreError
 from tasklore.contracts.messages import CompletionReport
 from tasklore.contracts.words import OTHER
+from tasklore.memory import keys
 from tasklore.memory.budgets.overview import AccountView, read_accounts
 from tasklore.memory.budgets.store import Budgets
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.tally import Tally
 from tasklore.memory.ledger.waits import Waits
+from tasklore.memory.shared_values import SharedReading
 from tasklore.memory.webhooks.outbox import WebhookOutbox
 from tasklore.runtime.messaging.buckets import read_bucket
 from tasklore.runtime.messaging.jetstream import ask_jetstream
@@ -39,6 +43,8 @@ log = structlog.get_logger(__name__)
 LOOK_S = 5.0
 #: Seconds between looks into the ledger, of which one supervisor's takes 30 ms of CPU time and 7 ms of the server's.
 TALLY_S = 10.0
+#: Milliseconds for which what one supervisor was told of the backlog is that of all.
+BACKLOG_MS = 2_500
 #: Seconds for the command that ends a script: a busy server answers it at once.
 KILL_S = 2.0
 #: Agents with series of their own, those with most tasks; the others are counted as one.
@@ -55,9 +61,10 @@ class Watcher(ABC):
 
     async def run(self) -> None:
         """Look every `every_s` seconds until cancelled."""
+        loop = asyncio.get_running_loop()
         while True:
             await self.look()
-            await asyncio.sleep(self.every_s)
+            await asyncio.sleep(until_look(loop.time(), self.every_s))
 
     @abstractmethod
     async def look(self) -> None:
@@ -106,6 +113,15 @@ class StreamWatch(Watcher):
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """Numbers of tasks by subject, when the oldest was stored ("" when nobody could say), and of workers by agent."""
+
+    tasks: dict[str, int]
+    first_at: str
+    workers: dict[str, int]
+
+
 class BacklogWatch(Watcher):
     """The tasks that wait or run, by agent, and the workers that are alive; nothing while the server cannot be asked.
 
@@ -114,6 +130,7 @@ class BacklogWatch(Watcher):
 
     Args:
         link: The connection to NATS.
+        shared: Lets one supervisor ask for all: each asks twice, and is sent a message a worker.
         agents: Ids of the known agents.
         run_times: How long tasks take.
         now: Seconds since 1970.
@@ -122,11 +139,13 @@ class BacklogWatch(Watcher):
     def __init__(
         self,
         link: Link,
+        shared: SharedReading[Backlog],
         agents: Callable[[], Iterable[str]],
         run_times: RunTimes,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._link = link
+        self._shared = shared
         self._agents = agents
         self._run_times = run_times
         self._now = now
@@ -161,30 +180,26 @@ class BacklogWatch(Watcher):
         )
 
     async def look(self) -> None:
-        """Ask once."""
-        question = {"subjects_filter": subjects.TASKS_ALL}
-        state: dict[str, Any] = {}
-        present: dict[str, bytes] = {}
+        """Ask once, or take what another supervisor was answered just now."""
+        backlog = Backlog(tasks={}, first_at="", workers={})
         try:
-            state = (
-                await ask_jetstream(
-                    self._link.client, f"STREAM.INFO.{subjects.TASKS}", question
-                )
-            )["state"]
-            present = await read_bucket(self._link, subjects.WORKERS_BUCKET)
+            try:
+                backlog = (await self._shared.take(self._read)).value
+            except MemoryUnavailable as error:
+                log.info("backlog_not_shared", error=str(error))
+                backlog = await self._read()
         except TaskloreError as error:
-            # Before the first worker there is no bucket of them.
-            log.info("backlog_not_counted", tasks=bool(state), error=str(error))
+            log.info("backlog_not_counted", error=str(error))
         self._tasks = {}
-        for subject, number in (state.get("subjects") or {}).items():
+        for subject, number in backlog.tasks.items():
             agent, _, task = subject.partition(".")[2].partition(".")
             self._tasks[agent, task] = number
         self._oldest_at = (
-            datetime.fromisoformat(state["first_ts"]).timestamp()
+            datetime.fromisoformat(backlog.first_at).timestamp()
             if self._tasks
             else None
         )
-        self._workers = Counter(key.partition(".")[0] for key in present)
+        self._workers = Counter(backlog.workers)
         waiting: Counter[str] = Counter(
             dict.fromkeys([*self._workers, *self._agents()], 0)
         )
@@ -192,8 +207,32 @@ class BacklogWatch(Watcher):
             waiting[agent] += number
         self._shown = (
             frozenset(agent for agent, _ in waiting.most_common(MOST_AGENTS))
-            if state
+            if backlog.first_at
             else frozenset()
+        )
+
+    async def _read(self) -> Backlog:
+        """Ask the server.
+
+        Raises:
+            TaskloreError: it does not answer, so that there is nothing to share.
+        """
+        question = {"subjects_filter": subjects.TASKS_ALL}
+        state: dict[str, Any] = (
+            await ask_jetstream(
+                self._link.client, f"STREAM.INFO.{subjects.TASKS}", question
+            )
+        )["state"]
+        present: dict[str, bytes] = {}
+        try:
+            present = await read_bucket(self._link, subjects.WORKERS_BUCKET)
+        except TaskloreError as error:
+            # Before the first worker there is no bucket of them.
+            log.info("workers_not_counted", error=str(error))
+        return Backlog(
+            tasks=state.get("subjects") or {},
+            first_at=state["first_ts"],
+            workers=Counter(key.partition(".")[0] for key in present),
         )
 
     def _sum_by_agent(
@@ -235,7 +274,7 @@ class LedgerWatch(Watcher):
         except MemoryUnavailable as error:
             log.info("ledger_not_counted", error=str(error))
         else:
-            self._ended = {"completed": 0, **sums.ended}
+            self._ended = {"completed": 0, **sums.value}
             self._read_at = self._now() - sums.age_s
 
 
@@ -432,7 +471,12 @@ def make_watches(
     """Return the watches of a supervisor, to be run; *metrics* exports their last values."""
     dead = StreamWatch(link.client, subjects.DEAD)
     messages = StreamWatch(link.client, subjects.MESSAGES)
-    backlog = BacklogWatch(link, lambda: cards.catalogue.cards, reports.run_times)
+    shared = SharedReading(
+        redis, keys.backlog(), keep_ms=BACKLOG_MS, kind=TypeAdapter(Backlog)
+    )
+    backlog = BacklogWatch(
+        link, shared, lambda: cards.catalogue.cards, reports.run_times
+    )
     ledger = LedgerWatch(Tally(redis))
     store = StoreWatch(redis)
     limits = LimitWatch(Budgets(redis))

@@ -315,6 +315,7 @@ def _supervisor() -> Role:
                     "runs",
                     "waits",
                     "ended",
+                    "backlog",
                     "stream",
                     "conversation",
                     "inbox",

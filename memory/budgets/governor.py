@@ -6,7 +6,7 @@ behind the answer.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -26,6 +26,7 @@ from tasklore.contracts.admission.limits import (
     Payer,
     Reservation,
 )
+from tasklore.contracts.cadence import until_look
 from tasklore.contracts.errors import BudgetSpent, LlmThrottled, MemoryUnavailable
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
@@ -352,26 +353,28 @@ class Governor:
         self._ratios[model] = ratio if ratio > known else max(ratio, 0.98 * known)
 
     async def _beat(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(RENEWED_S)
-            places = keys.budget("calls"), keys.budget("leases")
+            await asyncio.sleep(until_look(loop.time(), RENEWED_S))
             mine = [held.call_id for held in self._under_way.values() if held.accounts]
-            renewal: Command = (
-                "FCALL",
-                scripts.RENEW,
-                2,
-                *places,
-                self._clock(),
-                int(LEASE_S * 1000),
-                *mine,
-            )
+            renewals = [renewal(self._clock(), mine)] if mine else []
             with contextlib.suppress(MemoryUnavailable):
                 # Workers may read limits, and a script takes the keys alone that its caller may write.
                 stored: Command = ("HGET", keys.budget("limits"), "version")
-                _, version = await self._batch.run([renewal, stored])
+                *_, version = await self._batch.run([*renewals, stored])
                 if self._limits is None or version != self._version:
                     self._version, self._limits = await read_stored(self._batch)
                 await self.flush()
+
+
+def renewal(now: str | int, call_ids: Sequence[str]) -> Command:
+    """Return the command that renews *call_ids*, and takes calls of dead processes off what is reserved.
+
+    *now* is a clock in ms since 1970, "" for that of the store.
+    """
+    places = keys.budget("calls"), keys.budget("leases")
+    lease_ms = int(LEASE_S * 1000)
+    return ("FCALL", scripts.RENEW, 2, *places, now, lease_ms, *call_ids)
 
 
 def _now() -> datetime:

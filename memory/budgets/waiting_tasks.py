@@ -12,6 +12,7 @@ from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.zones import zone_of
 from tasklore.memory import keys
 from tasklore.memory.budgets import scripts
+from tasklore.memory.budgets.governor import renewal
 from tasklore.memory.budgets.store import WAITING, WAKING, kind_of, read_stored
 from tasklore.memory.command_batch import Command, CommandBatch
 
@@ -45,6 +46,15 @@ class WaitingTasks:
         self.has_more = False
         self.leads = False
 
+    async def is_idle(self) -> bool:
+        """Return whether there are no limits, or another process wakes those that wait for room under them."""
+        if self.leads:
+            return False
+        are_there = await self._batch.run(
+            [("EXISTS", keys.budget(one)) for one in ("limits", WAKING[-1])]
+        )
+        return are_there != [1, 0]
+
     async def wake(self, most: int) -> list[str]:
         """Return up to *most* tasks, "id:generation", as many as there is room for, in the order of their turns.
 
@@ -54,7 +64,9 @@ class WaitingTasks:
         tasks: list[str] = []
         pages = 0
         while pages < _PAGES and len(tasks) < most:
-            found = (await self._batch.run([self._command(most - len(tasks))]))[0]
+            # Whoever wakes looks after calls of processes that died: what they reserved is room.
+            dead = [renewal("", ())] if self.leads and not pages else []
+            *_, found = await self._batch.run([*dead, self._command(most - len(tasks))])
             if found is None:
                 self._version, self._limits = await read_stored(self._batch)
                 continue

@@ -9,30 +9,21 @@ Of many supervisors one adds them up, and the others read its sums.
 
 import asyncio
 from collections import Counter
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 from redis.asyncio import Redis
 
 from tasklore.memory import keys
 from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
 from tasklore.memory.ledger.ledger import number_in
+from tasklore.memory.shared_values import Reading, SharedReading
 
 #: Counters read at once: some 4 ms, of which the event loop is held up for 1.
 _BATCH = 512
 #: Milliseconds for which the sums of one process are those of all, and for which the others leave it to add them up.
 SHARED_MS = 9_500
-_LEASE_MS = 3_000
-#: Seconds between looks at whether another process has added them up, which takes it a fraction of one.
-_PAUSE_S = 0.2
 _SUMS = TypeAdapter(dict[str, Annotated[int, Field(ge=0, lt=1 << 63)]])
-
-
-class Sums(NamedTuple):
-    """How many generations of tasks have ended in each state, as added up *age_s* seconds ago."""
-
-    ended: dict[str, int]
-    age_s: float
 
 
 class Tally:
@@ -43,6 +34,13 @@ class Tally:
 
     def __init__(self, client: Redis, *, deadline_s: float = 2.0) -> None:
         self._batch = CommandBatch(client, deadline_s)
+        self._shared = SharedReading(
+            client,
+            keys.end_sums(),
+            keep_ms=SHARED_MS,
+            kind=_SUMS,
+            deadline_s=deadline_s,
+        )
 
     async def read(self) -> dict[str, int]:
         """Return how many generations of tasks have ended in each state since there is a ledger.
@@ -60,34 +58,10 @@ class Tally:
             await asyncio.sleep(0)
         return dict(+counted)
 
-    async def read_shared(self) -> Sums:
+    async def read_shared(self) -> Reading[dict[str, int]]:
         """Return the sums that a process kept within the last `SHARED_MS`; where none did, add them up and keep them.
-
-        One process at a time adds them up; when it takes longer than its lease, or died, the next one does.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        lease: Command = ("SET", keys.end_sums_lease(), "1", "NX", "PX", _LEASE_MS)
-        while True:
-            kept, left_ms = await self._batch.run(
-                [("GET", keys.end_sums()), ("PTTL", keys.end_sums())]
-            )
-            if kept is not None and (ended := _read_sums(kept)) is not None:
-                return Sums(ended, max(0, SHARED_MS - left_ms) / 1000)
-            if (await self._batch.run([lease]))[0]:
-                break
-            await asyncio.sleep(_PAUSE_S)
-        ended = await self.read()
-        # The lease lapses by itself: it may be that of the next process by now, and the sums stop the others.
-        kept_sums = ("SET", keys.end_sums(), _SUMS.dump_json(ended), "PX", SHARED_MS)
-        await self._batch.run([kept_sums])
-        return Sums(ended, 0.0)
-
-
-def _read_sums(kept: bytes) -> dict[str, int] | None:
-    """Return the sums that *kept* spells, None when it is something else: they are added up again."""
-    try:
-        return _SUMS.validate_json(kept)
-    except ValidationError:
-        return None
+        return await self._shared.take(self.read)

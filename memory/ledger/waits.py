@@ -390,6 +390,10 @@ class Waits:
         """Take a wait off the list of open ones."""
         await self._batch.run([("ZREM", _OPEN, " ".join(name).rstrip())])
 
+    async def is_idle(self) -> bool:
+        """Return whether there is no open wait."""
+        return not await self._batch.exists(_OPEN)
+
     async def due(self, now: datetime, limit: int) -> list[WaitName]:
         """Return up to *limit* waits that are to be looked at."""
         due = ("ZRANGEBYSCORE", _OPEN, "-inf", _ms(now), "LIMIT", 0, limit)

@@ -152,6 +152,10 @@ class ScheduleStore:
             scripts.PUT, self._keys, *words, most, most_of_all, maker, MOST_OF_MAKER
         )
 
+    async def is_idle(self) -> bool:
+        """Return whether there is no schedule to look at, now or later."""
+        return not await self._batch.exists(self._keys.due)
+
     async def due(self, now: datetime, lease_ms: int, limit: int) -> list[str]:
         """Return ids that are due, the longest first; no other process is given them for *lease_ms*."""
         words = _ms(now), lease_ms, limit

@@ -216,6 +216,10 @@ class PipelineRuns:
         seconds, micros = (await self._batch.run([("TIME",)]))[0]
         return int(seconds) * 1000 + int(micros) // 1000
 
+    async def is_idle(self, supervisor_id: str) -> bool:
+        """Return whether no session is listed as running."""
+        return not await self._batch.exists(keys.running(supervisor_id))
+
     async def due(self, supervisor_id: str, limit: int = 100) -> list[str]:
         """Return up to *limit* running sessions whose lease lapsed, or was never taken, longest first."""
         index = keys.running(supervisor_id)

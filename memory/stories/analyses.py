@@ -165,6 +165,10 @@ class AnalysisStore:
         index = keys.analysing(supervisor_id)
         await self._batch.run([("FCALL", scripts.MARK, 1, index, member, lease_ms)])
 
+    async def is_idle(self, supervisor_id: str) -> bool:
+        """Return whether no analysis is under way."""
+        return not await self._batch.exists(keys.analysing(supervisor_id))
+
     async def due(
         self, supervisor_id: str, lease_ms: int, limit: int = 100
     ) -> list[tuple[str, int]]:

@@ -161,6 +161,11 @@ class WebhookOutbox:
         if scores:
             await self._batch.run([("ZADD", keys.WEBHOOKS.expiry, "XX", *scores)])
 
+    async def is_idle(self) -> bool:
+        """Return whether nothing is to be sent, or to be dropped at its time."""
+        listed = await self._batch.exists(keys.WEBHOOKS.hosts, keys.WEBHOOKS.expiry)
+        return not listed
+
     async def due(self, now: datetime, limit: int) -> list[str]:
         """Return up to *limit* hosts with webhooks that are due."""
         return [one.decode() for one in await self._call(scripts.DUE, _ms(now), limit)]
@@ -227,6 +232,8 @@ class WebhookOutbox:
 
     async def oldest(self) -> datetime | None:
         """Return since when the webhook that waits longest is tried, None when none waits."""
+        if not await self._batch.exists(keys.WEBHOOKS.queue):
+            return None
         since = await self._call(scripts.OLDEST)
         return None if since is None else datetime.fromtimestamp(int(since) / 1000, UTC)
 

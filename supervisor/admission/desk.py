@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 import structlog
 from nats.aio.msg import Msg
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
 from tasklore.contracts import subjects
 from tasklore.contracts.admission.limits import Shares
+from tasklore.contracts.cadence import until_look
 from tasklore.contracts.errors import (
     InvalidInput,
     MemoryUnavailable,
@@ -26,6 +26,7 @@ from tasklore.contracts.errors import (
 )
 from tasklore.contracts.identifiers import tenant_token
 from tasklore.memory import keys
+from tasklore.memory.command_batch import CommandBatch
 from tasklore.runtime.messaging.direct import Stored, open_direct_reads
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.link import Link
@@ -39,9 +40,11 @@ log = structlog.get_logger(__name__)
 
 #: The key of the lease.
 _LEASE = keys.budget("admission")
-#: Milliseconds after which another desk goes on for one that fell silent; seconds between renewals.
+#: Milliseconds after which another desk goes on for one that fell silent; seconds between renewals, and between looks
+#: of the others at whether it still leads: one of them begins within three seconds of its end.
 _LEASE_MS = 2_000
 _RENEW_S = 0.5
+_ASK_S = 1.0
 #: Seconds between looks while tasks wait and while none does, and after an error.
 _PACE_S = 0.005
 _IDLE_S = 1.0
@@ -82,14 +85,15 @@ class AdmissionDesk:
         read_shares: Callable[[], Awaitable[Shares]],
     ) -> None:
         self._link = link
-        self._redis = redis
+        self._batch = CommandBatch(redis, _RENEW_S)
         self._outbox = outbox
         self._room = room
         self._holder = holder.encode()
         self._read_shares = read_shares
         self._weights: dict[str, float] = {}
         self._longest_wait_s = dict(PRIORITIES)
-        self._leads = self._stopped = False
+        self._stopped = False
+        self._leading = asyncio.Event()
         self._wake = asyncio.Event()
         self._agents: dict[str, Lanes] = {}
         self._noticed_at: dict[str, float] = defaultdict(float)
@@ -109,9 +113,7 @@ class AdmissionDesk:
         leading = asyncio.create_task(self._keep_lease())
         try:
             while not self._stopped:
-                if not self._leads:
-                    await asyncio.sleep(_RENEW_S)
-                    continue
+                await self._leading.wait()
                 try:
                     async with open_direct_reads(self._link, subjects.WAITING) as reads:
                         await self._drive(WaitingMessages(self._link, reads))
@@ -128,11 +130,12 @@ class AdmissionDesk:
         """Move no more, and let another desk begin at once."""
         self._stopped = True
         self._wake.set()
-        if self._leads:
-            with contextlib.suppress(RedisError, OSError, TimeoutError):
-                async with asyncio.timeout(_RENEW_S):
-                    if await self._redis.get(_LEASE) == self._holder:
-                        await self._redis.delete(_LEASE)
+        if self._leading.is_set():
+            with contextlib.suppress(MemoryUnavailable):
+                if (await self._batch.run([("GET", _LEASE)]))[0] == self._holder:
+                    await self._batch.run([("DEL", _LEASE)])
+        # Whoever waits for the lease has nothing to wait for.
+        self._leading.set()
 
     def look_soon(self) -> None:
         """Look now."""
@@ -144,33 +147,38 @@ class AdmissionDesk:
                 await self._wake.wait()
 
     async def _keep_lease(self) -> None:
-        while True:
+        loop = asyncio.get_running_loop()
+        while not self._stopped:
             try:
-                async with asyncio.timeout(_RENEW_S):
-                    self._leads = await self._claim()
-                shares = await self._read_shares()
-                self._weights = {
-                    tenant_token(name): weight
-                    for name, weight in shares.weights.items()
-                }
-                self._longest_wait_s = PRIORITIES | dict(shares.longest_wait_s)
-            except (RedisError, OSError, TimeoutError, MemoryUnavailable):
+                is_leading = await self._claim()
+                if is_leading:
+                    shares = await self._read_shares()
+                    self._weights = {
+                        tenant_token(name): weight
+                        for name, weight in shares.weights.items()
+                    }
+                    self._longest_wait_s = PRIORITIES | dict(shares.longest_wait_s)
+            except MemoryUnavailable:
                 # Nobody can say who leads: then all do.
-                self._leads = True
-            await asyncio.sleep(_RENEW_S)
+                is_leading = True
+            if is_leading:
+                self._leading.set()
+                await asyncio.sleep(_RENEW_S)
+            else:
+                self._leading.clear()
+                await asyncio.sleep(until_look(loop.time(), _ASK_S))
 
     async def _claim(self) -> bool:
-        if await self._redis.set(_LEASE, self._holder, nx=True, px=_LEASE_MS):
-            return True
-        return bool(
-            await self._redis.get(_LEASE) == self._holder
-            and await self._redis.pexpire(_LEASE, _LEASE_MS)
-        )
+        claim = ("SET", _LEASE, self._holder, "NX", "GET", "PX", _LEASE_MS)
+        holder = (await self._batch.run([claim]))[0]
+        if holder == self._holder:
+            await self._batch.run([("PEXPIRE", _LEASE, _LEASE_MS)])
+        return holder in (None, self._holder)
 
     async def _drive(self, messages: WaitingMessages) -> None:
         """Move tasks for as long as this desk leads."""
         self._agents.clear()
-        while self._leads and not self._stopped:
+        while self._leading.is_set() and not self._stopped:
             self._wake.clear()
             if not self._agents:
                 await messages.find_stream()

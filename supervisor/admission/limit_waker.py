@@ -30,6 +30,8 @@ _AT_ONCE = 250
 _LOOKS_APART_S = 0.5
 _ASKS_APART_S = 1.0
 _NEXT_LOOK_S = 0.25
+#: Seconds by which a look may come early, as timers do, and still be the one that is meant.
+_EARLY_S = 0.05
 _LEASE_S = 10.0
 #: Seconds until a task is woken again whose wake-up could not be stored, and for which it rests here: it is looked at
 #: by then.
@@ -50,15 +52,20 @@ class LimitWaker(LeaseLoop[str, str]):
         self._outbox = outbox
         self._next_look_at = 0.0
 
+    async def is_idle(self) -> bool:
+        """Return whether another process wakes tasks, or none is held by a limit."""
+        return await self._waiting.is_idle()
+
     async def due(self, limit: int) -> Sequence[str]:
         """Return up to *limit* tasks that there is room for, each once in ten seconds."""
         now = time.monotonic()
-        if now < self._next_look_at:
+        if now < self._next_look_at - _EARLY_S:
             return ()
         self._next_look_at = now + _ASKS_APART_S
         tasks = await self._waiting.wake(min(limit, _AT_ONCE - self.busy))
         if tasks or self._waiting.has_more:
             self._next_look_at = now + _NEXT_LOOK_S
+            self._loop.call_later(_NEXT_LOOK_S, self.look_soon)
         elif self._waiting.leads:
             self._next_look_at = now + _LOOKS_APART_S
         return tasks

@@ -37,6 +37,10 @@ class WaitDesk(LeaseLoop[WaitName, WaitName]):
         self._notify = notify
         self._webhooks = webhooks
 
+    async def is_idle(self) -> bool:
+        """Return whether no wait is open."""
+        return await self._waits.is_idle()
+
     async def due(self, limit: int) -> Sequence[WaitName]:
         """Return waits that are to be looked at."""
         return await self._waits.due(_now(), limit)

@@ -113,6 +113,10 @@ class PipelineDesk(LeaseLoop[str, Drive]):
             log.warning("pipeline_session_gone", session=key, error=str(error))
             return _MISTAKE_S
 
+    async def is_idle(self) -> bool:
+        """Return whether no run is listed."""
+        return await self._runs.is_idle(self._parts.supervisor_id)
+
     async def due(self, limit: int) -> Sequence[str]:
         """Return sessions whose runs no supervisor drives."""
         return await self._runs.due(self._parts.supervisor_id, limit)

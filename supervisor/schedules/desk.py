@@ -47,6 +47,11 @@ class ScheduleDesk(LeaseLoop[str, KeptSchedule]):
         self._maker = maker
         self._declared: Catalogue | None = None
 
+    async def is_idle(self) -> bool:
+        """Return whether there are no schedules, and no agent is known whose code may declare some."""
+        is_known = self._maker.catalogue() is self._declared
+        return is_known and await self._book.store.is_idle()
+
     async def due(self, limit: int) -> Sequence[str]:
         """Return schedules with a tick soon, leased from then on."""
         catalogue = self._maker.catalogue()

@@ -40,6 +40,10 @@ class WebhookDesk(LeaseLoop[tuple[str, int], list[Kept]]):
         self._sender = sender
         self._meter = meter
 
+    async def is_idle(self) -> bool:
+        """Return whether there is none to send, or to drop."""
+        return await self._outbox.is_idle()
+
     async def due(self, limit: int) -> Sequence[tuple[str, int]]:
         """Return a free lane of each host with webhooks that are due."""
         lanes = range(_OF_HOST if self.busy < _AT_ONCE // 2 else 1)

@@ -100,6 +100,7 @@ PROFITS: dict[str, tuple[tuple[str, str], ...]] = {
     "children": (("x", "0"),),
     "ended": (("failed", "0"),),
     "runs": (("x", '{"g":9,"s":"completed","t":"pay","c":1}'), ("OtherAgent", "0")),
+    "backlog": (("x", '{"tasks": {}, "first_at": "", "workers": {}}'),),
     "stream": (("x", "another"),),
     "conversation": (("x", '{"speaker": "alice", "text": "yes"}'),),
     "inbox": (("x", '{"speaker": "alice", "text": "yes"}'),),

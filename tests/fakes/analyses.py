@@ -136,6 +136,9 @@ class FakeAnalyses:
             self._clock_ms() + lease_ms
         )
 
+    async def is_idle(self, supervisor_id: str) -> bool:
+        return not self._due.get(supervisor_id)
+
     async def due(
         self, supervisor_id: str, lease_ms: int, limit: int = 100
     ) -> list[tuple[str, int]]:

@@ -129,6 +129,12 @@ class FakePipelineRuns:
         if known is not None and known.record.fence == fence:
             known.claimed_by = None
 
+    async def is_idle(self, supervisor_id: str) -> bool:
+        return all(
+            kept.record.supervisor_id != supervisor_id or kept.record.state != "running"
+            for kept in self._runs.values()
+        )
+
     async def due(self, supervisor_id: str, limit: int = 100) -> list[str]:
         now = self._now_ms()
         due = [

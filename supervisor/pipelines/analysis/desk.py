@@ -71,6 +71,10 @@ class AnalysisDesk(LeaseLoop[Key, AnalysisRun]):
             self.serve(key)
         run.request(request)
 
+    async def is_idle(self) -> bool:
+        """Return whether no analysis is listed."""
+        return await self._parts.analyses.is_idle(self._parts.supervisor_id)
+
     async def due(self, limit: int) -> Sequence[Key]:
         """Return analyses that no process drives, leased from then on."""
         # The look leases them, so that no more are taken than begin at once.

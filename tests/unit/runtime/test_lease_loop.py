@@ -4,12 +4,13 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import pairwise
 
 import pytest
 from structlog.testing import capture_logs
 
 from tasklore.contracts.errors import MemoryUnavailable
-from tasklore.runtime.lease_loop import LeaseLoop, LeaseLost, NotYet
+from tasklore.runtime.lease_loop import IDLE_LOOK_S, LeaseLoop, LeaseLost, NotYet
 from tests.virtual_time import elapsed_s, in_virtual_time
 
 PATIENCE_S = 60.0
@@ -26,15 +27,25 @@ class Letters(LeaseLoop[str, str]):
         self.begun: Counter[str] = Counter()
         self.returned: list[str] = []
         self.away = self.away_at_return = 0
-        self.is_lost = False
+        self.is_lost = self.is_listed = False
+        self.looks = self.idle_looks = 0
+        self.looked_at: list[float] = []
         self.renewals = 1_000_000
         self.renewed_at = 0.0
         self.answers_after_s = 0.0
         self.release = asyncio.Event()
         self.failure: Exception | None = None
 
+    async def is_idle(self) -> bool:
+        """Return whether nothing waits, unless it is said that something will."""
+        is_idle = not (self.waiting or self.away or self.is_listed)
+        self.idle_looks += is_idle
+        self.looked_at.append(self._loop.time())
+        return is_idle
+
     async def due(self, limit: int) -> Sequence[str]:
         """Return what waits."""
+        self.looks += 1
         if self.away:
             self.away -= 1
             raise MemoryUnavailable("away")
@@ -209,3 +220,37 @@ async def test_a_lease_that_cannot_be_given_back_while_draining_is_not_forgotten
         await letters.drain()
         assert list(letters._unreturned) == ["lease of a"]
         await running
+
+
+@in_virtual_time
+async def test_what_is_never_due_is_looked_for_half_as_often() -> None:
+    """What another process lists is seen within a second, and what is listed within half of one."""
+    letters = Letters("", lease_s=3600.0)
+    letters.release.set()
+    async with at_work(letters):
+        await asyncio.sleep(10.0)
+        assert (letters.idle_looks, letters.looks) == (pytest.approx(10, abs=1), 0)
+        letters.waiting.append("a")
+        letters.is_listed = True
+        listed_at = elapsed_s()
+        while letters.waiting:  # noqa: ASYNC110 - it is not to be looked for any sooner
+            await asyncio.sleep(0.01)
+        assert elapsed_s() - listed_at <= IDLE_LOOK_S + 0.02
+        letters.looks = 0
+        await asyncio.sleep(10.0)
+        assert letters.looks == pytest.approx(20, abs=1)
+
+
+@in_virtual_time
+async def test_all_loops_of_a_process_look_in_one_moment() -> None:
+    """Whenever each of them began: a server is woken once for all of their commands."""
+    crowd = [Letters("") for _ in range(3)]
+    async with contextlib.AsyncExitStack() as stack:
+        for letters in crowd:
+            await stack.enter_async_context(at_work(letters))
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(5.0)
+        moments = [letters.looked_at[2:6] for letters in crowd]
+        assert moments[0] == moments[1] == moments[2]
+        gaps = [later - one for one, later in pairwise(moments[0])]
+        assert gaps == pytest.approx([IDLE_LOOK_S] * len(gaps))

@@ -1,6 +1,7 @@
 """Watches over queues, dead letters and the ledger: figures as of the last look, and none while nobody answers."""
 
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import nats.errors
@@ -8,11 +9,12 @@ import pytest
 
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import MemoryUnavailable
-from tasklore.memory.ledger.tally import Sums
+from tasklore.memory.shared_values import Reading
 from tasklore.supervisor import watches
 from tasklore.supervisor.reports.reports import UNKNOWN_S, RunTimes
 from tasklore.supervisor.watches import (
     MOST_AGENTS,
+    Backlog,
     BacklogWatch,
     LedgerWatch,
     StreamWatch,
@@ -31,6 +33,17 @@ class Server:
         if self.answer is None:
             raise nats.errors.TimeoutError
         return type("Answer", (), {"data": json.dumps(self.answer).encode()})
+
+
+class Unshared:
+    """A process that reads for itself; a store that is away while `is_away`."""
+
+    is_away = False
+
+    async def take(self, read: Callable[[], Awaitable[Backlog]]) -> Reading[Backlog]:
+        if self.is_away:
+            raise MemoryUnavailable("away")
+        return Reading(await read(), 0.0)
 
 
 def tasks_waiting(subjects: dict[str, int]) -> dict[str, Any]:
@@ -60,8 +73,12 @@ def backlog_watch(
 ) -> BacklogWatch:
     """Return a watch over TASKS at half past the first minute of 1970."""
     return BacklogWatch(
-        server, lambda: agents, run_times or RunTimes(), now=lambda: 90.0
-    )  # type: ignore[arg-type]
+        server,  # type: ignore[arg-type]  # a fake
+        Unshared(),  # type: ignore[arg-type]  # a fake
+        lambda: agents,
+        run_times or RunTimes(),
+        now=lambda: 90.0,
+    )
 
 
 def letter_watch(server: Server, now_s: list[float]) -> StreamWatch:
@@ -86,6 +103,17 @@ async def test_backlog_is_counted_by_agent_beside_its_workers(
     server.answer = None
     await watch.look()
     assert (watch.unfinished(), watch.workers(), watch.oldest_s()) == ({}, {}, 0.0)
+
+
+async def test_backlog_is_counted_while_nothing_can_be_shared(
+    present: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each supervisor asks for itself then."""
+    monkeypatch.setattr(Unshared, "is_away", True)
+    present["A.w1"] = b""
+    watch = backlog_watch(Server(tasks_waiting({"tasks.A.slow": 3})), "A")
+    await watch.look()
+    assert (watch.unfinished(), watch.workers()) == ({"A": 3}, {"A": 1})
 
 
 async def test_agents_beyond_the_limit_are_counted_as_one(
@@ -149,10 +177,10 @@ class Counters:
     #: Seconds since another process added them up.
     age_s = 0.0
 
-    async def read_shared(self) -> Sums:
+    async def read_shared(self) -> Reading[dict[str, int]]:
         if self.ended is None:
             raise MemoryUnavailable("away")
-        return Sums(self.ended, self.age_s)
+        return Reading(self.ended, self.age_s)
 
 
 async def test_ledger_counts_stay_known_and_grow_older_while_it_is_away() -> None:
