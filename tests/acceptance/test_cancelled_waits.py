@@ -339,6 +339,14 @@ async def test_those_behind_a_cancelled_task_go_on_at_once(stage: Stage) -> None
     await cancelling
     assert (await stage.find(held))["state"] == "running"
 
+    leader = await stage.send("known", "known", ms=120_000)
+    await stage.until_run("known")
+    follower = await stage.send("known", "known", ms=120_000)
+    cancelling = asyncio.create_task(stage.cancel(leader))
+    took["known"] = await stage.until_run("known", 2)
+    await cancelling
+    assert (await stage.find(follower))["state"] == "running"
+
     print({name: f"{seconds:.2f} s" for name, seconds in took.items()})  # noqa: T201 - the figure
     assert max(took.values()) < WOKEN_S
 

@@ -55,6 +55,12 @@ async def bounded(stall: Stall) -> str:
     return await work(stall)
 
 
+@agent.task(remember="shared", remember_for=timedelta(days=1))
+async def known(stall: Stall) -> str:
+    """Wait for whoever computes the same."""
+    return await work(stall)
+
+
 @agent.task(remember=False)
 async def retried(stall: Stall) -> str:
     """Wait for another run."""
