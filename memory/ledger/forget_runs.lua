@@ -12,7 +12,7 @@ for at = 1, #ARGV, 2 do
   local is_forgotten = string.match(known, FORGOTTEN)
   local generation, task, created = string.match(known, OPEN)
   if row == '' and generation then
-    row = string.format('{"g":%s,"s":"forgotten","t":"%s","c":%s,"e":%.0f}', generation, task, created, now)
+    row = string.format('{"g":%s,"s":"forgotten","t":"%s","c":%s,"e":%.0f,"x":"UserForgotten"}', generation, task, created, now)
   end
   if row ~= '' then
     redis.call('HSET', KEYS[2], id, row)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from redis.asyncio import Redis
 
-from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.errors import MemoryUnavailable, UserForgotten
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch
@@ -279,6 +279,7 @@ def _spell_forgotten(run: CancelledRun) -> bytes:
         created_ms=run.ended_ms,
         generation=run.generation,
         state=FORGOTTEN,
+        error=UserForgotten.__name__,
         ended_ms=run.ended_ms,
     )
     return row.spell()

@@ -22,7 +22,7 @@ from tasklore.memory.ledger.run_list import (
 #: Seconds for one look: a person waits, and an answer late is better than none.
 _LEDGER_S = 5.0
 #: Characters of why a task waits; `--json` has all.
-_WIDTH = 100
+_WIDTH = 160
 
 
 class TaskOptions(NamedTuple):
@@ -128,7 +128,7 @@ def _why(task: ListedTask) -> str:
     waits = task.waits_for
     if waits is not None:
         since = age(waits.since.timestamp() * 1000)
-        return one_line(f"{waits.sentence} (for {since})", _WIDTH)
+        return one_line(f"for {since}: {waits.sentence}", _WIDTH)
     if task.error is not None:
         return printable(task.error)
     return RECALLED["hit"] if task.memory == "hit" else ""

@@ -203,6 +203,12 @@ async def run_out_of_time(scene: Scene) -> str:
     return await scene.await_status(task, "expired")
 
 
+async def leave_no_time(scene: Scene) -> str:
+    """Send a task that fails, and has to be done before its next run."""
+    task = await scene.send("TroubledAgent", "call", within_seconds=30)
+    return await scene.await_status(task, "failed")
+
+
 async def fail(scene: Scene) -> str:
     """Send a task that has a bug."""
     words = {"ms": 3, "label": "three"}
@@ -363,6 +369,16 @@ TROUBLES = {
             " after this run began",
         ),
     ),
+    "No time was left for another run": Trouble(
+        leave_no_time,
+        "TroubledAgent",
+        (
+            "TroubledAgent.call  failed",
+            "AwayError: no other run fits before the deadline, 20",
+            " UTC: the warehouse does not answer",
+            "reason      deadline",
+        ),
+    ),
     "It failed by an error": Trouble(
         fail,
         "TroubledAgent",
@@ -394,7 +410,8 @@ TROUBLES = {
         forget,
         "PayerAgent",
         (
-            "cancelled, UserForgotten: its user was forgotten at 20",
+            "cancelled, ",
+            "UserForgotten: its user was forgotten at 20",
             "no word of the task is kept",
         ),
     ),
@@ -492,13 +509,17 @@ async def test_the_page_leads_to_the_cause(scene: Scene, heading: str) -> None:
     listed = await scene.find_in_list(task, trouble.agent)
     if listed is not None:
         assert listed["state"] == seen["status"]
+        error = (seen.get("report") or {}).get("error") or {}
+        assert listed.get("error") == error.get("type")
         # The list has times to the millisecond.
         words = [
             {name: one.get(name) for name in ("kind", "name", "text", "said")}
             for one in (listed.get("waits_for", {}), seen.get("waits_for", {}))
         ]
         assert words[0] == words[1]
-    assert (listed is None) == (seen["status"] == 404)
+    elif heading != "Its user was forgotten":
+        # A worker that hears of it first ends it, and then the list knows it no more.
+        assert seen["status"] == 404
     for block in mending:
         for command in block:
             assert await reader.run(command) == 0, reader.printed[-1]

@@ -23,7 +23,11 @@ from tasklore.contracts.errors import (
     WorkerLost,
 )
 from tasklore.contracts.messages import MemoryOutcome, Usage
-from tasklore.contracts.moments import describe_deadline, describe_time
+from tasklore.contracts.moments import (
+    describe_deadline,
+    describe_time,
+    spell_moment,
+)
 from tasklore.memory.ledger.ledger import read_wait
 from tasklore.memory.ledger.runs import (
     Beginning,
@@ -538,6 +542,9 @@ class Executor:
         outcome.error = error
         outcome.place = describe_place(error, function)
         outcome.dead_reason = decision.dead_reason
+        if decision.dead_reason == "deadline" and job.deadline is not None:
+            deadline = spell_moment(job.deadline)
+            outcome.remark = f"no other run fits before the deadline, {deadline}"
         outcome.usage = context.usage if context is not None else None
         outcome.waited_ms = context.waited_ms if context is not None else 0
         if not await self._publisher.publish([outcome], engine):

@@ -9,6 +9,7 @@ from pydantic_core import from_json
 
 from tasklore.contracts.messages import (
     CompletionReport,
+    ErrorNote,
     Fence,
     MemoryNote,
     MemoryOutcome,
@@ -28,7 +29,8 @@ class Outcome:
     """The terminal status of *delivery*. `result_json` is spliced into the report as it was computed or remembered.
 
     `error` is the exception behind a status other than `completed`; a `dead_reason` sends the delivery to DEAD as well.
-    `place` is where it is in the author's code. `run_ms` is None when nothing ran, `waited_ms` the part of it in which
+    `remark` is said before its message in the report: why no other run follows. `place` is where it is in the author's
+    code. `run_ms` is None when nothing ran, `waited_ms` the part of it in which
     the run waited for another task's value; `saved_ms` is the computing time that a served answer spared; `age_ms` is
     its age; `near` is set where it answers a neighbouring question.
     """
@@ -47,6 +49,7 @@ class Outcome:
     waited_ms: int = 0
     result_json: bytes | None = None
     error: BaseException | None = None
+    remark: str = ""
     place: str | None = None
     usage: Usage | None = None
     dead_reason: str | None = None
@@ -58,6 +61,7 @@ class Outcome:
         """Turn it into the only outcome that is taken once the task is to be cancelled."""
         self.status = "cancelled"
         self.error = error
+        self.remark = ""
         self.result_json = self.dead_reason = None
 
     def body(self, fence: Fence) -> bytes:
@@ -88,6 +92,15 @@ class Outcome:
             (head.encode(), b'"usage":', usage, b',"result":', self.result_json, b"}")
         )
 
+    def _note(self) -> ErrorNote | None:
+        """Return the error as the report has it."""
+        if self.error is None:
+            return None
+        note = error_note(self.error)
+        if not self.remark:
+            return note
+        return note.model_copy(update={"message": f"{self.remark}: {note.message}"})
+
     def _report(self, fence: Fence) -> CompletionReport:
         assignment = self.assignment
         return CompletionReport(
@@ -100,7 +113,7 @@ class Outcome:
             result=from_json(self.result_json)
             if self.result_json is not None
             else None,
-            error=error_note(self.error) if self.error is not None else None,
+            error=self._note(),
             memory=MemoryNote(
                 outcome=self.memory,
                 key=self.question,

@@ -16,6 +16,7 @@ from tasklore.contracts.errors import (
     MemoryUnavailable,
     RetryLater,
 )
+from tasklore.contracts.moments import spell_moment
 from tasklore.memory.ledger.runs import NotDue
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox
@@ -300,3 +301,17 @@ def test_a_task_spins_through_no_outage(excused: int) -> None:
     ]
     assert min(pauses) >= max(1.0, min(5.0, 2 ** (1 + excused)) / 2)
     assert max(pauses) <= min(5.0, 2 ** (1 + excused))
+
+
+async def test_a_task_without_time_for_another_run_says_so() -> None:
+    """Before the words of the error, which are those of its last run alone."""
+    worker = FakeWorker(raising(RetryLater("the hotel is closed", 60)))
+    deadline = NOW + timedelta(seconds=30)
+    await worker.work(a_task(task="mutter", deadline=deadline.isoformat()))
+    [report] = worker.outbox.reports()
+    assert report.error is not None
+    assert (report.status, report.error.type, report.error.message) == (
+        "failed",
+        "RetryLater",
+        f"no other run fits before the deadline, {spell_moment(deadline)}: the hotel is closed",
+    )
