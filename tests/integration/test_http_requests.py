@@ -722,6 +722,35 @@ CHAT = {"model": "tasklore", "messages": [{"role": "user", "content": "hello"}]}
 STREAMED = {**CHAT, "stream": True}
 
 
+class Unanswered(Scripted):
+    """A service whose two tasks are not done yet: one is at work, no worker is there for the other."""
+
+    async def answer(self, request: PersonRequest, **_: Any) -> PersonReply:
+        at_work = ReplyPart(
+            kind="pending", text="EchoAgent is ...", agent_id="EchoAgent"
+        )
+        unserved = ReplyPart(
+            kind="pending",
+            text="No worker ...",
+            agent_id="LetterAgent",
+            waits_for="worker",
+        )
+        return combine([at_work, unserved], request_id="r", conversation_id="c")
+
+
+async def test_who_chats_with_an_agent_without_a_worker_is_told_so(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
+    """Of an agent that nobody runs it is not said that it still works."""
+    async with http_stand(servers, redis, scripted=Unanswered) as stand:
+        refused = await ask(stand.url, "POST", COMPLETIONS, CHAT)
+    assert (refused.status, refused.headers["x-should-retry"]) == (504, "false")
+    message = refused.body["error"]["message"]
+    assert "EchoAgent is still working on it" in message
+    assert "no worker of LetterAgent is running; the task waits for one" in message
+    assert "LetterAgent is still" not in message
+
+
 @pytest.fixture
 async def slow(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stand]:
     async with http_stand(servers, redis, heartbeat_s=0.05) as found:

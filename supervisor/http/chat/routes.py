@@ -12,7 +12,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from tasklore.contracts.identifiers import new_id
-from tasklore.contracts.messages import ChatTurn, PersonReply, PersonRequest
+from tasklore.contracts.messages import (
+    ChatTurn,
+    PersonReply,
+    PersonRequest,
+    ReplyPart,
+)
 from tasklore.contracts.zones import TimeZone
 from tasklore.memory.ledger.requests import RequestRecord, place_of
 from tasklore.supervisor.catalogue import Catalogue
@@ -289,14 +294,15 @@ class _Chat:
             )
         if is_unstarted(reply):
             raise unavailable(reply.text)
-        busy = [
-            one.agent_id
+        unfinished = [
+            one
             for one in reply.parts or (reply,)
             if one.kind == "pending" and one.approval_id is None
         ]
-        if busy:
+        if unfinished:
+            stands = "; ".join(dict.fromkeys(map(_describe_unfinished, unfinished)))
             later = "the same with the same Idempotency-Key finds its answer later"
-            detail = f"{', '.join(map(str, busy))} is still working on it; {later}"
+            detail = f"{stands}; {later}"
             # OpenAI's clients would ask twice more, ten minutes each.
             raise Refused(
                 504, "still_running", detail, headers={"x-should-retry": "false"}
@@ -331,3 +337,9 @@ class _Chat:
             reply.cancel()
             leaving.cancel()
             await asyncio.gather(reply, leaving, return_exceptions=True)
+
+
+def _describe_unfinished(answer: PersonReply | ReplyPart) -> str:
+    if answer.waits_for == "worker":
+        return f"no worker of {answer.agent_id} is running; the task waits for one"
+    return f"{answer.agent_id} is still working on it"
