@@ -7,20 +7,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import structlog
-from pydantic import ValidationError
 
-from tasklore.contracts import subjects
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.messages import Progress
 from tasklore.supervisor.approvals.questions import view_of
 from tasklore.supervisor.feed.events import Place, Question, Waiting
+from tasklore.supervisor.feed.progress import ProgressListeners
 
 if TYPE_CHECKING:
-    from nats.aio.subscription import Subscription
-
     from tasklore.memory.ledger.ledger import Ledger, LedgerEntry
     from tasklore.memory.ledger.waits import Waits, WaitState
-    from tasklore.runtime.messaging.link import Arrival, Link
+    from tasklore.runtime.messaging.link import Link
     from tasklore.supervisor.reports.reports import ReportDesk
 
 log = structlog.get_logger(__name__)
@@ -44,13 +41,17 @@ class SignSources:
     reports: "ReportDesk"
     waits: "Waits"
     watched: int = 0
+    progress: ProgressListeners = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.progress = ProgressListeners(self.link, self.supervisor_id)
 
 
 @dataclass(slots=True)
 class _Watched:
     """One task: its questions and waits that were shown, by their names, and whether it was seen at all."""
 
-    subscription: "Subscription | None" = None
+    hears: bool
     shown: set[tuple[str, ...]] = field(default_factory=set)
     was_there: bool = False
 
@@ -83,13 +84,10 @@ class TaskSigns:
         for task_id in task_ids:
             if task_id in self._tasks:
                 continue
-            watched = self._tasks[task_id] = _Watched()
+            self._tasks[task_id] = _Watched(hears)
             self._sources.watched += 1
             if hears:
-                subject = subjects.progress(self._sources.supervisor_id, task_id)
-                watched.subscription = await self._sources.link.listen(
-                    subject, self._hear
-                )
+                await self._sources.progress.listen(task_id, self._hear)
 
     async def watch_only(self, task_ids: Iterable[str]) -> None:
         """Watch these tasks and no other."""
@@ -98,18 +96,15 @@ class TaskSigns:
         for task_id in self._tasks.keys() - set(wanted):
             watched = self._tasks.pop(task_id)
             self._sources.watched -= 1
-            if watched.subscription is not None:
-                await self._sources.link.unlisten(watched.subscription)
+            if watched.hears:
+                await self._sources.progress.leave(task_id, self._hear)
 
     async def close(self) -> None:
         """Watch no task any more."""
         await self.watch_only(())
 
-    def _hear(self, arrival: "Arrival") -> None:
-        try:
-            self._progress.append(Progress.model_validate_json(arrival.body))
-        except ValidationError:
-            return
+    def _hear(self, progress: Progress) -> None:
+        self._progress.append(progress)
         self.news.set()
 
     def take_progress(self) -> list[Progress]:

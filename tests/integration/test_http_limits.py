@@ -214,13 +214,18 @@ async def test_many_followers_of_one_key_are_limited_and_hold_one_subscription(
             one.send("GET", path, headers=greedy)
             statuses.append((await one.head())[0])
         assert statuses == [200] * (streams // 2) + [429] * 20
-        assert len(stand.parts.output._feeds) == 1
+        feeds = stand.parts.feeds
+        assert len(feeds._output._feeds) == len(feeds.demand_sources().progress) == 1
         other = await stack.enter_async_context(Connection(stand.url))
         other.send("GET", f"/v1/tasks/{tasks[1]}/output", headers=meek)
         assert (await other.head())[0] == 200
         await stack.aclose()
         await until(
-            lambda: stand.parts.life.streams == 0 and not stand.parts.output._feeds
+            lambda: (
+                stand.parts.life.streams == 0
+                and not feeds._output._feeds
+                and not feeds.demand_sources().progress
+            )
         )
 
 
