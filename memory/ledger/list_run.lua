@@ -22,13 +22,15 @@ local function stands(earlier, row, has_ended)
   return state ~= 'accepted' and (state == 'forgotten' or not has_ended)
 end
 local function list(id, created, row, has_ended, set)
-  local earlier = redis.call('HGET', KEYS[2], id)
-  if earlier and stands(earlier, row, has_ended) then return end
-  redis.call('HSET', KEYS[2], id, row)
+  local is_new = redis.call('HSETNX', KEYS[2], id, row) == 1
+  if not is_new then
+    if stands(redis.call('HGET', KEYS[2], id), row, has_ended) then return end
+    redis.call('HSET', KEYS[2], id, row)
+  end
   redis.call('ZADD', KEYS[1], created, id)
   if not has_ended then
     redis.call('ZADD', KEYS[3], created, id)
-  elseif earlier then
+  elseif not is_new then
     redis.call('ZREM', KEYS[3], id)
   end
   if not set then return end
