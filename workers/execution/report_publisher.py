@@ -152,6 +152,11 @@ class ReportPublisher:
             await self._publish_fenced(cancelled, engine)
         if rows := [row for row in standing if row is not None]:
             # Ours were listed in the same batch, before it was known that they are not taken.
+            await self._list(rows)
+
+    async def _list(self, rows: Sequence[RunRow]) -> None:
+        """List *rows*; where the ledger is away by now the next run of that task, or nobody, does."""
+        with contextlib.suppress(MemoryUnavailable):
             await self._ledger.list_runs(rows)
 
     async def repeat(self, job: Job, stored: bytes, engine: PullEngine) -> None:
@@ -160,8 +165,7 @@ class ReportPublisher:
         It is listed anew: a process may have died between the ledger and the list.
         """
         if (row := _row_of_earlier(job.make_row(), stored)) is not None:
-            with contextlib.suppress(MemoryUnavailable):
-                await self._ledger.list_runs([row])
+            await self._list([row])
         self.send(
             job.assignment,
             generation=job.generation,
