@@ -16,6 +16,7 @@ from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.runs import RunName
 from tasklore.memory.sessions.session import NewEntry, SessionCache
 from tasklore.runtime.servers import valkey
+from tasklore.workers.context.branches import Branches
 from tasklore.workers.context.steps import MOST_STEPS, Steps
 
 #: What a phase hands on: some kilobytes of JSON, as a map of imports of a folder of some hundred files.
@@ -69,7 +70,7 @@ async def _steps(bare: Redis, lent: Redis, profile: Profile) -> Row:
     async def get(_number: int) -> object:
         return await bare.get("bench:phase")
 
-    steps = Steps(journal, run, claim)
+    steps = Steps(journal, run, claim, Branches(None))
 
     async def take(number: int) -> object:
         return await steps.run("work", work, (number,), once=False)

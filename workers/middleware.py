@@ -157,6 +157,7 @@ async def call_task(
         Exception: whatever *caller* raises.
     """
     variables = contextvars.copy_context()
+    variables.run(context.enter)
     was_called = False
 
     async def call() -> bytes:

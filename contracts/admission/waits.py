@@ -1,6 +1,7 @@
 """Waits of a task: for a person's answer, for a signal, or for a time; with the answers and who may give them."""
 
 import hashlib
+import re
 from datetime import datetime, timedelta
 from operator import not_
 from typing import Any, Literal
@@ -19,8 +20,10 @@ LONGEST = timedelta(days=29)
 MOST_OPEN = 200
 #: How long a yes may take without which a task does not start.
 APPROVED_WITHIN = timedelta(days=7)
-#: The slot of the question for that yes; those of a run's own waits are numbers.
+#: The slot of the question for that yes.
 START = "start"
+#: The slots of a run's own waits: a number, behind the name of its branch unless that is the main one.
+_SLOT = re.compile(r"(?:[0-9a-f]{10}-)?[0-9]{1,4}")
 
 Kind = Literal["ask", "signal", "sleep"]
 Door = Literal["http", "link", "cli", "nats", "time"]
@@ -253,7 +256,7 @@ def parse_wait_id(text: str) -> tuple[str, str]:
         InvalidInput: it is none.
     """
     task_id, _, slot = text.partition(".")
-    if slot != START and (not slot.isdecimal() or len(slot) > 4):
+    if slot != START and not _SLOT.fullmatch(slot):
         raise InvalidInput(
             f"{text!r} is no id of an approval; `tasklore approvals list` shows those there are"
         )

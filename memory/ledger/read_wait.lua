@@ -1,7 +1,8 @@
 -- Reads a wait, and what is known of the generation of its task.
 -- KEYS: task
 -- ARGV: slot, 1 with its assignment and trace
--- Returns: wait, answer, refusals, left_out, notices, state, report or "", cancel, attempts, assignment, trace; {} without one
+-- Returns: wait, answer, refusals, left_out, notices, state, report or "", cancel, attempts, assignment, trace, "" when it is withdrawn;
+--   {} without one
 local key, field = KEYS[1], 'wait.' .. ARGV[1]
 local found = redis.call('HMGET', key, field, field .. '.answer', field .. '.refusals', field .. '.left_out', field .. '.notices')
 local is_read, wait = pcall(cjson.decode, found[1] or '')
@@ -12,4 +13,6 @@ local more = redis.call('HMGET', key, 'state' .. g, 'attempts' .. g)
 local rest = {false, false}
 if ARGV[2] == '1' then rest = redis.call('HMGET', key, 'assignment' .. g, 'trace' .. g) end
 local report, cancel = has('report'), has('cancel')
-return {found[1], found[2], found[3], found[4], found[5], more[1], report, cancel, more[2], rest[1], rest[2]}
+-- include withdrawn
+return {found[1], found[2], found[3], found[4], found[5], more[1], report, cancel, more[2], rest[1], rest[2],
+  withdrawn and '' or false}

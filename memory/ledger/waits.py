@@ -7,9 +7,9 @@ One list names every open wait by when to look at it next: an answer moves it th
 between the answer and the wake-up leaves it to be found.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import structlog
 from pydantic import ValidationError
@@ -30,7 +30,7 @@ from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch
 from tasklore.memory.ledger import scripts
 from tasklore.memory.ledger.ledger import number_in
-from tasklore.memory.ledger.runs import Ended
+from tasklore.memory.ledger.runs import Ended, RunName
 
 log = structlog.get_logger(__name__)
 
@@ -69,6 +69,7 @@ class WaitState(NamedTuple):
     """A wait as it stands. *state* is that of its task in the ledger, "" for an unknown one.
 
     *attempts*, *assignment* and *trace* are what another run of the task needs; *has_report* when none will follow.
+    *is_withdrawn* when the last run of the task has waited without it.
     *has_answer* also where what is kept as the answer is none. *left_out* counts the refusals that are not kept.
     """
 
@@ -80,6 +81,7 @@ class WaitState(NamedTuple):
     notices: int
     state: str
     has_report: bool
+    is_withdrawn: bool
     attempts: int
     assignment: bytes
     trace: str
@@ -121,6 +123,13 @@ class Waits:
         answer = await self._take_proven(task_id, wait.slot, stored, wait)
         return known, answer
 
+    async def digests(self, task_id: str, slots: Sequence[str]) -> dict[str, str]:
+        """Return the digest of what is kept in each of *slots*, but for those in which there is nothing."""
+        fields = [_fields(slot)[0] for slot in slots]
+        found = (await self._batch.run([("HMGET", keys.task(task_id), *fields)]))[0]
+        read = zip(slots, map(_read_wait, found), strict=True)
+        return {slot: wait.digest for slot, wait in read if wait is not None}
+
     async def begin(
         self,
         run: Ended,
@@ -150,8 +159,36 @@ class Waits:
             *ended,
             *stored,
         )
-        found: int = (await self._batch.run([command]))[0]
+        earlier: Command = ("FCALL_RO", scripts.OPEN_WAITS, 1, task[0], 0)
+        listed, found = await self._batch.run([earlier, command])
+        if found:
+            left = {one.decode(errors="replace") for one in listed}
+            await self._unlist(run.task_id, left - {one.slot for one in waits})
         return None if found == 0 else found == 1
+
+    async def ask(self, run: RunName, wait: Wait) -> bool:
+        """Put the question *wait* while its *run* goes on; return False where that is not the task's any more."""
+        stored = run.generation, run.worker_id, wait.slot, wait.model_dump_json()
+        command = ("FCALL", scripts.ASK, 1, keys.task(run.task_id), *stored)
+        if not (await self._batch.run([command]))[0]:
+            return False
+        name = WaitName(wait.kind, run.task_id, wait.slot)
+        await self.look_at(name, datetime.now(UTC))
+        return True
+
+    async def close(self, task_id: str) -> None:
+        """Take the open waits of a task that has ended off the list of all."""
+        command = ("FCALL_RO", scripts.OPEN_WAITS, 1, keys.task(task_id), 0)
+        listed = (await self._batch.run([command]))[0]
+        await self._unlist(task_id, {one.decode(errors="replace") for one in listed})
+
+    async def _unlist(self, task_id: str, slots: Collection[str]) -> None:
+        kinds: tuple[Kind, ...] = get_args(Kind)
+        names = [
+            " ".join(WaitName(kind, task_id, slot)) for slot in slots for kind in kinds
+        ]
+        if names:
+            await self._batch.run([("ZREM", _OPEN, *names)])
 
     async def answer(
         self, task_id: str, slot: str, answer: WaitAnswer, *, is_signal: bool = False
@@ -159,7 +196,7 @@ class Waits:
         """Store *answer* and return None, or the earlier one, which counts.
 
         Raises:
-            InvalidInput: there is no such wait, its task has ended, or its question has changed.
+            InvalidInput: there is no such wait, its task has ended or goes on without it, or its question has changed.
         """
         answer = self._signed(task_id, slot, answer)
         stored = slot, (body := answer.model_dump_json()), answer.digest, int(is_signal)
@@ -181,7 +218,11 @@ class Waits:
                 return earlier
         if found[0] in (0, 1):
             return None
-        why = {-1: "there is no such task or question", -2: "the task has ended"}
+        why = {
+            -1: "there is no such task or question",
+            -2: "the task has ended",
+            -4: "the task asks this no more, and goes on without it",
+        }
         raise InvalidInput(
             why.get(found[0], "the question has changed since; look at it again")
         )
@@ -359,8 +400,9 @@ class Waits:
         state: WaitState | None = found
         if found.has_answer:
             state = await self.read(task_id, found.wait.slot)
-        is_open = state is not None and not (state.has_answer or state.has_report)
-        return state if is_open else None
+        if state is None or state.has_answer or state.has_report or state.is_withdrawn:
+            return None
+        return state
 
     async def read_many(
         self, names: Sequence[WaitName], *, with_assignments: bool = False
@@ -385,6 +427,14 @@ class Waits:
         """Let the next look at a wait be *at* that time."""
         only = ("XX",) if if_listed else ()
         await self._batch.run([("ZADD", _OPEN, *only, _ms(at), " ".join(name))])
+
+    async def look_at_many(self, times: Mapping[WaitName, datetime]) -> None:
+        """Let the next look at each of these waits be at its time."""
+        scored = [
+            part for name, at in times.items() for part in (_ms(at), " ".join(name))
+        ]
+        command: Command = ("ZADD", _OPEN, *scored)
+        await self._batch.run([command])
 
     async def drop(self, name: WaitName) -> None:
         """Take a wait off the list of open ones."""
@@ -439,7 +489,8 @@ def _read(found: Sequence[bytes | None]) -> WaitState | None:
         attempts,
         assignment,
         trace,
-    ) = (*found, *[None] * 11)[:11]
+        withdrawn,
+    ) = (*found, *[None] * 12)[:12]
     wait = _read_wait(stored)
     if wait is None:
         return None
@@ -454,6 +505,7 @@ def _read(found: Sequence[bytes | None]) -> WaitState | None:
         notices=number_in(notices) or 0,
         state=(state or b"").decode(errors="replace"),
         has_report=report is not None or cancel is not None,
+        is_withdrawn=withdrawn is not None,
         attempts=number_in(attempts) or 0,
         assignment=assignment or b"",
         trace=(trace or b"").decode(errors="replace"),

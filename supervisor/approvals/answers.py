@@ -197,7 +197,8 @@ class Answers:
             assignment=state.assignment,
             trace=state.trace,
             now=self._now(),
-            why=slot,
+            # Of two answers at once the first lets the run begin that finds both.
+            why="answered",
         )
         return True
 
@@ -233,6 +234,10 @@ class Answers:
         if state.has_report:
             raise AnswerRefused(
                 "the task has ended; nothing waits for this answer any more", "ended"
+            )
+        if state.is_withdrawn:
+            raise AnswerRefused(
+                "the task asks this no more, and goes on without it", "ended"
             )
         if not person.may_answer(state, answer.at):
             asked = " or ".join(state.wait.those_asked(answer.at))

@@ -15,6 +15,8 @@ from tasklore.supervisor.webhooks.events import WebhookEvents
 #: Waits looked at once by one process.
 _AT_ONCE = 32
 _LEASE = timedelta(seconds=30)
+#: After which time it is looked whether a wait is still open: its task may have ended since.
+_STILL_OPEN = timedelta(hours=1)
 #: After which time a task that was woken and has not begun is woken again: the stream swallows one that comes sooner.
 _AGAIN = timedelta(minutes=6)
 
@@ -63,7 +65,7 @@ class WaitDesk(LeaseLoop[WaitName, WaitName]):
             and self._webhooks is not None
         ):
             await self._webhooks.note_question(key, state)
-        if state is None or state.has_report:
+        if state is None or state.has_report or state.is_withdrawn:
             await self._waits.drop(key)
             return 0.0
         wait = state.wait
@@ -133,7 +135,7 @@ def _count_notices(wait: Wait, now: datetime) -> int:
 
 
 def _next_look(wait: Wait, now: datetime) -> datetime:
-    times = [wait.until + LATE]
+    times = [wait.until + LATE, now + _STILL_OPEN]
     if wait.kind == "ask" and wait.remind_s:
         count = (now - wait.asked_at).total_seconds() // wait.remind_s + 1
         times.append(wait.asked_at + timedelta(seconds=wait.remind_s * count))

@@ -98,7 +98,7 @@ def view_of(task_id: str, state: WaitState) -> ApprovalQuestion:
         stands = "answered"
     elif state.answer is not None or now > wait.until:
         stands = "expired"
-    elif state.has_report:
+    elif state.has_report or state.is_withdrawn:
         stands = "ended"
     return ApprovalQuestion(
         id=wait_id(task_id, wait.slot),

@@ -19,6 +19,7 @@ from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import Progress, TaskAssignment, Usage
 from tasklore.runtime.models.llm import Spent
 from tasklore.workers.context.access import Access
+from tasklore.workers.context.branches import Branches
 from tasklore.workers.context.calls import TaskCaller
 from tasklore.workers.context.children import aware
 from tasklore.workers.context.conversation import Conversation
@@ -38,10 +39,10 @@ if TYPE_CHECKING:
 
     from tasklore.contracts.admission.waits import RunWait
     from tasklore.memory.ledger.runs import RunName
+    from tasklore.workers.context.branches import Waiting
     from tasklore.workers.context.children import Lend
     from tasklore.workers.context.output import TaskOutputWriter
     from tasklore.workers.context.services import Services
-    from tasklore.workers.context.waits.waits import Waiting
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
@@ -102,10 +103,13 @@ class Context(TaskCaller, TaskAsker):
             waited_for if waited_for is not None and waited_for.run == attempt else None
         )
         self._before = 0 if self._waited_for is None else self._waited_for.emitted
+        self._run = run
+        self._branches = Branches(park)
         self._steps = (
-            Steps(services.journal, run, self.once) if run is not None else None
+            Steps(services.journal, run, self.once, self._branches)
+            if run is not None
+            else None
         )
-        self._park = park
         self._cancelled = False
         self._spent = Spent(
             payer=_payer_of(
@@ -438,6 +442,10 @@ class Context(TaskCaller, TaskAsker):
         """Store the rest of the output before the run is reported; for the host."""
         if self._output is not None:
             await self._output.close()
+
+    def enter(self) -> None:
+        """Let the next asyncio task of the current context be the run's; for the host."""
+        self._branches.enter()
 
     def set_deadline(self, deadline: datetime | None) -> None:
         """Set the end of its time, which counts from a person's yes; for the host, before the task sees it."""

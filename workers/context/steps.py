@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import structlog
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
@@ -19,6 +19,7 @@ from tasklore.runtime import tracing
 if TYPE_CHECKING:
     from tasklore.memory.ledger.journal import Journal
     from tasklore.memory.ledger.runs import RunName
+    from tasklore.workers.context.branches import Branch, Branches
 
 log = structlog.get_logger(__name__)
 
@@ -32,22 +33,57 @@ MOST_BYTES = 8 * 1024 * 1024
 _is_inside: ContextVar[bool] = ContextVar("is_inside_step", default=False)
 
 
+#: The main branch in slots of waits behind other branches.
+_MAIN = "0" * 10
+
+
+class Place(NamedTuple):
+    """Where a step or a wait stands: as which of its branch, and as which of all that the run has come to."""
+
+    branch: "Branch"
+    number: int
+    of_all: int
+
+    @property
+    def slot(self) -> str:
+        """The slot of a wait in this place, the same in every run."""
+        if self.is_plain:
+            return str(self.number)
+        return f"{self.branch.name or _MAIN}-{self.number}"
+
+    @property
+    def slot_in_all(self) -> str:
+        """The slot that workers of 0.2 gave it, which count all branches as one."""
+        return str(self.of_all)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether only the main branch has come to anything so far."""
+        return self.branch.is_main and self.number == self.of_all
+
+    @property
+    def name(self) -> str:
+        """What a head in the journal calls it."""
+        return f"{self.branch.name}.{self.number}"
+
+
 class Steps:
-    """Runs the steps of one run of a task; a position is given to each in the order in which they are called."""
+    """Runs the steps of one run of a task; each is known by its place in the order of calls of its branch."""
 
     def __init__(
         self,
         journal: "Journal",
         run: "RunName",
         claim: Callable[[str], Awaitable[bool]],
+        branches: "Branches",
     ) -> None:
         self._journal = journal
         self._run = run
         self._claim = claim
+        self._branches = branches
         self._lock = asyncio.Lock()
-        self._heads: dict[int, str] | None = None
-        self._count = self._running = 0
-        self._idle = asyncio.Event()
+        self._kept: _Kept | None = None
+        self._count = 0
 
     async def run(
         self,
@@ -60,39 +96,30 @@ class Steps:
         """Return what the step returned in an earlier run, or call *function* and journal its result."""
         if _is_inside.get():
             return await _call(name, function, arguments)
+        await self._branches.demand_going()
         head = f"{_digest(name, arguments)} {name}"
-        position = self._take_place(f"step {name!r}")
+        place = self._take_place(f"step {name!r}")
         adapter: TypeAdapter[R] = _find_adapter(function)
-        if await self._is_journaled(position, head, name):
+        position, written, is_journaled = await self._locate(place, head)
+        if is_journaled:
             stored = await self._journal.result(self._run.task_id, position)
             if stored is not None:
                 return adapter.validate_json(stored)
-        self._running += 1
-        try:
-            if once and not await self._claim(f"step {head}"):
-                msg = (
-                    f"step {name!r} was begun by a run that ended before its result was kept, so that its effect may "
-                    "have been made or not; catch EffectUncertain and look, or leave once out where it may be repeated"
-                )
-                raise EffectUncertain(msg)
-            with tracing.span(f"step {name}"):
-                spelled, result = _spell(
-                    name, adapter, await _call(name, function, arguments)
-                )
-            await self._journal.write(self._run, position, head, spelled)
-            return result
-        finally:
-            self._running -= 1
-            self._idle.set()
+        if once and not await self._claim(f"step {head}"):
+            msg = (
+                f"step {name!r} was begun by a run that ended before its result was kept, so that its effect may "
+                "have been made or not; catch EffectUncertain and look, or leave once out where it may be repeated"
+            )
+            raise EffectUncertain(msg)
+        with tracing.span(f"step {name}"):
+            spelled, result = _spell(
+                name, adapter, await _call(name, function, arguments)
+            )
+        await self._journal.write(self._run, position, written, spelled)
+        return result
 
-    async def finish(self) -> None:
-        """Return once no step is under way: none is to be cut off by the end of the run."""
-        while self._running:
-            self._idle.clear()
-            await self._idle.wait()
-
-    def take_place(self, what: str) -> int:
-        """Return the next position, for *what* is no step itself.
+    def take_place(self, what: str) -> Place:
+        """Return the next place of the branch that is at work, for *what* is no step itself.
 
         Raises:
             InvalidInput: it is called within a step, or there are too many.
@@ -103,14 +130,16 @@ class Steps:
             )
         return self._take_place(what)
 
-    def _take_place(self, what: str) -> int:
-        position = self._count
-        self._count = self._count + 1
-        if position >= MOST_STEPS:
+    def _take_place(self, what: str) -> Place:
+        if self._count >= MOST_STEPS:
             raise InvalidInput(
                 f"{what} is number {MOST_STEPS + 1:,}; a task has at most {MOST_STEPS:,} steps"
             )
-        return position
+        branch = self._branches.come()
+        place = Place(branch, branch.count, self._count)
+        branch.count += 1
+        self._count += 1
+        return place
 
     async def drop_journal(self) -> None:
         """Remove the journal when a step was called; one that stays goes after its time to live."""
@@ -118,25 +147,117 @@ class Steps:
             with contextlib.suppress(MemoryUnavailable):
                 await self._journal.remove([self._run.task_id])
 
-    async def _is_journaled(self, position: int, head: str, name: str) -> bool:
-        """Return whether *head* stands at *position*; where another one does, no later step counts any more."""
+    async def _locate(self, place: Place, head: str) -> tuple[int, str, bool]:
+        """Return the position of a step in the journal, its head as it is written there, and whether it is there."""
         async with self._lock:
-            if self._heads is None:
-                self._heads = await self._journal.heads(self._run.task_id)
-            stored = self._heads.get(position)
-            if stored is not None and stored != head:
+            if self._kept is None:
+                self._kept = _Kept(await self._journal.heads(self._run.task_id))
+            kept = self._kept
+            position = kept.find(place, head)
+            if (
+                position is not None
+                and (stored := _strip(kept.heads[position])) != head
+            ):
                 log.warning(
                     "journal_differs",
                     task_id=self._run.task_id,
-                    step=name,
+                    step=head.partition(" ")[2],
                     stored=stored.partition(" ")[2],
                 )
-                self._heads = {
-                    place: kept
-                    for place, kept in self._heads.items()
-                    if place < position
-                }
-        return stored == head
+                kept.drop_from(position)
+            elif position is not None:
+                return position, kept.heads[position], True
+            position, written = kept.add(place, head, position)
+            return position, written, False
+
+
+class _Kept:
+    """The heads of the journal by position, and which of them this run has come to.
+
+    A head of another place than the position says, and of another branch than the main one, names its place behind the
+    digest: "d1d1@3fa9c01d22.0 send". Of workers of 0.2, which count all branches as one, none does.
+    """
+
+    def __init__(self, heads: dict[int, str]) -> None:
+        self.heads = heads
+        self._last = max(heads, default=-1)
+        self._by_place = {_place_in(head): at for at, head in heads.items()}
+        self._by_place.pop("", None)
+        self._found: set[int] = set()
+
+    def find(self, place: Place, head: str) -> int | None:
+        """Return the position of what stands in *place*, None where nothing is known to."""
+        found = self._by_place.get(place.name)
+        if (
+            found is not None
+            and place.number == 0
+            and _strip(self.heads[found]) != head
+        ):
+            found = self._find_moved(place, head) or found
+        if found is None:
+            found = next(filter(lambda at: self._is_of(at, head), _plain(place)), None)
+        if found is None and place.is_plain:
+            at = place.of_all
+            is_other = at in self.heads and at not in self._found
+            found = at if is_other and not _place_in(self.heads[at]) else None
+        if found is not None:
+            self._found.add(found)
+        return found
+
+    def add(self, place: Place, head: str, position: int | None) -> tuple[int, str]:
+        """Note the step in *place*, at *position* where another one stood, and return its position and its head."""
+        if position is None:
+            position = place.number
+            if not place.is_plain or position in self.heads:
+                position = max(self._last + 1, place.of_all)
+        written = head
+        if not place.branch.is_main or position != place.number:
+            digest, _, name = head.partition(" ")
+            written = f"{digest}@{place.name} {name}"
+            self._by_place[place.name] = position
+        self.heads[position] = written
+        self._last = max(self._last, position)
+        self._found.add(position)
+        return position, written
+
+    def drop_from(self, position: int) -> None:
+        """Forget what stands at *position* and behind it, as the journal does once another step is written there."""
+        self.heads = {at: head for at, head in self.heads.items() if at < position}
+        self._by_place = {
+            where: at for where, at in self._by_place.items() if at < position
+        }
+
+    def _find_moved(self, place: Place, head: str) -> int | None:
+        """Return where the step stands if it began another branch like its own before, and make that its branch."""
+        for name in place.branch.names_of_alike:
+            position = self._by_place.get(f"{name}.0")
+            if (
+                position is not None
+                and position not in self._found
+                and _strip(self.heads[position]) == head
+            ):
+                place.branch.take_name(name)
+                return position
+        return None
+
+    def _is_of(self, position: int, head: str) -> bool:
+        return self.heads.get(position) == head and position not in self._found
+
+
+def _plain(place: Place) -> tuple[int, ...]:
+    """Return the positions at which the head of a step in *place* may stand without its place."""
+    return (place.of_all, place.number) if place.branch.is_main else (place.of_all,)
+
+
+def _place_in(head: str) -> str:
+    """Return the place that *head* names, "" where its position says it."""
+    return head.partition(" ")[0].partition("@")[2]
+
+
+def _strip(head: str) -> str:
+    """Return *head* without its place."""
+    digest, _, name = head.partition(" ")
+    return f"{digest.partition('@')[0]} {name}"
 
 
 async def _call(

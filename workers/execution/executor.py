@@ -42,8 +42,8 @@ from tasklore.memory.long_term.single_flight import Joined
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.pull import PullEngine
 from tasklore.runtime.metrics import Metrics
+from tasklore.workers.context.branches import Waiting
 from tasklore.workers.context.context import Context
-from tasklore.workers.context.waits.waits import Waiting
 from tasklore.workers.execution.bounded_runs import BoundedRuns
 from tasklore.workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
 from tasklore.workers.execution.job import Job
@@ -178,7 +178,7 @@ class Executor:
             # Its delivery is the other worker's by now: acknowledging it would take it from there.
             engine.forget(job.delivery)
         except Waiting as waiting:
-            await self._retries.wait(job, waiting.wait, engine)
+            await self._retries.wait(job, waiting.waits, engine)
         except (InvalidInput, TaskCancelled, TaskExpired) as error:
             await self._fail(job, error, engine)
 
@@ -470,6 +470,8 @@ class Executor:
         outcome.usage = context.usage
         if await self._publisher.publish([outcome], engine):
             await context.end()
+            if job.attempt > 1 or context.has_waited:
+                await self._retries.close(job)
         return result
 
     async def _fail(
@@ -549,8 +551,11 @@ class Executor:
         outcome.waited_ms = context.waited_ms if context is not None else 0
         if not await self._publisher.publish([outcome], engine):
             await self._stores.release(job.to_ended())
-        elif context is not None:
+            return
+        if context is not None:
             await context.cancel_children()
+        if job.attempt > 1 or (context is not None and context.has_waited):
+            await self._retries.close(job)
 
     async def _give_up(self, job: Job, suspect: Suspect, engine: PullEngine) -> None:
         """Set a task aside whose runs end without a report."""

@@ -5,7 +5,7 @@ schedule is stored, then the delivery is acknowledged. A worker that dies in bet
 the same time.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import structlog
@@ -115,23 +115,21 @@ class Retries:
             self._metrics.count_retry("schedule")
             self._acknowledger.acknowledge(job.delivery, job.assignment, engine)
 
-    async def wait(self, job: Job, wait: Wait, engine: PullEngine) -> None:
-        """Let *job* run again when *wait* is answered or over, unless another run took its place.
+    async def wait(self, job: Job, waits: Sequence[Wait], engine: PullEngine) -> None:
+        """Let *job* run again when one of *waits* is answered or over, unless another run took its place.
 
         The schedule of its end is stored first, so that an answer, which brings it forward, finds it there.
         """
-        name = WaitName(wait.kind, job.assignment.task_id, wait.slot)
-        wait_s = max(0.0, (wait.until - self._now()).total_seconds())
-        end = wait.until + LATE
+        task_id = job.assignment.task_id
+        until = min(one.until for one in waits)
+        wait_s = max(0.0, (until - self._now()).total_seconds())
         has_schedule = True
         offered_s = None
         try:
-            await self._schedule(job, wait.until, uncounted=False)
+            await self._schedule(job, until, uncounted=False)
         except (NotAccepted, MessageTooLarge) as error:
             # Where roles are enforced a worker has no access to LATER: there the desk alone wakes the task.
-            log.info(
-                "wait_not_scheduled", task_id=job.assignment.task_id, error=str(error)
-            )
+            log.info("wait_not_scheduled", task_id=task_id, error=str(error))
             has_schedule = False
             # One that is too large with the headers of a schedule comes again from TASKS.
             offered_s = (
@@ -139,30 +137,33 @@ class Retries:
             )
         try:
             # The desk takes off its list what is not there by then.
-            await self._waits.look_at(
-                name, min(wait.until, self._now() + _STORED_WITHIN)
+            stored_by = self._now() + _STORED_WITHIN
+            await self._waits.look_at_many(
+                {_name(task_id, one): min(one.until, stored_by) for one in waits}
             )
             await self._stores.ledger.list_runs([job.make_row()])
-            due_s = max(0.0, wait_s - _EARLY_S)
             is_waiting = await self._waits.begin(
                 job.to_ended(),
-                [wait],
+                waits,
                 wait_s=wait_s,
-                due_s=due_s,
+                due_s=max(0.0, wait_s - _EARLY_S),
                 assignment=job.delivery.body,
             )
             if is_waiting:
-                await self._waits.look_at(
-                    name, self._now() if wait.kind == "ask" else end
+                await self._waits.look_at_many(
+                    {
+                        _name(task_id, one): self._now()
+                        if one.kind == "ask"
+                        else one.until + LATE
+                        for one in waits
+                    }
                 )
             elif is_waiting is False and has_schedule:
                 await self._schedule(
                     job, self._now(), uncounted=False, mark=":answered"
                 )
         except (NotAccepted, MemoryUnavailable) as error:
-            log.warning(
-                "wait_not_stored", task_id=job.assignment.task_id, error=str(error)
-            )
+            log.warning("wait_not_stored", task_id=task_id, error=str(error))
             await self._stores.release(job.to_ended(excused=True))
             engine.hand_back(job.delivery, OUTAGE_PAUSE_S)
             return
@@ -175,6 +176,15 @@ class Retries:
             self._acknowledger.acknowledge(job.delivery, job.assignment, engine)
         else:
             engine.hand_back(job.delivery)
+
+    async def close(self, job: Job) -> None:
+        """Take the open waits of *job*, which has ended, off the list of all; else the desk does so later."""
+        try:
+            await self._waits.close(job.assignment.task_id)
+        except MemoryUnavailable as error:
+            log.info(
+                "waits_not_closed", task_id=job.assignment.task_id, error=str(error)
+            )
 
     async def postpone(self, job: Job, due_at: datetime, *, mark: str = "") -> bool:
         """Store that *job*, of which no run has begun, is offered at *due_at*; return False where LATER may not.
@@ -275,3 +285,7 @@ class Retries:
             },
             patience_s=_STORED_WITHIN_S,
         )
+
+
+def _name(task_id: str, wait: Wait) -> WaitName:
+    return WaitName(wait.kind, task_id, wait.slot)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from tasklore.runtime.messaging.pull import Delivery, PullEngine
-from tasklore.workers.context.waits.waits import Waiting
+from tasklore.workers.context.branches import Waiting
 from tasklore.workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
 from tasklore.workers.execution.running_jobs import RunningJob, RunningJobs
 

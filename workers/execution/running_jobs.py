@@ -15,8 +15,8 @@ from tasklore.contracts.errors import (
 from tasklore.contracts.moments import describe_deadline, describe_time
 from tasklore.runtime.logs import bind_task
 from tasklore.runtime.messaging.pull import PullEngine
+from tasklore.workers.context.branches import Waiting
 from tasklore.workers.context.context import Context
-from tasklore.workers.context.waits.waits import Waiting
 from tasklore.workers.execution.job import Job
 from tasklore.workers.execution.stores import Name
 from tasklore.workers.middleware import Call

@@ -34,9 +34,9 @@ from tasklore.memory.ledger.runs import RunName
 from tasklore.memory.long_term.entries import Remembered
 from tasklore.runtime.messaging.pull import Delivery
 from tasklore.workers.agent import Agent
+from tasklore.workers.context.branches import Waiting
 from tasklore.workers.context.context import Context
 from tasklore.workers.context.phase_outputs import entries_of
-from tasklore.workers.context.waits.waits import Waiting
 from tasklore.workers.execution.job import Job, JobReader, UnfitJob
 from tasklore.workers.execution.outcome import Outcome, elapsed_ms, outcome_of
 from tasklore.workers.execution.retry_decision import RetryPolicy, decide_retry
@@ -353,7 +353,7 @@ class AgentKit:
                 await self._put_into_session(job, result, run_ms)
             except Waiting as waiting:
                 self.services.at = self.services.waits.end(
-                    job.assignment.task_id, waiting.wait, self.services.now()
+                    job.assignment.task_id, waiting.waits, self.services.now()
                 )
                 job.attempt = job.attempt + 1
                 job.excused = job.excused + 1

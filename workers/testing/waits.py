@@ -1,13 +1,14 @@
 """Waits in the kit: scripted persons answer, scripted signals come, and the clock jumps over the rest."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from pydantic_core import to_jsonable_python
 
 from tasklore.contracts.admission.waits import Approval, Wait, WaitAnswer
+from tasklore.memory.ledger.runs import RunName
 
 
 class KitWaits:
@@ -58,32 +59,54 @@ class KitWaits:
             else self._answers[task_id, slot]
         )
 
-    def end(self, task_id: str, wait: Wait, now: datetime) -> datetime:
-        """End *wait* as scripted; return the time after it.
+    async def digests(self, task_id: str, slots: Sequence[str]) -> dict[str, str]:
+        """Return the digest of what is kept in each of *slots*."""
+        return {
+            slot: self._waits[task_id, slot].digest
+            for slot in slots
+            if (task_id, slot) in self._waits
+        }
+
+    async def ask(self, run: RunName, wait: Wait) -> bool:
+        """Put a question whose run goes on elsewhere: nobody hears of it before the run ends."""
+        return (run.task_id, wait.slot) in self._waits
+
+    def end(self, task_id: str, waits: Sequence[Wait], now: datetime) -> datetime:
+        """End *waits* as scripted; return the time after that.
+
+        All that are answered are so at once; where none is, the clock jumps to the first end.
 
         Raises:
             AssertionError: nothing is scripted for a question.
         """
-        self._waits[task_id, wait.slot] = wait
-        value = None
-        is_there = False
+        were_answered = len(self._answers)
+        for wait in waits:
+            if self._waits.get((task_id, wait.slot)) != wait:
+                self._waits[task_id, wait.slot] = wait
+                self._script_answer(task_id, wait, now)
+        if len(self._answers) > were_answered:
+            return now
+        return max(now, min(wait.until for wait in waits))
+
+    def _script_answer(self, task_id: str, wait: Wait, now: datetime) -> None:
         if wait.kind == "ask":
             self.questions.append(wait.text)
             assert self._script, (  # noqa: S101 - the test's own
                 f"the task asks {wait.text!r}; pass an answer: AgentKit(agent, answers=[...])"
             )
             value = self._script.popleft()
-            is_there = value is not None
+            if value is None:
+                return
             if isinstance(value, bool):
                 value = Approval(approved=value)
-        elif wait.kind == "signal":
-            value = self._signals.get(wait.text)
-            is_there = wait.text in self._signals
-        if not is_there:
-            return max(now, wait.until)
-        said = to_jsonable_python(value)
-        answer = WaitAnswer(
-            value=said, by="user:kit", at=now, door="http", digest=wait.digest
+        elif wait.kind == "signal" and wait.text in self._signals:
+            value = self._signals[wait.text]
+        else:
+            return
+        self._answers[task_id, wait.slot] = WaitAnswer(
+            value=to_jsonable_python(value),
+            by="user:kit",
+            at=now,
+            door="http",
+            digest=wait.digest,
         )
-        self._answers[task_id, wait.slot] = answer
-        return now

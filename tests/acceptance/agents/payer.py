@@ -59,6 +59,7 @@ if (RUNS / "no-schedules").exists():
 if (RUNS / "die-at").exists():
     wrap(Retries, "_schedule", after="after schedule")
     wrap(Waits, "begin", before="before record", after="after record")
+    wrap(Waits, "ask", before="before asking", after="after asking")
     Acknowledger.acknowledge = acknowledge  # type: ignore[method-assign, assignment]  # in this process alone
 
 
@@ -117,6 +118,61 @@ async def order(payment: Payment, context: Context) -> list[Any]:
     said = await context.ask_person("Ship it?", who="user:ana")
     await context.step("after", note, f"{payment.label}-after")
     return [paid, said.approved]
+
+
+class Payments(Parameters):
+    """Payments that are asked for at once; the steps of *label* are noted by name."""
+
+    label: str
+    names: list[str]
+
+
+async def pay_one(label: str, name: str, context: Context) -> str:
+    """Pay after a person agreed."""
+    await context.step("before", note, f"{label}-before-{name}")
+    die_at(f"before {name} is asked")
+    said = await context.ask_person(
+        "Pay {name}?", who="role:finance", otherwise="reject", name=name
+    )
+    await context.step("after", note, f"{label}-after-{name}", once=True)
+    return f"{name} {said.approved} {said.note}"
+
+
+@agent.task(remember=False)
+async def pay_many(payments: Payments, context: Context) -> list[str]:
+    """Pay each after a person agreed to it."""
+    await note(f"{payments.label}-runs")
+    each = (pay_one(payments.label, name, context) for name in payments.names)
+    return await asyncio.gather(*each)
+
+
+@agent.task(remember=False)
+async def pay_first(payments: Payments, context: Context) -> list[str]:
+    """Pay the first that a person agreed to, and then a last one."""
+    each = [
+        asyncio.create_task(pay_one(payments.label, name, context))
+        for name in payments.names
+    ]
+    done, left = await asyncio.wait(each, return_when=asyncio.FIRST_COMPLETED)
+    for task in left:
+        task.cancel()
+    last = await pay_one(payments.label, "last", context)
+    return [*(task.result() for task in done), last]
+
+
+async def work_on(label: str) -> str:
+    """Work until there is a file of that name."""
+    while not (RUNS / f"{label}-worked").exists():  # noqa: ASYNC110 - a file is looked for
+        await asyncio.sleep(0.05)
+    return label
+
+
+@agent.task(remember=False)
+async def pay_beside(payments: Payments, context: Context) -> list[str]:
+    """Pay beside a step that takes long."""
+    await note(f"{payments.label}-runs")
+    each = (pay_one(payments.label, name, context) for name in payments.names)
+    return await asyncio.gather(*each, context.step("work", work_on, payments.label))
 
 
 class Transfer(Parameters):

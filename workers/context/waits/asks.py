@@ -1,6 +1,5 @@
 """Waiting for a person, a signal or a time: the part of a context that does so."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -15,9 +14,10 @@ from tasklore.workers.context.children import MARGIN, aware
 from tasklore.workers.context.waits.waits import TaskWaits
 
 if TYPE_CHECKING:
+    from tasklore.memory.ledger.runs import RunName
+    from tasklore.workers.context.branches import Branches
     from tasklore.workers.context.services import Services
     from tasklore.workers.context.steps import Steps
-    from tasklore.workers.context.waits.waits import Waiting
 
 R = TypeVar("R")
 
@@ -30,9 +30,9 @@ class TaskAsker:
     _task: Access
     _assignment: TaskAssignment
     _services: "Services"
-    _generation: int
+    _run: "RunName | None"
     _steps: "Steps | None"
-    _park: "Callable[[Waiting], None] | None"
+    _branches: "Branches"
 
     @overload
     async def ask_person(
@@ -77,6 +77,9 @@ class TaskAsker:
         **arguments: Any,
     ) -> Any:
         """Return a person's answer to *question*, which may take days: the run ends, and a later one goes on.
+
+        Questions that are asked side by side (`asyncio.gather`) are open at once; the run ends when none of its
+        branches can go on, and each answer begins another one.
 
         Asked as `ask_person("Pay {amount} to {payee}?", who="role:finance", amount=12, payee="Ana")`. Nothing is held
         meanwhile: no slot, no delivery. The first answer counts, for this very question and these arguments alone. As
@@ -155,8 +158,13 @@ class TaskAsker:
         return (
             self._task.remember == "never"
             and self._steps is not None
-            and self._park is not None
+            and self._branches.can_wait
         )
+
+    @property
+    def has_waited(self) -> bool:
+        """Whether this run came to a wait; for the host."""
+        return "_waits" in vars(self)
 
     def longest_wait(self, span: timedelta) -> timedelta:
         """Return *span*, or less where the deadline of the task comes before."""
@@ -183,7 +191,7 @@ class TaskAsker:
         return self._make_waits()
 
     def _make_waits(self) -> TaskWaits:
-        if self._steps is None or self._park is None:
+        if self._steps is None or self._run is None or not self._branches.can_wait:
             raise InvalidInput(
                 "only a task can wait, in a worker or in the testing kit"
             )
@@ -191,8 +199,8 @@ class TaskAsker:
         return TaskWaits(
             store=services.waits,
             steps=self._steps,
+            branches=self._branches,
             assignment=self._assignment,
-            generation=self._generation,
+            run=self._run,
             now=services.now,
-            park=self._park,
         )

@@ -1,4 +1,8 @@
-"""Waiting for a person, a signal or a time: the run ends, and a later one goes on with the answer."""
+"""Waiting for a person, a signal or a time: the run ends, and a later one goes on with the answer.
+
+It ends once nothing of it can go on; while another branch does, a person is asked all the same, and an answer is looked
+for now and then.
+"""
 
 import asyncio
 import hashlib
@@ -8,11 +12,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 from unicodedata import category
 
+import structlog
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from tasklore.contracts.admission.waits import (
     LONGEST,
+    MOST_OPEN,
     START,
     Approval,
     Escalation,
@@ -25,21 +31,28 @@ from tasklore.contracts.admission.waits import (
 from tasklore.contracts.errors import (
     ApprovalChanged,
     InvalidInput,
+    MemoryUnavailable,
     NotAnswered,
     NotApproved,
-    TaskloreError,
 )
 from tasklore.contracts.messages import TaskAssignment
 from tasklore.workers.context.children import aware
 
 if TYPE_CHECKING:
+    from tasklore.memory.ledger.runs import RunName
     from tasklore.memory.ledger.waits import Waits
-    from tasklore.workers.context.steps import Steps
+    from tasklore.workers.context.branches import Branches
+    from tasklore.workers.context.steps import Place, Steps
+
+log = structlog.get_logger(__name__)
 
 R = TypeVar("R")
 
 #: Seconds of a wait that are spent in the run: another one costs more.
 _SHORT_S = 1.0
+#: Seconds after which a question is put whose run goes on elsewhere, and the longest between looks for its answer.
+_ASKED_AFTER_S = 1.0
+_MOST_PAUSE_S = 5.0
 #: Characters of a question with its arguments.
 _MOST_TEXT = 4_000
 #: Characters of the words of a person that are shown beside what they became.
@@ -53,33 +66,27 @@ _JOINERS = "\u200c\u200d"
 _WORDS = {"reject": Approval(approved=False, note="not answered in time")}
 
 
-class Waiting(TaskloreError):
-    """The run is over, and another one follows when *wait* has its answer, or its time has come."""
-
-    def __init__(self, wait: Wait) -> None:
-        super().__init__(f"it waits until {wait.until.isoformat()}")
-        self.wait = wait
-
-
 class TaskWaits:
-    """The waits of one run of a task; *park* ends the run, which goes no further than that."""
+    """The waits of one run of a task, in its *branches*."""
 
     def __init__(
         self,
         *,
         store: "Waits",
         steps: "Steps",
+        branches: "Branches",
         assignment: TaskAssignment,
-        generation: int,
+        run: "RunName",
         now: Callable[[], datetime],
-        park: Callable[[Waiting], None],
     ) -> None:
         self._store = store
         self._steps = steps
+        self._branches = branches
         self._assignment = assignment
-        self._generation = generation
+        self._run = run
         self._now = now
-        self._park = park
+        #: The slots that the run has come to.
+        self._found: set[str] = set()
 
     async def ask(
         self,
@@ -94,6 +101,7 @@ class TaskWaits:
         escalate: tuple[str, timedelta] | None,
     ) -> R:
         """Return the answer of a person; see `Context.ask_person`."""
+        await self._branches.demand_going()
         if otherwise is not None and model is Approval:
             otherwise = (
                 _WORDS.get(otherwise, otherwise)
@@ -104,10 +112,10 @@ class TaskWaits:
         schema = None if model is Approval else adapter.json_schema()
         text = _fill(question, arguments)
         asked = [text, dict(arguments), who, schema]
-        slot = str(self._steps.take_place(f"the question {question!r}"))
+        place = self._steps.take_place(f"the question {question!r}")
         wait = self._make(
             "ask",
-            slot=slot,
+            slot=place.slot,
             text=text,
             asked=asked,
             within=within,
@@ -124,7 +132,7 @@ class TaskWaits:
                 "answer_schema": schema,
             }
         )
-        answer = await self._await(wait)
+        answer = await self._await(wait, place)
         value = adapter.validate_json(to_json(answer.value))
         if isinstance(value, Approval):
             return value.model_copy(update={"by": answer.by})
@@ -180,6 +188,7 @@ class TaskWaits:
         self, name: str, model: type[R] | None, *, within: timedelta, otherwise: Any
     ) -> R | Any:
         """Return the value of a signal; see `Context.signal`."""
+        await self._branches.demand_going()
         adapter = TypeAdapter(model) if model is not None else _JSON
         self._steps.take_place(f"the signal {name!r}")
         answer = await self._await(
@@ -202,17 +211,19 @@ class TaskWaits:
 
     async def sleep(self, span: timedelta) -> None:
         """Return when *span* is over; see `Context.sleep`."""
-        slot = str(self._steps.take_place("a sleep"))
+        await self._branches.demand_going()
+        place = self._steps.take_place("a sleep")
         await self._await(
             self._make(
                 "sleep",
-                slot=slot,
+                slot=place.slot,
                 text="",
                 asked=[span.total_seconds()],
                 within=span,
                 adapter=_JSON,
                 otherwise=None,
-            )
+            ),
+            place,
         )
 
     def _make(
@@ -258,7 +269,7 @@ class TaskWaits:
             digest=hashlib.blake2b(spelled, digest_size=16).hexdigest(),
             agent_id=assignment.agent_id,
             task_name=assignment.task.name,
-            generation=self._generation,
+            generation=self._run.generation,
             text=text,
             user_id=assignment.user_id,
             asked_at=now,
@@ -266,39 +277,104 @@ class TaskWaits:
             otherwise=value,
         )
 
-    async def _await(self, wait: Wait) -> WaitAnswer:
-        """Return the answer to *wait*, or end the run.
+    async def _await(self, wait: Wait, place: "Place | None" = None) -> WaitAnswer:
+        """Return the answer to *wait*, at *place* of the run's own, or end the run.
 
         Raises:
             ApprovalChanged: it was answered for other arguments.
             NotAnswered: its time is over, and it has no answer for that.
         """
-        task = self._assignment.named
-        known, answer = await self._store.find(task, wait)
-        if answer is not None:
-            if wait.kind == "ask" and answer.digest != wait.digest:
-                said = (
-                    f"{answer.by} answered at {answer.at:%Y-%m-%d %H:%M} UTC"
-                    if answer.by
-                    else "it was answered"
+        task_id = self._assignment.named
+        known, answer = await self._store.find(task_id, wait)
+        if place is not None and (known is None or known.digest != wait.digest):
+            slot = await self._find_elsewhere(wait, place, is_known=known is not None)
+            if slot is not None:
+                wait = wait.model_copy(update={"slot": slot})
+                known, answer = await self._store.find(task_id, wait)
+        self._found.add(wait.slot)
+        if answer is None:
+            if known is not None and _is_same(known, wait):
+                # Its time counts from the first run that asked; all else is as the code says, whatever is kept.
+                times = ("asked_at", "until", "escalation")
+                wait = wait.model_copy(
+                    update={name: getattr(known, name) for name in times}
                 )
-                raise ApprovalChanged(
-                    f"{said}, and the question is another one now: {wait.text!r}; nothing was done"
-                )
-            return answer
-        if known is not None and _is_same(known, wait):
-            # Its time counts from the first run that asked; all else is as the code says, whatever is kept.
-            times = ("asked_at", "until", "escalation")
-            wait = wait.model_copy(
-                update={name: getattr(known, name) for name in times}
+            is_asked, answer = await self._rest(wait)
+            if answer is None:
+                await asyncio.sleep(max(0.0, self._left_s(wait)))
+                return await self._end(wait, is_known=is_asked or known is not None)
+        if wait.kind == "ask" and answer.digest != wait.digest:
+            said = (
+                f"{answer.by} answered at {answer.at:%Y-%m-%d %H:%M} UTC"
+                if answer.by
+                else "it was answered"
             )
-        left_s = (wait.until - self._now()).total_seconds()
-        if left_s > _SHORT_S:
-            await self._steps.finish()
-            self._park(Waiting(wait))
-            # Until it is cancelled, which that has asked for.
-            await asyncio.Event().wait()
-        await asyncio.sleep(max(0.0, left_s))
+            raise ApprovalChanged(
+                f"{said}, and the question is another one now: {wait.text!r}; nothing was done"
+            )
+        return answer
+
+    async def _find_elsewhere(
+        self, wait: Wait, place: "Place", *, is_known: bool
+    ) -> str | None:
+        """Return the slot that has *wait*, if it is not that of its *place*, where *is_known* another one is.
+
+        That is as an earlier worker counted; or it is that of a branch like its own, which it is from then on: code
+        that begins its branches in the order of a set, as `asyncio.as_completed` does, begins them in any order.
+        """
+        slots = dict[str, str]()
+        if not is_known and not place.is_plain:
+            slots = {place.slot_in_all: ""}
+        elif is_known and not place.number:
+            slots = {f"{name}-0": name for name in place.branch.names_of_alike}
+        if not slots:
+            return None
+        kept = await self._store.digests(self._run.task_id, list(slots)[:MOST_OPEN])
+        for slot, digest in kept.items():
+            if digest == wait.digest and slot not in self._found:
+                self._found.add(slot)
+                if slots[slot]:
+                    place.branch.take_name(slots[slot])
+                return slot
+        return None
+
+    async def _rest(self, wait: Wait) -> tuple[bool, WaitAnswer | None]:
+        """Return whether *wait* was put to a person, and its answer; None when its time is nearly over.
+
+        The run ends meanwhile, unless another branch of it goes on for that long.
+        """
+        is_asked = False
+        pause_s = _ASKED_AFTER_S
+        with self._branches.opened(wait) as over:
+            while (left_s := self._left_s(wait)) > _SHORT_S:
+                await asyncio.wait({over}, timeout=min(left_s - _SHORT_S, pause_s))
+                if over.cancelled():
+                    raise asyncio.CancelledError
+                pause_s = min(2 * pause_s, _MOST_PAUSE_S)
+                if wait.kind == "sleep":
+                    continue
+                try:
+                    if wait.kind == "ask" and not is_asked:
+                        is_asked = await self._store.ask(self._run, wait)
+                    _, answer = await self._store.find(self._run.task_id, wait)
+                except MemoryUnavailable as error:
+                    log.info(
+                        "wait_not_looked_at",
+                        task_id=self._run.task_id,
+                        error=str(error),
+                    )
+                    continue
+                await self._branches.demand_going()
+                if answer is not None:
+                    return is_asked, answer
+        return is_asked, None
+
+    async def _end(self, wait: Wait, *, is_known: bool) -> WaitAnswer:
+        """Return what holds at the end of *wait*, of which a person may know.
+
+        Raises:
+            NotAnswered: nothing does.
+        """
         late = WaitAnswer(
             value=wait.otherwise, at=self._now(), door="time", digest=wait.digest
         )
@@ -310,15 +386,18 @@ class TaskWaits:
                 "UTC; say with otherwise how to go on"
             )
             raise NotAnswered(msg)
-        if known is None:
+        if not is_known:
             # No person saw it, and its time is over.
             return late
         return (
             await self._store.answer(
-                task, wait.slot, late, is_signal=wait.kind == "signal"
+                self._run.task_id, wait.slot, late, is_signal=wait.kind == "signal"
             )
             or late
         )
+
+    def _left_s(self, wait: Wait) -> float:
+        return (wait.until - self._now()).total_seconds()
 
 
 def _is_same(known: Wait, wait: Wait) -> bool:

@@ -1,0 +1,318 @@
+"""Several questions of one run are open at once, also over kills: none is lost, none asked or paid twice."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from nats.aio.msg import Msg
+
+from tests.acceptance.house import House, Served
+from tests.acceptance.outside import Outside, outside
+from tests.acceptance.test_waits import PAYER, YES, Doors, holds_nothing, keys_in
+
+#: Seconds in which a delivery that a killed worker did not acknowledge is offered again.
+_OFFERED_AGAIN_S = 4.0
+
+
+@pytest.fixture
+def keys(own_house: House) -> dict[str, str]:
+    return keys_in(own_house.folder)
+
+
+def a_supervisor(house: House) -> Served:
+    """Start a supervisor with the HTTP API."""
+    return house.supervisor(
+        api_keys_file=house.folder / "keys.json", api_rate=10_000, api_burst=10_000
+    ).ready()
+
+
+@pytest.fixture
+def supervisor(own_house: House, keys: dict[str, str]) -> Served:
+    assert keys
+    return a_supervisor(own_house)
+
+
+@pytest.fixture
+def doors(supervisor: Served, keys: dict[str, str]) -> Doors:
+    return Doors(supervisor.api, keys)
+
+
+@pytest.fixture
+async def program(own_house: House) -> AsyncIterator[Outside]:
+    async with outside(own_house.servers.nats_url) as connected:
+        yield connected
+
+
+async def open_of(doors: Doors, task_id: str) -> list[dict[str, Any]]:
+    path = f"/v1/approvals?task_id={task_id}"
+    return list((await doors.call("finance", "GET", path))[1]["approvals"])
+
+
+async def opened(doors: Doors, task_id: str, number: int) -> list[dict[str, Any]]:
+    """Return the open questions of a task once there are as many."""
+    async with asyncio.timeout(60):
+        while len(found := await open_of(doors, task_id)) != number:  # noqa: ASYNC110 - a server is looked at
+            await asyncio.sleep(0.05)
+    return found
+
+
+async def answer(doors: Doors, question: dict[str, Any], note: str = "fine") -> int:
+    """Answer yes, and return the status."""
+    said = {"answer": {"approved": True, "note": note}}
+    path = f"/v1/approvals/{question['id']}"
+    return (await doors.call("finance", "POST", path, said))[0]
+
+
+def steps_of(house: House, label: str, names: str) -> list[int]:
+    """Return how often each step was taken."""
+    return [
+        len(house.runs(f"{label}-{part}-{name}"))
+        for part in ("before", "after")
+        for name in names
+    ]
+
+
+async def test_questions_of_one_run_are_open_and_noticed_at_once_and_answered_in_any_order(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
+    """Nothing is held meanwhile; each answer begins a run, and no question is noticed again."""
+    own_house.worker(PAYER).ready()
+    noticed = Counter[str]()
+
+    async def hear(message: Msg) -> None:
+        noticed[json.loads(message.data)["question"]] += 1
+
+    await program.client.subscribe("questions.*", cb=hear)
+    label = f"L{uuid4().hex}"
+    task_id = await program.assign(
+        "PayerAgent", "pay_many", {"label": label, "names": list("abc")}
+    )
+    asked = await opened(doors, task_id, 3)
+    assert [one["question"] for one in asked] == ["Pay a?", "Pay b?", "Pay c?"]
+    await program.eventually(lambda: holds_nothing(program))
+    listed = await asyncio.to_thread(
+        own_house.command, "approvals", "list", "--task", task_id, "--json"
+    )
+    assert [one["id"] for one in json.loads(listed.stdout)] == [
+        one["id"] for one in asked
+    ]
+    traced = await asyncio.to_thread(own_house.command, "trace", task_id)
+    assert all(
+        f"(question {one['id']})" in traced.stdout.replace("\n", " ") for one in asked
+    )
+    for left, question in ((2, asked[2]), (1, asked[0])):
+        assert await answer(doors, question) == 200
+        await program.eventually(lambda: has_run(own_house, label, 4 - left))  # noqa: B023 - awaited at once
+        still = await opened(doors, task_id, left)
+        assert question["id"] not in [one["id"] for one in still]
+        assert [one["asked_at"] for one in still] == [
+            one["asked_at"]
+            for one in asked
+            if one["id"] in [two["id"] for two in still]
+        ]
+        assert await answer(doors, question) == 409
+        await program.eventually(lambda: holds_nothing(program))
+    assert await answer(doors, asked[1]) == 200
+    report = await program.report_of(task_id)
+    assert report["result"] == [f"{name} True fine" for name in "abc"]
+    assert steps_of(own_house, label, "abc") == [1] * 6
+    assert len(own_house.runs(f"{label}-runs")) == 4
+    assert set(noticed.values()) == {1}
+    assert len(noticed) == 3
+
+
+async def has_run(house: House, label: str, times: int) -> bool:
+    return len(house.runs(f"{label}-runs")) == times
+
+
+async def test_fifty_answers_at_once_are_all_heard(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
+    own_house.worker(PAYER).ready()
+    label = f"L{uuid4().hex}"
+    names = [f"n{number}" for number in range(50)]
+    task_id = await program.assign(
+        "PayerAgent", "pay_many", {"label": label, "names": names}
+    )
+    asked = await opened(doors, task_id, 50)
+    statuses = await asyncio.gather(
+        *(answer(doors, one, note) for one in asked for note in ("one", "two"))
+    )
+    assert Counter(statuses) == {200: 50, 409: 50}
+    result = (await program.report_of(task_id))["result"]
+    assert [line.partition(" ")[0] for line in result] == names
+    assert {len(own_house.runs(f"{label}-after-{name}")) for name in names} == {1}
+    await program.eventually(lambda: holds_nothing(program))
+    assert list((await program.reports()).values()) == [1]
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "before b is asked",
+        "after schedule",
+        "before record",
+        "after record",
+        "before acknowledgement",
+    ],
+)
+async def test_a_worker_that_is_killed_beside_several_questions_loses_and_doubles_nothing(
+    own_house: House, doors: Doors, program: Outside, point: str
+) -> None:
+    (own_house.folder / "runs" / "die-at").write_text(point)
+    doomed = own_house.worker(PAYER, ack_wait_s=2).ready()
+    label = f"L{uuid4().hex}"
+    task_id = await program.assign(
+        "PayerAgent", "pay_many", {"label": label, "names": list("abc")}
+    )
+    await asyncio.to_thread(doomed.wait)
+    own_house.worker(PAYER, ack_wait_s=2).ready()
+    for question in reversed(await opened(doors, task_id, 3)):
+        assert await answer(doors, question) == 200
+    report = await program.report_of(task_id)
+    assert report["result"] == [f"{name} True fine" for name in "abc"]
+    await asyncio.sleep(_OFFERED_AGAIN_S)
+    taken = steps_of(own_house, label, "abc")
+    assert taken[3:] == [1] * 3
+    # A step is taken again that was under way.
+    assert set(taken[:3]) == {1} or point == "before b is asked"
+    assert list((await program.reports()).values()) == [1]
+
+
+@pytest.mark.parametrize("victim", ["worker", "supervisor", "valkey"])
+async def test_a_kill_between_two_answers_loses_none_of_them(
+    own_house: House,
+    supervisor: Served,
+    keys: dict[str, str],
+    program: Outside,
+    victim: str,
+) -> None:
+    """Of the worker, of the supervisor that took them, of the store; the other questions stay as they were."""
+    doors = Doors(supervisor.api, keys)
+    worker = own_house.worker(PAYER, ack_wait_s=2).ready()
+    label = f"L{uuid4().hex}"
+    task_id = await program.assign(
+        "PayerAgent", "pay_many", {"label": label, "names": list("abc")}
+    )
+    asked = await opened(doors, task_id, 3)
+    await program.eventually(lambda: holds_nothing(program))
+    # What is written every second must survive the store.
+    await asyncio.sleep(1.5)
+    assert await answer(doors, asked[1]) == 200
+    if victim == "worker":
+        worker.kill()
+        own_house.worker(PAYER, ack_wait_s=2).ready()
+    elif victim == "supervisor":
+        supervisor.kill()
+        doors = Doors((await asyncio.to_thread(a_supervisor, own_house)).api, keys)
+    else:
+        await asyncio.sleep(1.5)
+        own_house.servers.valkey.kill()
+        await own_house.servers.valkey.start()
+    still = await opened(doors, task_id, 2)
+    assert [one["id"] for one in still] == [asked[0]["id"], asked[2]["id"]]
+    assert [one["until"] for one in still] == [asked[0]["until"], asked[2]["until"]]
+    for question in still:
+        assert await answer(doors, question) == 200
+    report = await program.report_of(task_id)
+    assert report["result"] == [f"{name} True fine" for name in "abc"]
+    assert steps_of(own_house, label, "abc") == [1] * 6
+    assert list((await program.reports()).values()) == [1]
+
+
+async def test_a_question_that_the_task_goes_on_without_is_withdrawn(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
+    """It is shown as ended, and an answer to it is refused."""
+    own_house.worker(PAYER).ready()
+    label = f"L{uuid4().hex}"
+    task_id = await program.assign(
+        "PayerAgent", "pay_first", {"label": label, "names": list("ab")}
+    )
+    left, first = await opened(doors, task_id, 2)
+    assert await answer(doors, first) == 200
+    await program.eventually(lambda: is_asked(doors, task_id, "Pay last?"))
+    [last] = await open_of(doors, task_id)
+    assert last["id"] not in (left["id"], first["id"])
+    shown = (await doors.call("finance", "GET", f"/v1/approvals/{left['id']}"))[1]
+    assert shown["state"] == "ended"
+    everything = (await doors.call("finance", "GET", "/v1/approvals"))[1]["approvals"]
+    assert [one["id"] for one in everything] == [last["id"]]
+    status, refused = await doors.call(
+        "finance", "POST", f"/v1/approvals/{left['id']}", YES
+    )
+    assert (status, refused["type"].rpartition(":")[2]) == (409, "approval-ended")
+    assert await answer(doors, last) == 200
+    assert (await program.report_of(task_id))["result"] == [
+        "b True fine",
+        "last True fine",
+    ]
+
+
+async def is_asked(doors: Doors, task_id: str, question: str) -> bool:
+    return question in [one["question"] for one in await open_of(doors, task_id)]
+
+
+async def test_a_question_beside_work_is_asked_and_answered_while_the_run_goes_on(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
+    own_house.worker(PAYER).ready()
+    label = f"L{uuid4().hex}"
+    task_id = await program.assign(
+        "PayerAgent", "pay_beside", {"label": label, "names": list("ab")}
+    )
+    asked = await opened(doors, task_id, 2)
+    assert await answer(doors, asked[1]) == 200
+    await program.eventually(lambda: is_paid(own_house, label, "b"))
+    assert await answer(doors, asked[0]) == 200
+    await program.eventually(lambda: is_paid(own_house, label, "a"))
+    (own_house.folder / "runs" / f"{label}-worked").touch()
+    report = await program.report_of(task_id)
+    assert report["result"] == ["a True fine", "b True fine", label]
+    assert len(own_house.runs(f"{label}-runs")) == 1
+    assert steps_of(own_house, label, "ab") == [1] * 4
+
+
+async def is_paid(house: House, label: str, name: str) -> bool:
+    return len(house.runs(f"{label}-after-{name}")) == 1
+
+
+async def test_a_worker_that_is_killed_while_a_question_is_asked_beside_work_asks_it_once(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
+    (own_house.folder / "runs" / "die-at").write_text("after asking")
+    doomed = own_house.worker(PAYER, ack_wait_s=2).ready()
+    label = f"L{uuid4().hex}"
+    task_id = await program.assign(
+        "PayerAgent", "pay_beside", {"label": label, "names": ["a"]}
+    )
+    await asyncio.to_thread(doomed.wait)
+    [first] = await opened(doors, task_id, 1)
+    own_house.worker(PAYER, ack_wait_s=2).ready()
+    assert await answer(doors, first) == 200
+    await program.eventually(lambda: is_paid(own_house, label, "a"))
+    (own_house.folder / "runs" / f"{label}-worked").touch()
+    assert (await program.report_of(task_id))["result"] == ["a True fine", label]
+    assert steps_of(own_house, label, "a") == [1, 1]
+
+
+async def test_the_questions_of_a_cancelled_task_are_closed(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
+    own_house.worker(PAYER).ready()
+    label = f"L{uuid4().hex}"
+    task_id = await program.assign(
+        "PayerAgent", "pay_many", {"label": label, "names": list("ab")}
+    )
+    asked = await opened(doors, task_id, 2)
+    status, _ = await doors.call("shop", "DELETE", f"/v1/tasks/{task_id}")
+    assert status == 200
+    assert await open_of(doors, task_id) == []
+    assert (await doors.call("finance", "GET", "/v1/approvals"))[1]["approvals"] == []
+    for question in asked:
+        assert await answer(doors, question) == 409
+    assert (await program.report_of(task_id))["status"] == "cancelled"
