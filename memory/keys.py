@@ -7,6 +7,9 @@
 | `tl:ltm:{Agent}:near:v1.1:frame` | sorted set | its longest entry's | remembered values, see `long_term.neighbours` |
 | `tl:ltm:{Agent}:near:v1.1:frame:until`, `:2` | sorted sets | the same | the same, by expiry in ms; by further values |
 | `tl:ltm-hits:{Agent}:...` | string | its entry's | how often the entry of the same ending was served |
+| `tl:ltm-index:{Agent}` | sorted set | none | an agent's entries by their end in ms, see `memory.long_term.index` |
+| `tl:ltm-agents:{all}` | set | none | agents with such an index or a quarantine |
+| `tl:ltm-users:{~all}` | sorted set | none | users with a list as below, by the ms of its end |
 | `tl:ltm-users:{token}`, `tl:ltm-served:{token}` | set, hash | its longest entry's | what tasks stored, what served |
 | `tl:ltm-quarantine:{Agent}` | hash | none | entries of imported files that may answer another question |
 | `tl:ltm-imports:{Agent}` | set | none | digests of the files that were imported, see `memory.long_term.owners` |
@@ -64,6 +67,7 @@
 | `tl:stories:{index}` | sorted set | none | every story, by when it was last loaded or got a response, in ms |
 | `tl:analysing:{supervisor}` | sorted set | none | analyses under way, by when to look at them next, in ms |
 | `tl:schedules:{supervisor}` | hash | none | schedules; `:state`, `:due`, `:owned`, `:made`, see `memory.schedules` |
+| `tl:schedules:{~books}` | set | none | supervisor ids that have, or had, schedules |
 | `tl:webhooks:{all}:...` | several | none | webhooks on their way or given up, see `memory.webhooks.outbox` |
 | `tl:holdings:{all}:...` | several | none | the bytes that each owner keeps, see `memory.holdings.store` |
 | `tl:request:{id}` | strings | 1 day | a request over HTTP; `:held` while it is worked on, `:end` how it ended |
@@ -107,6 +111,8 @@ HOLDINGS = key_parts.HoldingKeys(
 
 _LTM = "tl:ltm:"
 _NEAR = ":near:"
+_NEAR_UNTIL = ":until"
+_INDEX = "tl:ltm-index:"
 _FLIGHT = "tl:flight:"
 _QUARANTINE = "tl:ltm-quarantine:"
 _TASK = "tl:task:"
@@ -176,12 +182,22 @@ def near(entry_key: str, frame: str, fields: int = 1) -> tuple[str, ...]:
     By the first value, by expiry, and then by every further one of the values of *fields*. *frame* is that of a
     `tasklore.contracts.parameters.neighbours.Neighbourhood`. Entries of one version and user share them.
     """
-    root = near_of(entry_key) + check_name(frame, "frame")
+    return near_below(near_of(entry_key) + check_name(frame, "frame"), fields)
+
+
+def near_below(root: str, fields: int) -> tuple[str, ...]:
+    """Return the keys that `near` makes of so many *fields*, of which the first is *root*."""
     return (
         root,
-        f"{root}:until",
+        root + _NEAR_UNTIL,
         *(f"{root}:{number}" for number in range(2, fields + 1)),
     )
+
+
+def near_root(key: str) -> str | None:
+    """Return the first of the keys that `near` makes when *key* is the one by expiry, None for any other."""
+    is_by_expiry = is_near(key) and key.endswith(_NEAR_UNTIL)
+    return key.removesuffix(_NEAR_UNTIL) if is_by_expiry else None
 
 
 def near_of(entry_key: str) -> str:
@@ -200,6 +216,32 @@ def is_near(key: str) -> bool:
     return key.startswith(_LTM) and key.partition("}")[2].startswith(_NEAR)
 
 
+def ltm_listing(entry_key: str) -> tuple[str, str]:
+    """Return the key of the index that lists *entry_key*, or a key of `near`, and its member there; same tag."""
+    end = entry_key.index("}") + 1
+    return _INDEX + entry_key[len(_LTM) : end], entry_key[end + 1 :]
+
+
+def ltm_index(agent_id: str) -> str:
+    """Return the key of the index of an agent's entries."""
+    return f"{_INDEX}{{{check_name(agent_id)}}}"
+
+
+def ltm_listed(index: str, member: str) -> str:
+    """Return the key that *member* of the index *index* stands for."""
+    return f"{_LTM}{index[len(_INDEX) :]}:{member}"
+
+
+def ltm_agents() -> str:
+    """Return the key of the agents that have such an index, or a quarantine."""
+    return "tl:ltm-agents:{all}"
+
+
+def ltm_user_lists() -> str:
+    """Return the key that lists the tokens of users that have a list of entries; no token reads like its tag."""
+    return "tl:ltm-users:{~all}"
+
+
 def flight_of(entry_key: str) -> str:
     """Return the key of the lease under which the answer at *entry_key* is computed; same tag."""
     return _FLIGHT + entry_key[len(_LTM) :]
@@ -216,8 +258,13 @@ def ltm_served(user_token: str) -> str:
 
 
 def ltm_users_pattern() -> str:
-    """Return the SCAN pattern of every user's list of entries."""
+    """Return the SCAN pattern of every user's list of entries, and of the list of those lists."""
     return "tl:ltm-users:{*"
+
+
+def parse_ltm_users(key: str) -> str:
+    """Return the token in a key made by `ltm_users`."""
+    return key[len("tl:ltm-users:{") : -1]
 
 
 def quarantine(agent_id: str) -> str:
@@ -484,6 +531,11 @@ def schedules(supervisor_id: str) -> key_parts.ScheduleKeys:
     root = f"tl:schedules:{{{check_name(supervisor_id, 'supervisor id')}}}"
     parts = ("state", "due", "owned", "made")
     return key_parts.ScheduleKeys(root, *(f"{root}:{part}" for part in parts))
+
+
+def schedule_books() -> str:
+    """Return the key of the supervisor ids that have schedules; no id reads like its tag."""
+    return "tl:schedules:{~books}"
 
 
 def request(digest: str) -> tuple[str, str, str]:

@@ -412,7 +412,7 @@ def _working_keys(
     own = [
         f"tl:{kind}:{{{agent}}}*"
         for agent in agents
-        for kind in ("ltm", "ltm-hits", "ltm-quarantine", "ltm-imports")
+        for kind in ("ltm", "ltm-hits", "ltm-index", "ltm-quarantine", "ltm-imports")
     ]
     # Whoever calls a task lists it: it is open before its own agent hears of it.
     own += [f"tl:runs:{{{agent}}}*" for agent in dict.fromkeys((*agents, *called))]
@@ -425,6 +425,7 @@ def _working_keys(
             "children",
             "ended",
             "flight",
+            "ltm-agents",
             "ltm-users",
             "ltm-served",
             "conversation",

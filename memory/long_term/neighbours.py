@@ -43,7 +43,8 @@ def forgetting(entry_key: str) -> Command:
     """Return the command that removes an entry with its hits and its place; its reply is 1 when it was there."""
     hits = keys.hits_of(entry_key)
     begins = keys.near_of(entry_key)
-    return ("FCALL", scripts.FORGET, 2, entry_key, hits, begins)
+    index, member = keys.ltm_listing(entry_key)
+    return ("FCALL", scripts.FORGET, 3, entry_key, hits, index, begins, member)
 
 
 async def find_nearest(

@@ -5,6 +5,7 @@ was served more often than that was asked for by others too, and stays.
 """
 
 import hashlib
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from redis.asyncio import Redis
 from tasklore.memory import keys
 from tasklore.memory.command_batch import Command, CommandBatch
 from tasklore.memory.long_term import scripts
+from tasklore.memory.long_term.index import EntryIndex
 from tasklore.memory.long_term.neighbours import forgetting
 
 #: Entries in one round trip: two small reads each.
@@ -58,6 +60,7 @@ class EntryOwners:
 
     def __init__(self, client: Redis, *, deadline_s: float = 5.0) -> None:
         self._batch = CommandBatch(client, deadline_s)
+        self._index = EntryIndex(client, deadline_s=deadline_s)
 
     async def listed(self, token: str) -> int:
         """Return how many entries are listed as stored by the tasks of the user *token*."""
@@ -82,7 +85,14 @@ class EntryOwners:
             removed += sum(await self._batch.run([forgetting(key) for key in doomed]))
             kept += len(page) - len(doomed)
             await self._batch.run([("ZREM", index, *listed)])
-        await self._batch.run([("UNLINK", index, keys.ltm_served(token))])
+        await self._batch.run(
+            [
+                ("UNLINK", index, keys.ltm_served(token)),
+                ("ZREM", keys.ltm_user_lists(), token),
+            ]
+        )
+        # Of those that were over nobody knows any more whose they were.
+        await self._index.trim(time.time_ns() // 1_000_000)
         return Released(removed, kept)
 
     async def _only_theirs(self, token: str, page: Sequence[str]) -> list[str]:

@@ -31,6 +31,15 @@ from tasklore.memory.long_term.entries import (
     encode,
     summarise,
 )
+from tasklore.memory.long_term.index import (
+    NEVER,
+    PAGE,
+    EntryIndex,
+    listing,
+    listing_near,
+    listing_user,
+    trimming,
+)
 from tasklore.memory.long_term.neighbours import find_nearest, forgetting, remembering
 from tasklore.memory.long_term.owners import note_hits
 
@@ -40,8 +49,12 @@ PATIENT_S = 5.0
 #: Seconds for counting hits: the host flushes once a second.
 FLUSH_S = 1.0
 
-#: Keys a page: one page is well under the 10 ms for which a script or a scan may hold Redis.
-PAGE = 500
+#: Entries between two looks for those that are over, of which each lets go of more than are stored meanwhile.
+_TRIM_EVERY = 100
+#: Milliseconds by which the clocks of two machines may differ: what still lives by one of them is listed.
+_CLOCKS_DIFFER_MS = 60_000
+#: Milliseconds after which an agent is listed again: a crash of the server may have taken that back.
+_LISTED_MS = 600_000
 
 
 class LongTermMemory:
@@ -61,6 +74,10 @@ class LongTermMemory:
         self._quick = CommandBatch(client, budget_s, self.breaker)
         self._flush = CommandBatch(client, FLUSH_S, self.breaker)
         self._patient = CommandBatch(client, PATIENT_S)
+        self._index = EntryIndex(client, deadline_s=PATIENT_S)
+        #: When each agent was listed, by the caller's clock, in ms; entries stored since the last look for those over.
+        self._agents_listed: dict[str, int] = {}
+        self._untrimmed = 0
 
     async def recall(self, key: str) -> Remembered | None:
         """Return the answer remembered at *key*, or None when there is none or its time is over.
@@ -106,7 +123,10 @@ class LongTermMemory:
         if broken:
             self.corrupt_entries += len(broken)
             with suppress(MemoryUnavailable):
-                await self._quick.run([("UNLINK", *broken)])
+                listed = [keys.ltm_listing(key) for key in broken]
+                await self._quick.run(
+                    [("UNLINK", *broken), *(("ZREM", *one) for one in listed)]
+                )
 
     async def remember(
         self,
@@ -141,25 +161,16 @@ class LongTermMemory:
             nano_usd=nano_usd,
         )
         token = user_token or parts.user_token
-        commands: list[Command] = []
+        until = NEVER if lifetime_ms is None else now_ms + lifetime_ms
+        # First, so that no entry is ever unknown to forgetting.
+        commands = self._list(parts.agent_id, key, until, now_ms)
         if token is not None:
-            # First, so that no entry of a user is ever unknown to forgetting.
-            expires_at: int | str = (
-                "+inf" if lifetime_ms is None else now_ms + lifetime_ms
-            )
-            commands.append(
-                (
-                    "FCALL",
-                    scripts.NOTE_USER,
-                    1,
-                    keys.ltm_users(token),
-                    key,
-                    expires_at,
-                    now_ms,
-                )
-            )
+            note = scripts.NOTE_USER, 1, keys.ltm_users(token), key, until, now_ms
+            commands += [listing_user(token, until), ("FCALL", *note)]
         hits = keys.hits_of(key)
         if near is not None:
+            root, _, *others = keys.near(key, near.frame, near.place.count("|") + 1)
+            commands.append(listing_near(root, 1 + len(others), until))
             commands.append(
                 remembering(
                     key, value=value, lifetime_ms=lifetime_ms, near=near, now_ms=now_ms
@@ -173,6 +184,23 @@ class LongTermMemory:
                 ("PEXPIRE", hits, lifetime_ms),
             ]
         await self._quick.run(commands)
+
+    def _list(
+        self, agent_id: str, key: str, until: int | str, now_ms: int
+    ) -> list[Command]:
+        """Return what lists an entry; now and then also its agent, and what lets go of entries that are over."""
+        commands = [listing(key, until)]
+        if now_ms - self._agents_listed.get(agent_id, -_LISTED_MS) >= _LISTED_MS:
+            self._agents_listed[agent_id] = now_ms
+            commands.append(("SADD", keys.ltm_agents(), agent_id))
+        self._untrimmed += 1
+        if self._untrimmed >= _TRIM_EVERY:
+            self._untrimmed = 0
+            commands += [
+                trimming(keys.ltm_index(agent_id), now_ms - _CLOCKS_DIFFER_MS),
+                trimming(keys.ltm_user_lists(), now_ms - _CLOCKS_DIFFER_MS),
+            ]
+        return commands
 
     async def count_hits(
         self,
@@ -245,7 +273,7 @@ class LongTermMemory:
         """
         wanted = Selection(agent_id=agent_id, task=task, created_since_ms=since_ms)
         seen: set[str] = set()
-        async for page in self._scan(keys.ltm_pattern(agent_id)):
+        async for page in self._index.walk(agent_id):
             # A scan may name a key twice while Redis resizes its table.
             fresh = [
                 key for key in dict.fromkeys(_select(page, wanted)) if key not in seen
@@ -278,7 +306,7 @@ class LongTermMemory:
         """
         wanted = Selection(in_force=in_force)
         counts = defaultdict[str, int](int)
-        async for page in self._scan(keys.ltm_pattern()):
+        async for page in self._index.walk():
             for key in _select(page, wanted):
                 counts[_tag(key)] += 1
         return dict(counts)
@@ -319,12 +347,11 @@ class LongTermMemory:
             return await self._forget_user(user_token, wanted)
         count = 0
         is_whole = task is None and created_before_ms is None and in_force is None
-        async for page in self._scan(keys.ltm_pattern(agent_id)):
+        async for page in self._index.walk(agent_id):
             count += await self._forget_page(page, wanted)
             if is_whole:
-                await self._patient.run(
-                    [("UNLINK", key) for key in page if keys.is_near(key)]
-                )
+                near = [key for key in page if keys.is_near(key)]
+                await self._patient.run([("UNLINK", key) for key in near])
         if is_whole:
             count += await self._forget_quarantine(agent_id)
             if agent_id is None:
@@ -332,8 +359,15 @@ class LongTermMemory:
         return count
 
     async def _forget_indexes(self) -> None:
-        async for page in self._scan(keys.ltm_users_pattern()):
-            await self._patient.run([("UNLINK", index) for index in page])
+        async for tokens in self._index.users():
+            lists = [
+                key
+                for token in tokens
+                for key in (keys.ltm_users(token), keys.ltm_served(token))
+            ]
+            if lists:
+                await self._patient.run([("UNLINK", key) for key in lists])
+        await self._patient.run([("UNLINK", keys.ltm_user_lists())])
 
     async def _forget_user(self, user_token: str, wanted: Selection) -> int:
         index = keys.ltm_users(user_token)
@@ -370,7 +404,12 @@ class LongTermMemory:
         """Keep imported *results* by seed key for people to look at; nothing here is ever served."""
         if results:
             fields = [part for pair in results.items() for part in pair]
-            await self._patient.run([("HSET", keys.quarantine(agent_id), *fields)])
+            await self._patient.run(
+                [
+                    ("SADD", keys.ltm_agents(), agent_id),
+                    ("HSET", keys.quarantine(agent_id), *fields),
+                ]
+            )
 
     async def quarantined(self, agent_id: str | None = None) -> list[Quarantined]:
         """Return the entries in quarantine, of one agent when given, ordered by agent and seed key."""
@@ -388,26 +427,7 @@ class LongTermMemory:
     async def _quarantines(self, agent_id: str | None) -> list[str]:
         if agent_id is not None:
             return [keys.quarantine(agent_id)]
-        return sorted(
-            {
-                key
-                async for page in self._scan(keys.quarantine_pattern())
-                for key in page
-            }
-        )
-
-    async def _scan(self, pattern: str) -> AsyncIterator[list[str]]:
-        cursor: bytes | str = "0"
-        while True:
-            reply = (
-                await self._patient.run(
-                    [("SCAN", cursor, "MATCH", pattern, "COUNT", PAGE)]
-                )
-            )[0]
-            cursor = reply[0]
-            yield _texts(reply[1])
-            if cursor == b"0":
-                return
+        return sorted({key async for key in self._index.quarantines()})
 
     async def _load(self, entry_keys: Sequence[str]) -> list[Entry]:
         if not entry_keys:

@@ -26,6 +26,8 @@ MOST = 5_000
 RESERVED = 1_000
 #: Stands for the code of agents among the owners; no user token has it.
 _CODE = "~code"
+#: Stands among the supervisor ids with schedules once all are listed; none is called so.
+_COMPLETE = "~complete"
 
 
 class Schedule(Part):
@@ -124,6 +126,7 @@ class ScheduleStore:
     ) -> None:
         self._batch = CommandBatch(client, deadline_s, has_large_replies=True)
         self._keys = keys.schedules(supervisor_id)
+        self._supervisor_id = supervisor_id
 
     async def put(
         self, schedule: Schedule, state: State, look_at: datetime | None
@@ -148,6 +151,8 @@ class ScheduleStore:
             f"{owner}:{schedule.id}",
             *bounds,
         )
+        # First, so that no schedule of a user is ever unknown to forgetting.
+        await self._batch.run([("SADD", keys.schedule_books(), self._supervisor_id)])
         return await self._call(
             scripts.PUT, self._keys, *words, most, most_of_all, maker, MOST_OF_MAKER
         )
@@ -255,6 +260,31 @@ class UserSchedules:
     async def _find(
         self, user_id: str
     ) -> builtins.list[tuple[ScheduleStore, Schedule]]:
+        listed = (await self._batch.run([("SMEMBERS", keys.schedule_books())]))[0]
+        supervisors = {one.decode() for one in listed}
+        if _COMPLETE not in supervisors:
+            supervisors = await self._scan()
+        stores = [
+            ScheduleStore(self._client, one, deadline_s=self._deadline_s)
+            for one in sorted(supervisors - {_COMPLETE})
+        ]
+        return [
+            (store, kept.schedule)
+            for store in stores
+            for kept in await store.list(user_id, limit=MOST)
+        ]
+
+    async def build_index(self) -> None:
+        """List the supervisor ids of all schedules, and say that all are listed.
+
+        Looks at every key of the server once: for what 0.2 stored. No process of 0.2 may store more from then on.
+        """
+        found = await self._scan()
+        listed = ("SADD", keys.schedule_books(), _COMPLETE, *sorted(found))
+        await self._batch.run([listed])
+
+    async def _scan(self) -> set[str]:
+        """Return the supervisor ids of all schedules by the keys of the server."""
         pattern = keys.schedules("any").records.replace("any", "*")
         cursor = b"0"
         found = set[bytes]()
@@ -264,16 +294,7 @@ class UserSchedules:
             found.update(page)
             if int(cursor) == 0:
                 break
-        supervisors = [one.decode().partition("{")[2].rstrip("}") for one in found]
-        stores = [
-            ScheduleStore(self._client, one, deadline_s=self._deadline_s)
-            for one in supervisors
-        ]
-        return [
-            (store, kept.schedule)
-            for store in stores
-            for kept in await store.list(user_id, limit=MOST)
-        ]
+        return {one.decode().partition("{")[2].rstrip("}") for one in found}
 
 
 def _owner_of(schedule: Schedule) -> str:

@@ -78,6 +78,8 @@ ASSIGNMENT = json.dumps(
 PROFITS: dict[str, tuple[tuple[str, str], ...]] = {
     "ltm": (("x", '{"result": {"paid": 1}}'),),
     "ltm-hits": (("x", "1000000"),),
+    "ltm-index": (("v1.1:check", "0"),),
+    "ltm-agents": (("x", ""),),
     "ltm-users": (("tl:ltm:{OtherAgent}:v1.1:check", ""),),
     "ltm-served": (("tl:ltm:{OtherAgent}:v1.1:check", "0"),),
     "ltm-quarantine": (("x", "{}"),),

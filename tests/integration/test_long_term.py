@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,10 +13,14 @@ from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.long_term.entries import Remembered
+from tasklore.memory.long_term.index import EntryIndex
+from tasklore.memory.long_term.owners import EntryOwners
 from tasklore.memory.long_term.store import LongTermMemory
 from tasklore.runtime.servers.embedded import ValkeyServer
 
 HOUR = timedelta(hours=1)
+#: The clock of those who remember; entries of later than that live by it.
+NOW_MS = 1_000
 ANNA = "YW5uYQ"
 BEN = "YmVu"
 
@@ -380,7 +384,10 @@ async def test_forgetting_everything_leaves_no_key_behind(
     await memory.quarantine("Budget", {"x": b"1"})
     await valkey_or_redis.set("tl:task:{1}", b"x")
     assert await memory.forget(everything=True) == 6
-    assert await valkey_or_redis.keys("*") == [b"tl:task:{1}"]
+    assert set(await valkey_or_redis.keys("*")) == {
+        b"tl:task:{1}",
+        b"tl:ltm-agents:{all}",
+    }
 
 
 async def test_an_unreadable_entry_is_a_counted_miss_and_dropped(
@@ -457,3 +464,74 @@ async def test_a_frozen_server_costs_a_few_budgets_and_then_nothing(
         quick = LongTermMemory(client, budget_s=60.0, breaker=breaker)
         assert await quick.recall(key("q:1")) == Remembered(1, 1, b"1")
         assert not breaker.is_open
+
+
+async def index_of(client: Redis) -> dict[str, float]:
+    """Return what the index of the agent Budget lists, by when it ends."""
+    listed = await client.zrange(keys.ltm_index("Budget"), 0, -1, withscores=True)
+    return {member.decode(): until for member, until in listed}
+
+
+async def commands_of(client: Redis, doing: Awaitable[object]) -> set[str]:
+    """Return which commands *doing* calls."""
+    await client.config_resetstat()
+    await doing
+    return {name.removeprefix("cmdstat_") for name in await client.info("commandstats")}
+
+
+async def test_entries_of_before_are_found_by_a_scan_until_all_are_listed(
+    memory: LongTermMemory, valkey_or_redis: Redis
+) -> None:
+    """Then counting, listing and forgetting walk the index alone, and find the same."""
+    await fill(memory)
+    await memory.quarantine("Budget", {"x": b"1"})
+    for index in await valkey_or_redis.keys("tl:ltm-index:*"):
+        await valkey_or_redis.delete(index)
+    await valkey_or_redis.delete(keys.ltm_agents(), keys.ltm_user_lists())
+    before = await memory.stats()
+    assert await memory.quarantined()
+    assert "scan" in await commands_of(valkey_or_redis, memory.stats())
+    count = await EntryIndex(valkey_or_redis, deadline_s=5.0).build(NOW_MS)
+    assert count == before.entries
+    assert await memory.stats() == before
+    assert len(await memory.quarantined()) == 1
+    walked = await commands_of(valkey_or_redis, memory.stats())
+    assert "scan" not in walked
+    assert "scan" not in await commands_of(
+        valkey_or_redis, memory.forget(everything=True)
+    )
+    assert not await valkey_or_redis.keys("tl:ltm:*")
+    assert not await index_of(valkey_or_redis)
+
+
+async def test_an_index_lists_what_lives_and_nothing_else(
+    memory: LongTermMemory, valkey_or_redis: Redis
+) -> None:
+    """By its end; what is over goes when a user is forgotten, as it tells what was asked."""
+    short, long = key("analyze:1"), key("analyze:2")
+    await memory.remember(short, b"1", computed_ms=1, ttl=HOUR, now_ms=1_000)
+    await memory.remember(long, b"2", computed_ms=1, ttl=None, now_ms=1_000)
+    member = keys.ltm_listing(short)[1]
+    assert await index_of(valkey_or_redis) == {
+        member: 1_000 + HOUR.total_seconds() * 1000,
+        keys.ltm_listing(long)[1]: float("inf"),
+    }
+    await memory.forget(long)
+    assert set(await index_of(valkey_or_redis)) == {member}
+    await EntryOwners(valkey_or_redis, deadline_s=5.0).release("dXNlcg")
+    assert not await index_of(valkey_or_redis)
+
+
+async def test_what_is_over_leaves_the_index_while_others_are_remembered(
+    memory: LongTermMemory, valkey_or_redis: Redis
+) -> None:
+    second = timedelta(seconds=1)
+    for number in range(150):
+        await memory.remember(
+            key(f"analyze:{number}"), b"1", computed_ms=1, ttl=second, now_ms=1_000
+        )
+    for number in range(150, 300):
+        await memory.remember(
+            key(f"analyze:{number}"), b"1", computed_ms=1, ttl=second, now_ms=90_000
+        )
+    assert len(await index_of(valkey_or_redis)) == 150

@@ -240,7 +240,7 @@ async def test_without_a_tolerance_only_the_entry_is_stored(
     await memory.remember(
         keys.ltm("A", "1.1", "q:1"), b"1", computed_ms=1, ttl=HOUR, now_ms=1
     )
-    assert [key async for key in valkey_or_redis.scan_iter(match="tl:*")] == [
+    assert [key async for key in valkey_or_redis.scan_iter(match="tl:ltm:*")] == [
         b"tl:ltm:{A}:v1.1:q:1"
     ]
     assert await valkey_or_redis.get(keys.ltm("A", "1.1", "q:1")) == (

@@ -15,6 +15,7 @@ from tasklore.contracts import subjects
 from tasklore.contracts.admission.schedules import Timing
 from tasklore.contracts.errors import OwnerFull, QueueFull
 from tasklore.contracts.messages import TaskAssignment
+from tasklore.memory import keys
 from tasklore.memory.schedules import store
 from tasklore.memory.schedules.store import (
     MOST_OF_USER,
@@ -385,6 +386,13 @@ async def test_forgetting_a_user_removes_their_schedules_of_every_supervisor(
                 NOW,
             )
     owned = UserSchedules(redis, deadline_s=PATIENCE_S)
+    # As a supervisor of 0.2 leaves them.
+    await redis.delete(keys.schedule_books())
+    assert await owned.count("ann") == 2
+    await owned.build_index()
+    await redis.config_resetstat()
+    assert await owned.count("ann") == 2
+    assert "cmdstat_scan" not in await redis.info("commandstats")
     assert (
         await owned.forget("ann"),
         await owned.count("ann"),
