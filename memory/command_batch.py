@@ -121,25 +121,25 @@ class CommandBatch:
         Raises:
             MemoryUnavailable: as `run`.
         """
-        found = await self._run([("EXISTS", *names)], has_large_replies=False)
+        found = await self.run([("EXISTS", *names)], has_large_replies=False)
         return bool(found[0])
 
-    async def run(self, commands: Sequence[Command]) -> list[Any]:
+    async def run(
+        self, commands: Sequence[Command], *, has_large_replies: bool | None = None
+    ) -> list[Any]:
         """Return the reply to each of *commands*, bytes undecoded; commands after a lost connection are sent again.
 
         A script is an `FCALL` of a name out of `tasklore.memory.scripts`; a server that lacks the function is given
-        it, if this user may load functions.
+        it, if this user may load functions. *has_large_replies* is said of these commands alone, None for what all
+        batches of this object have.
 
         Raises:
             MemoryUnavailable: no answer within the deadline, the server is away or resting, or it refused a command.
         """
         if not commands:
             return []
-        return await self._run(commands, has_large_replies=self._has_large_replies)
-
-    async def _run(
-        self, commands: Sequence[Command], *, has_large_replies: bool
-    ) -> list[Any]:
+        if has_large_replies is None:
+            has_large_replies = self._has_large_replies
         breaker = self._breaker
         if breaker is not None and not breaker.allows():
             raise MemoryUnavailable(

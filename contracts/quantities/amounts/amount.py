@@ -309,6 +309,8 @@ def _operand(raw: object) -> Amount | None:
     """Return *raw* as an amount to calculate with; None for a float, a bool and everything else."""
     if isinstance(raw, Amount):
         return raw
+    if type(raw) is int and -spellings.LARGEST_INT <= raw <= spellings.LARGEST_INT:
+        return _whole(raw)
     if isinstance(raw, (int, Decimal)) and not isinstance(raw, bool):
         return _make(Amount, plain(raw), None)
     return None
@@ -317,8 +319,9 @@ def _operand(raw: object) -> Amount | None:
 def _combine(
     operation: Callable[[Amount, Amount], Amount], left: object, right: object
 ) -> Amount:
-    first = _operand(left)
-    second = _operand(right)
+    # Of the exact type, which costs half of a call.
+    first = left if type(left) is Amount else _operand(left)
+    second = right if type(right) is Amount else _operand(right)
     if first is None or second is None:
         return NotImplemented  # type: ignore[no-any-return]  # what every binary operator may return
     try:
@@ -330,6 +333,8 @@ def _combine(
 
 
 def _result(value: Decimal, unit: str | None) -> Amount:
+    if spellings.is_kept(value):
+        return _make(Amount, value, unit)
     if int(value.as_tuple().exponent) < -LONGEST:
         value = value.quantize(_SMALLEST, context=WIDE)
     return _make(Amount, kept(value, value), unit)

@@ -188,6 +188,12 @@ def fitted(
     )
 
 
+def is_kept(value: Decimal) -> bool:
+    """Return whether `kept` returns *value* as it is, of whole numbers that most calculations give; False if unsure."""
+    _, digits, exponent = value.as_tuple()
+    return exponent == 0 and len(digits) <= LONGEST and digits[0] != 0
+
+
 def kept(value: Decimal, raw: object) -> Decimal:
     """Return *value* normalised: no trailing zeros, no exponent on whole numbers, no "-0"; refuse what is not exact."""
     if not value.is_finite():
