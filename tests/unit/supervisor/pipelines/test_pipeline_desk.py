@@ -48,15 +48,16 @@ async def test_a_run_begins_as_soon_as_the_desk_is_woken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tasklore.runtime.lease_loop.LOOK_S", 3600.0)
+    monkeypatch.setattr("tasklore.runtime.lease_loop.IDLE_LOOK_S", 3600.0)
     system = FakeSystem(tmp_path, echo=echo)
     looks: list[str] = []
-    due = system.runs.due
+    is_idle = system.runs.is_idle
 
-    async def note(supervisor_id: str, limit: int = 100) -> list[str]:
+    async def note(supervisor_id: str) -> bool:
         looks.append(supervisor_id)
-        return await due(supervisor_id, limit)
+        return await is_idle(supervisor_id)
 
-    system.runs.due = note  # type: ignore[method-assign]
+    system.runs.is_idle = note  # type: ignore[method-assign]
     async with at_work(system.desk()) as desk:
         await until(lambda: looks)
         await system.begin(a_chain("one"))
