@@ -120,7 +120,7 @@ class WaitAnswer(Part):
 
 
 class RunWait(Part):
-    """Why a task waits, as everybody is told: the trace, lists, answers and HTTP.
+    """Why a task waits, in the words of the trace, lists, answers and HTTP.
 
     `limit` is for room under a limit, of models or of runs, `bound` for a place under the bound of its task, `turn` for
     a worker that takes it, `retry` for another run after one that failed, `model` for the provider of one, `person` for
@@ -144,7 +144,7 @@ class RunWait(Part):
 
     @property
     def words(self) -> str:
-        """What it waits for, with the words of the provider or of the error."""
+        """The same in words, with those of the provider or of the error."""
         return self.text + (f" (it said: {self.said})" if self.said else "")
 
     @property

@@ -191,11 +191,11 @@ class _Walk:
 
     @property
     def range(self) -> RunRange:
-        """What is read next."""
+        """The next rows to be read."""
         return RunRange(self.highest, self.lowest, self.passed, self.chunk)
 
     def fill(self, reply: Sequence[bytes | None], asked: "RunFilter") -> None:
-        """Note *reply*, and keep what may fit."""
+        """Note *reply*, and keep the rows that may fit."""
         pieces = asked.pieces
         for task_id, score, body in zip(
             reply[::3], reply[1::3], reply[2::3], strict=True

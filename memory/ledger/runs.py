@@ -45,7 +45,7 @@ class Run(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What became of a task so far: runs that began, those that ended without a word, and what it waits for, if any.
+    """The past of a task: runs that began, those that ended without a word, and why it waits, if it does.
 
     *lost* is the worker of the last that ended so.
     """

@@ -210,7 +210,7 @@ class TaskTree:
         return await asyncio.to_thread(_assemble, task_id, tasks, below, now_ms)
 
     async def _with_waits(self, page: Sequence[TracedTask]) -> dict[str, TracedTask]:
-        """Return those of *page* that wait for a person, a signal or a time, with what it is."""
+        """Return those of *page* that wait for a person, a signal or a time, with their waits."""
         waiting = {
             one.task_id: one
             for one in page

@@ -138,7 +138,7 @@ def _line(
 
 
 def _entries(task: TracedTask) -> Iterator[TracedTask | str]:
-    """Yield the entries below *task*: what it waits for, steps, children, and sums of those that are not shown."""
+    """Yield the entries below *task*: its waits, steps, children, and sums of those that are not shown."""
     for wait in task.waits:
         asked = f"asks {one_line(wait.question, 300)!r}" if wait.question else ""
         # What a single one waits for stands in the line of the task.

@@ -66,9 +66,9 @@ class _Found(NamedTuple):
 class TaskEraser:
     """Erases the tasks of a user; one object for one forgetting.
 
-    Open ones are cancelled first. They and those that had ended stay in the ledger for their time as what they ended
-    as, with the moment of the forgetting and without a word of anybody's: so that a worker that still runs one stores
-    nothing, and who looks for one learns what became of it.
+    Open ones are cancelled first. They and those that had ended keep their state and the moment of the forgetting in
+    the ledger for their time, without a word of anybody's: a worker that still runs one stores nothing, and a reader
+    learns why nothing is left.
     """
 
     def __init__(
