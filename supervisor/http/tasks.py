@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, ClassVar, Literal
 
+import structlog
 from fastapi import APIRouter, Depends, Path
 from pydantic import ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
 from starlette.requests import Request
 from starlette.responses import Response
 
 from tasklore.contracts.admission.waits import RunWait
+from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.identifiers import NAME_PATTERN, Name, new_id
 from tasklore.contracts.messages import CompletionReport, TaskAssignment, TaskCall
+from tasklore.memory.ledger.ledger import LedgerEntry
 from tasklore.memory.ledger.requests import RequestRecord, place_of
 from tasklore.memory.ledger.task_state import describe_state, explain_state
 from tasklore.memory.ledger.task_tree import TaskTree, Trace
@@ -51,6 +54,8 @@ from tasklore.supervisor.http.responses import (
 from tasklore.supervisor.requests.request import whole_task_id
 from tasklore.supervisor.service import MAX_ATTEMPTS
 from tasklore.supervisor.webhooks.addresses import NotAllowed
+
+log = structlog.get_logger(__name__)
 
 TaskId = Annotated[
     str,
@@ -285,13 +290,28 @@ async def send_task(
         await asyncio.gather(awaited, leaving, return_exceptions=True)
     if report is None:
         await demand_kept(parts, place, record)
-        return Sent(
-            task_id=assignment.task_id,
-            state="accepted",
-            status="accepted",
-            due=task.starts_at,
-        )
+        return await _see_unfinished(parts, assignment, has_waited=wait_s > 0)
     return to_sent(report)
+
+
+async def _see_unfinished(
+    parts: ApiParts, assignment: TaskAssignment, *, has_waited: bool
+) -> Sent:
+    """Return *assignment* as the ledger has it by now where its sender *has_waited*, else as it was sent."""
+    if has_waited:
+        try:
+            entry = await parts.ledger.read(assignment.named)
+        except MemoryUnavailable as error:
+            log.info("task_not_seen", task_id=assignment.task_id, error=str(error))
+        else:
+            if entry is not None:
+                return _view_entry(entry)
+    return Sent(
+        task_id=assignment.task_id,
+        state="accepted",
+        status="accepted",
+        due=assignment.not_before,
+    )
 
 
 def _demand_kept(starts_at: datetime | None) -> datetime | None:
@@ -387,6 +407,11 @@ async def read_task(parts: ApiParts, caller: Caller, task_id: str) -> Sent:
         raise not_found(f"there is no task {task_id!r}, or it is past its time")
     if entry is None:
         return Sent(task_id=task_id, state="accepted", status="accepted")
+    return _view_entry(entry)
+
+
+def _view_entry(entry: LedgerEntry) -> Sent:
+    task_id = entry.task_id
     newest = entry.generations[entry.newest]
     if newest.report is not None:
         return to_sent(CompletionReport.model_validate_json(newest.report))

@@ -2,8 +2,9 @@
 
 import asyncio
 
-from tests.acceptance.house import AGENTS, House
+from tests.acceptance.house import AGENTS, NAPPER, House
 from tests.answer_texts import TEXTS
+from tests.http_client import ask
 
 LETTERS = str(AGENTS / "letters.py")
 
@@ -26,3 +27,31 @@ async def test_who_asks_an_agent_without_a_worker_is_told_so(own_house: House) -
         own_house.command, "ask", *words, "--request-id", request
     )
     assert (again.returncode, again.stdout) == (0, f"{TEXTS[3]}\n")
+
+
+async def test_the_answer_to_a_task_that_is_waited_for_says_how_it_stands(
+    own_house: House,
+) -> None:
+    """It is at work, or no worker has taken it: what a look at it would say, without one."""
+    gone = own_house.worker(LETTERS).ready()
+    own_house.worker(NAPPER).ready()
+    supervisor = own_house.supervisor().ready()
+    await asyncio.to_thread(supervisor.await_agents, 2)
+    await asyncio.to_thread(gone.terminate)
+    assert await asyncio.to_thread(gone.wait) == 0
+    unserved = {"agent_id": "LetterAgent", "task": "write", "parameters": {"number": 3}}
+    at_work = {
+        "agent_id": "NapAgent",
+        "task": "take_nap",
+        "parameters": {"ms": 60_000},
+    }
+    told = [
+        await ask(supervisor.api, "POST", "/v1/tasks", {**task, "wait_seconds": 3})
+        for task in (unserved, at_work)
+    ]
+    assert [one.status for one in told] == [202, 202]
+    assert [one.body["state"] for one in told] == ["accepted", "running"]
+    waits_for = told[0].body["waits_for"]
+    assert (waits_for["kind"], waits_for["name"]) == ("turn", "LetterAgent")
+    assert "no worker of LetterAgent has taken it yet" in waits_for["text"]
+    assert "waits_for" not in told[1].body
