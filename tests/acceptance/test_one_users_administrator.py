@@ -1,0 +1,131 @@
+"""A key of role `admin` for one user, at every door that the API declares: what is another user's stays theirs."""
+
+import asyncio
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests.acceptance.house import AGENTS, BUDGET, NAPPER, House
+from tests.acceptance.test_waits import SECRET, Doors, keys_in
+
+PAYER = str(AGENTS / "payer.py")
+#: Lists, which show the caller's own, and what everybody may see.
+_OPEN = {
+    "/v1/agents",
+    "/v1/agents/{agent_id}",
+    "/v1/approvals",
+    "/v1/conversations",
+    "/v1/models",
+    "/v1/pipelines",
+    "/v1/schedules",
+}
+#: Bodies that are refused for what they lack, before anybody's things are looked for.
+_BODIES: tuple[Any, ...] = ({}, {"user": "bob"})
+_NAP = {"agent_id": "NapAgent", "task": "take_nap", "parameters": {"ms": 60_000}}
+
+
+async def make_things(doors: Doors) -> Mapping[str, str]:
+    """Make one thing of each kind for bob, and return what stands for each in a path."""
+
+    async def make(path: str, **body: Any) -> dict[str, Any]:
+        status, made = await doors.call("admin", "POST", path, {**body, "user": "bob"})
+        assert status in (200, 201, 202), made
+        return dict(made)
+
+    phase = {
+        "name": "nap",
+        "agent": "NapAgent",
+        "task": "take_nap",
+        "parameters": {"ms": 60_000},
+    }
+    task = await make(
+        "/v1/tasks",
+        agent_id="PayerAgent",
+        task="pay",
+        parameters={"label": "bobs", "who": "user:bob"},
+        wait_seconds=0,
+    )
+    words = "my limit is 500 euros and I spent 400"
+    asked = await make("/v1/requests", text=words, conversation="bobs")
+    run = await make("/v1/pipelines", pipeline={"name": "p", "phases": [phase]})
+    schedule = await make("/v1/schedules", **_NAP, every=86_400)
+    question = await doors.find("admin", task["task_id"])
+    return {
+        "task_id": task["task_id"],
+        "request_id": asked["request_id"],
+        "session_id": run["session_id"],
+        "schedule_id": schedule["id"],
+        "approval_id": question["id"],
+        "conversation_id": "bobs",
+        "name": "bob",
+        "user": "bob",
+        "agent_id": "NapAgent",
+    }
+
+
+def calls(paths: Mapping[str, Any], things: Mapping[str, str]) -> Iterator[Any]:
+    """Yield method, declared path and path of every call about the *things* that *paths* declare."""
+    known = defaultdict(lambda: "any", things)
+    for declared, operations in paths.items():
+        path = declared.format_map(known)
+        for method, operation in operations.items():
+            asked = {one["name"] for one in operation.get("parameters", ())}
+            yield method.upper(), declared, path
+            for name in asked & {"user"}:
+                yield method.upper(), "", f"{path}?{name}=bob"
+            if "scope" in asked:
+                yield method.upper(), "", f"{path}?scope=agent"
+
+
+@pytest.mark.timeout(300)
+async def test_another_users_things_are_neither_seen_nor_changed(
+    own_house: House,
+) -> None:
+    keys = keys_in(own_house.folder)
+    own_house.worker(BUDGET, PAYER, NAPPER, "memory")
+    supervisor = own_house.supervisor(
+        api_keys_file=own_house.folder / "keys.json",
+        approval_secret=SECRET,
+        api_rate=10_000,
+        api_burst=10_000,
+        llm_base_url="",
+        llm_api_key="",
+    ).ready()
+    await asyncio.to_thread(supervisor.await_agents, 4)
+    doors = Doors(supervisor.api, keys)
+    things = await make_things(doors)
+    _, spec = await doors.call("admin", "GET", "/openapi.json")
+    tried = 0
+    for (method, declared, path), body in itertools.product(
+        calls(spec["paths"], things), _BODIES
+    ):
+        if method == "GET" and body:
+            continue
+        status, told = await doors.call(
+            "alice", method, path, None if method == "GET" else body
+        )
+        tried += 1
+        said = f"{method} {path} {body}: {status} {told}"
+        may_see = method == "GET" and declared in _OPEN
+        assert status in ((200,) if may_see else (400, 403, 404, 422)), said
+        theirs = {one for name, one in things.items() if name.endswith("_id")}
+        seen = {one for one in theirs - {"NapAgent"} if one in str(told)}
+        assert all(one in path for one in seen), said
+    assert tried > 50
+    # Nothing of it was ended or changed meanwhile.
+    stands = [
+        (await doors.call("admin", "GET", path))[1]
+        for path in (
+            f"/v1/tasks/{things['task_id']}",
+            f"/v1/pipelines/{things['session_id']}",
+            f"/v1/schedules/{things['schedule_id']}",
+            f"/v1/approvals/{things['approval_id']}",
+        )
+    ]
+    assert stands[0]["state"] == "accepted"
+    assert stands[1]["state"] == "running"
+    assert (stands[2]["paused"], stands[2]["last"]) == (False, None)
+    assert (stands[3]["state"], stands[3].get("refused")) == ("open", [])
