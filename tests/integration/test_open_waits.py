@@ -6,12 +6,13 @@ import pytest
 from redis.asyncio import Redis
 
 from tasklore.contracts.admission.waits import MOST_OPEN, Kind, Wait, WaitAnswer
+from tasklore.contracts.errors import InvalidInput
 from tasklore.memory import keys
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.runs import Ended, Run
+from tasklore.memory.ledger.runs import Ended, NotDue, Run, RunName
 from tasklore.memory.ledger.task_tree import MOST_WAITS, TaskTree
-from tasklore.memory.ledger.waits import Waits
-from tasklore.supervisor.approvals.questions import list_questions
+from tasklore.memory.ledger.waits import WaitName, Waits
+from tasklore.supervisor.approvals.questions import list_questions, view_of
 from tests.servers import PATIENCE_S
 
 TASK = "waiter"
@@ -229,3 +230,92 @@ async def test_a_trace_says_what_its_tasks_wait_for(
     assert trace is not None
     assert len(trace.root.waits) == MOST_WAITS
     assert trace.root.more_waits == 3
+
+
+async def listed(redis: Redis) -> set[str]:
+    """Return the names in the list of all open waits."""
+    return {name.decode() for name in await redis.zrange(keys.index("waits"), 0, -1)}
+
+
+async def list_all(waits: Waits, *open_ones: Wait) -> None:
+    now = datetime.now(UTC)
+    await waits.look_at_many(
+        {WaitName(one.kind, TASK, one.slot): now for one in open_ones}
+    )
+
+
+async def test_an_answer_to_one_of_several_lets_the_task_be_due_at_once(
+    ledger: Ledger, waits: Waits
+) -> None:
+    """Also one that came before the run ended; the others stay open."""
+    first, second = a_wait("0"), a_wait("1")
+    assert await park(ledger, waits, first, second) is True
+    assert await waits.answer(TASK, "1", an_answer(second)) is None
+    assert await waits.answer(TASK, "1", an_answer(second)) is not None
+    third = a_wait("2")
+    assert await park(ledger, waits, first, third) is True
+    begun = await ledger.begin(TASK, 1, "w", 1, LEASE_MS, token="again")
+    assert isinstance(begun, NotDue)
+    assert await waits.answer(TASK, "2", an_answer(third)) is None
+    begun = await ledger.begin(TASK, 1, "w", 1, LEASE_MS, token="again")
+    assert isinstance(begun, Run)
+    assert await waits.answer(TASK, "0", an_answer(first)) is None
+    ended = Ended(TASK, 1, "again")
+
+    async def end(*open_ones: Wait) -> bool | None:
+        return await waits.begin(ended, open_ones, wait_s=1, due_s=1, assignment=b"{}")
+
+    assert await end(a_wait("5"), first) is False
+    assert await end(first) is None
+
+
+async def test_a_wait_that_a_later_run_leaves_out_is_withdrawn(
+    ledger: Ledger, waits: Waits, valkey_or_redis: Redis
+) -> None:
+    """It leaves both lists, and an answer to it is refused; an earlier answer stays one."""
+    first, second, third = a_wait("0"), a_wait("1"), a_wait("2")
+    await list_all(waits, first, second, third)
+    await park(ledger, waits, first, second, third)
+    await waits.answer(TASK, "1", an_answer(second))
+    await park(ledger, waits, third)
+    assert await listed(valkey_or_redis) == {f"ask {TASK} 2"}
+    states = [await waits.read(TASK, slot) for slot in "012"]
+    assert [one and one.is_withdrawn for one in states] == [True, True, False]
+    with pytest.raises(InvalidInput, match="goes on without it"):
+        await waits.answer(TASK, "0", an_answer(first))
+    assert await waits.answer(TASK, "1", an_answer(second)) is not None
+    shown = [view_of(TASK, one).state for one in states if one is not None]
+    assert shown == ["ended", "answered", "open"]
+
+
+async def test_a_question_is_put_while_its_run_goes_on(
+    ledger: Ledger, waits: Waits, valkey_or_redis: Redis
+) -> None:
+    """What was open before stays so; a run that is not the task's any more puts none."""
+    first, second = a_wait("0"), a_wait("1")
+    await park(ledger, waits, first, second)
+    await waits.answer(TASK, "1", an_answer(second))
+    run = RunName(TASK, 1, "w")
+    third = a_wait("2")
+    assert await waits.ask(run, third) is False
+    await ledger.begin(TASK, 1, "w", 1, LEASE_MS, token="run")
+    assert await waits.ask(run, third) is True
+    assert await waits.ask(run, third) is True
+    assert await slots_of(waits) == ["0", "2"]
+    assert f"ask {TASK} 2" in await listed(valkey_or_redis)
+    assert await waits.ask(RunName(TASK, 1, "another"), a_wait("3")) is False
+    assert await waits.answer(TASK, "2", an_answer(third)) is None
+    await ledger.finish(TASK, 1, "completed", b"{}")
+    assert await waits.ask(run, a_wait("4")) is False
+
+
+async def test_the_waits_of_a_task_that_has_ended_leave_the_list_of_all(
+    ledger: Ledger, waits: Waits, valkey_or_redis: Redis
+) -> None:
+    open_ones = a_wait("0"), a_wait("signal.paid", "signal"), a_wait("1", "sleep")
+    await list_all(waits, *open_ones)
+    await park(ledger, waits, *open_ones)
+    await ledger.finish(TASK, 1, "failed", b"{}")
+    await waits.close(TASK)
+    await waits.close("unknown")
+    assert await listed(valkey_or_redis) == set()

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tasklore import Agent, Context, Parameters
 from tasklore.contracts.admission.waits import Wait
 from tasklore.workers.testing import AgentKit
 from tasklore.workers.testing.waits import KitWaits
+from tests.property.examples import examples
 
 agent = Agent("ProgramAgent")
 
@@ -140,7 +141,7 @@ async def follow(_nothing: Nothing, context: Context) -> Any:
     return await work(WORLD.get().program, "p", context)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     program=PROGRAMS,
     choices=st.lists(st.integers(0, 20), max_size=20),
