@@ -70,14 +70,17 @@ class Waiting(TaskloreError):
 class Branch:
     """One asyncio task of a run, the *number*th that runs *function* for *begun_by*; the main one is begun by none.
 
-    `count` is how many steps, waits and the like it has come to: code that comes to none counts for nothing.
+    `count` is how many steps and waits it has come to. What never asks anything of the context counts for nothing: then
+    `is_used` is false, and the run ends whatever it does.
     """
+
+    is_used = False
+    count = 0
 
     def __init__(
         self, begun_by: "Branch | None" = None, function: str = "", number: int = 0
     ) -> None:
         self.begun_by = begun_by
-        self.count = 0
         self._function = function
         self._number = number
         self._name: str | None = "" if begun_by is None else None
@@ -190,6 +193,7 @@ class Branches:
     def come(self) -> Branch:
         """Return the branch that is at work, which the task depends on from now on."""
         branch = self.current
+        branch.is_used = True
         if not self._is_watched and (main := self._find_main()) is not None:
             self._is_watched = True
             main.add_done_callback(self._close_with)
@@ -204,11 +208,12 @@ class Branches:
         return None if self._main_task is None else self._main_task()
 
     async def demand_going(self) -> None:
-        """Do nothing while the run goes on.
+        """Note that the branch at work is used; do nothing else while the run goes on.
 
         Raises:
             CancelledError: it is over, and code that swallowed that goes on.
         """
+        self.come()
         if self._is_over:
             await asyncio.sleep(_REFUSED_S)
             raise asyncio.CancelledError
@@ -228,8 +233,7 @@ class Branches:
             raise InvalidInput(msg)
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine runs in one
-        branch = self.come()
-        branch.count = max(branch.count, 1)
+        self.come()
         over = asyncio.get_running_loop().create_future()
         self._open[task] = wait, over
         self._look_soon()
@@ -302,8 +306,8 @@ class Branches:
             asyncio.get_running_loop().call_later(pause_s, self._tell_again)
 
     def _used(self) -> list[asyncio.Task[Any]]:
-        """Return the asyncio tasks that the task depends on: its main one, and those that came to a step or a wait."""
-        used = [task for task, branch in list(self._others.items()) if branch.count]
+        """Return the asyncio tasks that the task depends on: its main one, and those that asked of the context."""
+        used = [task for task, one in list(self._others.items()) if one.is_used]
         main = self._find_main()
         return used if main is None else [main, *used]
 

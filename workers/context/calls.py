@@ -13,6 +13,7 @@ from tasklore.contracts.parameters.model import Parameters
 from tasklore.workers.context.children import AT_ONCE, Children, find_callee
 
 if TYPE_CHECKING:
+    from tasklore.workers.context.branches import Branches
     from tasklore.workers.context.children import Lend
     from tasklore.workers.context.services import Services
 
@@ -24,6 +25,7 @@ class TaskCaller:
 
     _assignment: TaskAssignment
     _services: "Services"
+    _branches: "Branches"
 
     def __init__(self, generation: int, run_number: int, lend: "Lend | None") -> None:
         self._generation = generation
@@ -86,6 +88,7 @@ class TaskCaller:
             NotAccepted: its queue took no task; this task is run again.
             MemoryUnavailable: it is not known whether it was asked for; this task is run again.
         """
+        await self._branches.demand_going()
         if isinstance(task, str):
             return await self._children.call(
                 find_callee(f"{task}.{what}"), parameters, within
@@ -142,6 +145,7 @@ class TaskCaller:
             CallFailed: a child ended otherwise than completed; those not yet called are not.
             InvalidInput, NotAccepted, MemoryUnavailable: as `call`.
         """
+        await self._branches.demand_going()
         return await self._children.map(
             find_callee(task),
             items,
@@ -166,6 +170,7 @@ class TaskCaller:
         Raises:
             CallFailed, InvalidInput, NotAccepted, MemoryUnavailable: as `call`; a no is the child's status `rejected`.
         """
+        await self._branches.demand_going()
         return await self._children.call(find_callee(task), parameters, within, words)
 
     @cached_property

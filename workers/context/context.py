@@ -324,6 +324,7 @@ class Context(TaskCaller, TaskAsker):
             raise InvalidInput(
                 "context.once takes the name of an effect, which must not be empty"
             )
+        await self._branches.demand_going()
         return self._claim is None or await self._claim(name)
 
     async def step(

@@ -135,7 +135,7 @@ class Steps:
             raise InvalidInput(
                 f"{what} is number {MOST_STEPS + 1:,}; a task has at most {MOST_STEPS:,} steps"
             )
-        branch = self._branches.come()
+        branch = self._branches.current
         place = Place(branch, branch.count, self._count)
         branch.count += 1
         self._count += 1

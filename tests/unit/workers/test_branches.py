@@ -175,6 +175,10 @@ async def careless(context: Context) -> Any:
         try:
             return await approved(context, name)
         except BaseException:  # noqa: BLE001 - as careless authors do
+            if name == "a":
+                STEPS["wrong"] += await context.once("wrong")
+            if name == "b":
+                STEPS["wrong"] += await context.call("AnyAgent", "any") is not None
             await context.step("wrong", note, f"wrong {name}")
             return "wrong"
 
@@ -307,6 +311,25 @@ async def test_a_branch_that_can_go_on_is_not_cut_off() -> None:
     kit = AgentKit(agent, answers=[True])
     assert await run(kit, "beside_work") == ["a", "worked"]
     assert STEPS == {"worked": 1}
+
+
+@shape
+async def beside_a_call(context: Context) -> Any:
+    called = asyncio.create_task(context.call("AnyAgent", "any"))
+    return [await approved(context, "a"), await called]
+
+
+async def test_a_run_does_not_end_while_a_call_is_under_way() -> None:
+    asked_by_then: list[int] = []
+
+    async def answer_late(_parameters: object) -> str:
+        await asyncio.sleep(0.3)
+        asked_by_then.append(len(kit.questions))
+        return "late"
+
+    kit = AgentKit(agent, answers=[True], calls={"AnyAgent.any": answer_late})
+    assert await run(kit, "beside_a_call") == ["a", "late"]
+    assert asked_by_then == [0, 1]
 
 
 @shape
