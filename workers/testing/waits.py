@@ -71,6 +71,11 @@ class KitWaits:
         """Put a question whose run goes on elsewhere: nobody hears of it before the run ends."""
         return (run.task_id, wait.slot) in self._waits
 
+    async def close(self, task_id: str) -> None:
+        """Forget what is open of a task that has ended."""
+        for place in [place for place in self._waits if place[0] == task_id]:
+            del self._waits[place]
+
     def end(self, task_id: str, waits: Sequence[Wait], now: datetime) -> datetime:
         """End *waits* as scripted; return the time after that.
 

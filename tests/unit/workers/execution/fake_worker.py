@@ -322,13 +322,14 @@ class FakeWorker:
             hooks=hooks,
             ledger_pause_s=0.01,
         )
+        self.waits = KitWaits()
         executor = Executor(
             worker_id=worker_id,
             stores=self.stores,
             publisher=publisher,
             retries=Retries(
                 self.stores,
-                cast("Any", KitWaits()),
+                cast("Any", self.waits),
                 post,
                 counts,
                 acknowledger,

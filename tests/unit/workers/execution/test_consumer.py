@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tasklore import Context
-from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.errors import GiveUp, MemoryUnavailable
 from tasklore.memory.ledger.runs import Past, Run
 from tasklore.runtime.messaging.pull import Delivery
 from tasklore.workers.execution.job import JobReader
@@ -190,6 +190,25 @@ async def test_the_last_attempt_goes_to_dead_and_then_to_its_sender() -> None:
     assert worker.order == ["dead", "ledger", "reports"]
     assert worker.outbox.stored[0][0] == "dead.tasks.DeskAgent.speak"
     assert worker.counts.seen["dead:attempts"] == 1
+
+
+@pytest.mark.parametrize(("attempt", "is_closed"), [("1", False), ("2", True)])
+@pytest.mark.parametrize("does", [raising(GiveUp("no")), lambda _word, _context: None])
+async def test_the_waits_of_earlier_runs_are_closed_with_the_report(
+    does: Any, attempt: str, is_closed: bool
+) -> None:
+    """A first run that asked nobody has none to look for."""
+    worker = FakeWorker(does)
+    closed: list[str] = []
+
+    async def close(task_id: str) -> None:
+        assert worker.outbox.reports()
+        closed.append(task_id)
+
+    worker.waits.close = close  # type: ignore[method-assign]  # to be noted
+    await worker.work(a_task(headers={"Tasklore-Attempt": attempt}))
+    assert closed == ["t1"] * is_closed
+    assert not worker.engine.handed_back
 
 
 async def test_a_failure_that_cannot_be_kept_in_dead_is_not_told_yet() -> None:
