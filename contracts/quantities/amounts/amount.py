@@ -3,7 +3,7 @@
 import decimal
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
-from functools import lru_cache, total_ordering
+from functools import lru_cache
 from typing import Self, TypeVar
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, SerializationInfo
@@ -39,7 +39,6 @@ _ONE = Decimal(1)
 _A = TypeVar("_A", bound="Amount")
 
 
-@total_ordering
 class Amount(Frozen):
     """An exact quantity: `Amount("50k")`, `Amount(50_000)` and `Amount("$50,000.00")` hold the same value.
 
@@ -107,11 +106,20 @@ class Amount(Frozen):
         return hash(self.value) if self.unit is None else hash((self.value, self.unit))
 
     def __lt__(self, other: "Amount | int | Decimal") -> bool:
-        operand = _operand(other)
-        if operand is None:
-            return NotImplemented
-        _common_unit("compare", self, operand)
-        return self.value.compare(operand.value, EXACT) < 0
+        operand = _comparable(self, other)
+        return NotImplemented if operand is None else self.value < operand.value
+
+    def __le__(self, other: "Amount | int | Decimal") -> bool:
+        operand = _comparable(self, other)
+        return NotImplemented if operand is None else self.value <= operand.value
+
+    def __gt__(self, other: "Amount | int | Decimal") -> bool:
+        operand = _comparable(self, other)
+        return NotImplemented if operand is None else self.value > operand.value
+
+    def __ge__(self, other: "Amount | int | Decimal") -> bool:
+        operand = _comparable(self, other)
+        return NotImplemented if operand is None else self.value >= operand.value
 
     def __add__(self, other: "Amount | int | Decimal") -> "Amount":
         return _combine(_add, self, other)
@@ -314,6 +322,14 @@ def _operand(raw: object) -> Amount | None:
     if isinstance(raw, (int, Decimal)) and not isinstance(raw, bool):
         return _make(Amount, plain(raw), None)
     return None
+
+
+def _comparable(left: Amount, right: object) -> Amount | None:
+    """Return *right* as an amount that *left* may be compared with, None for what is none."""
+    operand = right if type(right) is Amount else _operand(right)
+    if operand is not None:
+        _common_unit("compare", left, operand)
+    return operand
 
 
 def _combine(
