@@ -21,7 +21,12 @@ from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch
 from tasklore.memory.ledger import scripts
-from tasklore.memory.ledger.run_rows import FORGOTTEN, RunRow, read_row
+from tasklore.memory.ledger.run_rows import (
+    FORGOTTEN,
+    USER_PIECE,
+    RunRow,
+    read_row,
+)
 
 #: Runs of one agent that are listed; beyond that the oldest go.
 MOST_RUNS = 100_000
@@ -172,15 +177,18 @@ class RunIndex:
 
         Those are all of which the ledger has anything, and all that are listed; one may come twice.
         """
+        piece = USER_PIECE % user.encode()
         async for agents in self.every_agent():
             for agent_id in agents:
                 own = keys.runs(agent_id)
                 async for page in self._scan(own.of_user(user)):
                     yield agent_id, page
-                # What is past its time, and only waits to be removed, is in no set of a user any more.
+                # A row that is past its time, and only waits to be removed, is in no set of a user any more.
                 for key in (own.listed, own.open):
-                    async for runs in self._read_old(agent_id, key):
-                        theirs = [one.task_id for one in runs if one.user == user]
+                    async for page in self._scan(key):
+                        bodies = await self._batch.run([("HMGET", own.rows, *page)])
+                        rows = zip(page, bodies[0], strict=True)
+                        theirs = [one for one, body in rows if body and piece in body]
                         if theirs:
                             yield agent_id, theirs
 
@@ -236,24 +244,6 @@ class RunIndex:
             if found:
                 yield [one.decode(errors="replace") for one in found[::2]]
             if int(cursor) == 0:
-                return
-
-    async def _read_old(self, agent_id: str, key: str) -> AsyncIterator[list[RunRow]]:
-        """Yield rows of *key*, all runs of an agent or the open ones, that were created before runs are kept."""
-        highest = time.time_ns() // 1_000_000 - self._keep_ms
-        passed = 0
-        while True:
-            page = RunRange(highest=f"({highest}", passed=passed)
-            found = (await self._batch.run([page.command(agent_id, key)]))[0]
-            rows = (
-                read_row(agent_id, task_id.decode(errors="replace"), body)
-                for task_id, body in zip(found[::3], found[2::3], strict=True)
-                if body is not None
-            )
-            yield [row for row in rows if row is not None]
-            count = len(found) // 3
-            passed += count
-            if count < MOST_AT_ONCE:
                 return
 
 

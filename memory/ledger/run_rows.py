@@ -27,6 +27,8 @@ END_STATES: tuple[str, ...] = get_args(EndState)
 
 #: Stands for the state of a task that was cancelled when its user was forgotten: nothing replaces its row.
 FORGOTTEN = "forgotten"
+#: The bytes of each row of a user, around their token.
+USER_PIECE = b'"u":"%s"'
 #: Characters of the class of an error, and of the id of a parent, which programs may choose.
 _LONGEST = 64
 _OUTCOMES = get_args(MemoryOutcome)
