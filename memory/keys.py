@@ -308,6 +308,7 @@ def children(task_id: str) -> str:
     return f"tl:children:{task(task_id)[len(_TASK) :]}"
 
 
+@lru_cache(maxsize=1024)
 def runs(agent_id: str) -> key_parts.RunKeys:
     """Return the keys of the list of an agent's runs."""
     root = f"tl:runs:{{{check_name(agent_id)}}}"

@@ -15,6 +15,7 @@ from tasklore.client.results import (
     Reply,
     Schedule,
     Task,
+    TaskEntry,
     Turn,
     WaitingRow,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "Reply",
     "Schedule",
     "Task",
+    "TaskEntry",
     "Turn",
     "Unreachable",
     "WaitingRow",

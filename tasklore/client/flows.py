@@ -20,6 +20,8 @@ from tasklore.client.results import (
     Schedule,
     Schedules,
     Task,
+    TaskEntries,
+    TaskEntry,
 )
 
 Shape = TypeVar("Shape", bound=Result)
@@ -213,6 +215,46 @@ class SystemFlows:
             **({} if every_s is None else {"every": every_s}),
         }
         return (yield from fetch(Call("POST", "/v1/schedules", body=body), Schedule))
+
+    def tasks(
+        self,
+        *,
+        agent: str | None = None,
+        state: str | None = None,
+        tenant: str | None = None,
+        user: str | None = None,
+        created_after: datetime | None = None,
+        created_before: datetime | None = None,
+        parent: str | None = None,
+        error: str | None = None,
+        limit: int = 50,
+    ) -> Flow[list[TaskEntry]]:
+        """Return the last *limit* tasks to which all of that applies and that the key may see.
+
+        *created_after*, which is included, and *created_before* have a zone.
+        """
+        asked = {
+            "agent": agent,
+            "state": state,
+            "tenant": tenant,
+            "user": user,
+            "created_after": created_after and created_after.isoformat(),
+            "created_before": created_before and created_before.isoformat(),
+            "parent": parent,
+            "error": error,
+        }
+        params: dict[str, Any] = {name: one for name, one in asked.items() if one}
+        found: list[TaskEntry] = []
+        after: str | None = ""
+        # A page may come back short, or empty.
+        while after is not None and len(found) < limit:
+            place = {"after": after, "limit": min(200, limit - len(found))}
+            page = yield from fetch(
+                Call("GET", "/v1/tasks", params | place), TaskEntries
+            )
+            found += page.tasks
+            after = page.after
+        return found
 
     def schedules(self) -> Flow[list[Schedule]]:
         """Return every schedule that the key may see."""

@@ -52,6 +52,32 @@ class Task(Result):
         return (self.report or {}).get("result")
 
 
+class TaskEntry(Result):
+    """A task in the list: `began_ms` is when it was created, ms since 1970, `error` the class that ended it.
+
+    `waits_for` is why it waits and since when, None where it does not.
+    """
+
+    task_id: str
+    agent_id: str
+    task: str
+    state: str
+    began_ms: int
+    ended_ms: int | None = None
+    error: str | None = None
+    tenant: str | None = None
+    user: str | None = None
+    parent_id: str | None = None
+    waits_for: dict[str, JsonValue] | None = None
+
+
+class TaskEntries(Result):
+    """A page of the list of tasks; `after` is what to ask for the next one with, None at the end."""
+
+    tasks: tuple[TaskEntry, ...] = ()
+    after: str | None = None
+
+
 class Schedule(Result):
     """A schedule: its `next` five times, and the last one with its task; `problem` says why that began nothing."""
 

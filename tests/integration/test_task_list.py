@@ -5,6 +5,7 @@ import json
 import random
 import time
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -12,6 +13,7 @@ from urllib.parse import urlencode
 import pytest
 from redis.asyncio import Redis
 
+from tasklore.client import AsyncClient
 from tasklore.contracts.identifiers import user_token
 from tasklore.memory.ledger.run_index import RunIndex
 from tasklore.memory.ledger.run_rows import RunRow
@@ -232,6 +234,31 @@ async def test_a_filter_that_is_none_is_refused_by_its_name(
     answer = await listed.page("anybody", **query)
     assert answer.status == 422
     assert where in json.dumps([answer.body.get("problems"), answer.body["detail"]])
+
+
+async def test_a_program_lists_tasks_by_the_client(listed: Listed) -> None:
+    """Each filter that the client has is one that the server knows."""
+    at = datetime.fromtimestamp(NOW_MS / 1000, UTC)
+    async with AsyncClient(listed.stand.url, listed.keys["anybody"]) as client:
+        found = await client.tasks(
+            agent="OtherAgent",
+            state="expired",
+            tenant="acme",
+            user="ana",
+            created_after=at - timedelta(days=1),
+            created_before=at + timedelta(days=1),
+            error="TaskExpired",
+            limit=1,
+        )
+        assert [(one.state, one.user, one.tenant) for one in found] == [
+            ("expired", "ana", "acme")
+        ]
+        assert {one.task_id for one in await client.tasks(limit=1_000)} == (
+            listed.expected()
+        )
+        assert len(await client.tasks(parent="p1")) == len(
+            listed.expected(parent_id="p1")
+        )
 
 
 async def test_a_role_that_may_neither_ask_nor_read_lists_nothing(

@@ -115,3 +115,20 @@ def test_a_name_is_one_part_of_a_path() -> None:
     assert call.params == {"scope": "agent"}
     [call] = Drive(MemoryFlows("ana", "user").delete("food/likes")).calls
     assert call.path == "/v1/memory/ana/items/food%2Flikes"
+
+
+def test_a_list_of_tasks_goes_on_behind_pages_that_are_short() -> None:
+    """As many as were asked for, or all there are; only what was given filters."""
+    entry = {"task_id": "t1", "agent_id": "A", "task": "b", "state": "failed"}
+    first = Answer(200, {"tasks": [entry | {"began_ms": 1}], "after": "9.1.A"})
+    empty = Answer(200, {"tasks": [], "after": "8.1.A"})
+    last = Answer(200, {"tasks": [entry | {"began_ms": 2}], "after": "7.1.A"})
+    drive = Drive(SystemFlows().tasks(state="failed", limit=2), first, empty, last)
+    assert [one.began_ms for one in drive.result] == [1, 2]
+    assert [call.params for call in drive.calls] == [
+        {"state": "failed", "after": "", "limit": 2},
+        {"state": "failed", "after": "9.1.A", "limit": 1},
+        {"state": "failed", "after": "8.1.A", "limit": 1},
+    ]
+    end = Answer(200, {"tasks": [], "after": None})
+    assert Drive(SystemFlows().tasks(), end).result == []
