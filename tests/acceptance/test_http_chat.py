@@ -327,6 +327,22 @@ def test_a_pipeline_is_run_and_listened_to(api: Api) -> None:
     )
     assert other.status_code == 409
     assert api.ask("GET", "/v1/pipelines/nap-1", "bob").status_code == 404
+    path = "/v1/pipelines/nap-1/events"
+    for place, who, status in (
+        ("1.0", "bob", 404),
+        ("1.3.end", "bob", 404),
+        ("1.3.end", "ana", 204),
+        ("1.1.5", "ana", 422),
+    ):
+        headers = {"Last-Event-ID": place}
+        assert api.ask("GET", path, who, headers=headers).status_code == status
+    told = api.ask("GET", path, "ana", headers={"Last-Event-ID": "1.0"}).text
+    assert [line[7:] for line in told.split("\n") if line.startswith("event: ")] == [
+        "phase_started",
+        "phase_done",
+        "completed",
+        "done",
+    ]
 
 
 def test_a_run_is_cancelled_and_taken_up_again(api: Api) -> None:

@@ -41,7 +41,7 @@ from tests.acceptance.house import (
     House,
     Served,
 )
-from tests.http_client import until
+from tests.http_client import Connection, ask, until
 
 CAST = Cast(
     workers={
@@ -279,6 +279,28 @@ async def test_a_program_asks_and_tells_and_a_long_task_keeps_its_lease(
         again = await asker.ask("NapAgent", "take_nap", {}, task_id=report.task_id)
     assert (report.status, report.attempt) == ("completed", 1)
     assert again == report
+
+
+async def test_a_client_hears_how_far_a_task_is_that_was_sent_by_name(
+    guests: Guests,
+) -> None:
+    """Worker and supervisor have accounts of their own, and one nats-server."""
+    body = {
+        "agent_id": "ProbeAgent",
+        # Its sign of progress is written once the block is over.
+        "task": "block",
+        "parameters": {"label": "heard", "ms": 1500},
+        "wait_seconds": 0,
+    }
+    api = guests.answering.api
+    task_id = (await ask(api, "POST", "/v1/tasks", body)).body["task_id"]
+    kinds: list[str] = []
+    async with Connection(api) as connection, asyncio.timeout(PATIENCE_S):
+        connection.send("GET", f"/v1/tasks/{task_id}/output")
+        assert (await connection.head())[0] == 200
+        async for _, kind, _ in connection.events():
+            kinds += [kind] if kind != ":" else []
+    assert kinds[-2:] == ["progress", "done"]
 
 
 async def test_a_task_of_a_killed_worker_goes_to_another(
