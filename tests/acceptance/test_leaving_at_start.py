@@ -29,6 +29,7 @@ ROLES = {
     "supervisor": ("-m", "tasklore", "supervisor"),
     "worker": ("-m", "tasklore", "worker", PROBE),
     "memory worker": ("-m", "tasklore", "worker", "memory"),
+    "worker that reloads": ("-m", "tasklore", "worker", PROBE, "--reload"),
     "worker of up": ("-m", "tasklore.commands.up", "worker", PROBE),
     "supervisor of up": ("-m", "tasklore.commands.up", "supervisor"),
     "up": ("-m", "tasklore", "up", PROBE),
