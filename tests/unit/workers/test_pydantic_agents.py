@@ -294,6 +294,24 @@ async def test_a_task_waits_for_the_person_that_a_tool_asks() -> None:
     assert len(model.asked) == 3
 
 
+async def test_tools_that_a_model_calls_at_once_ask_at_once() -> None:
+    """The run ends once, with both questions; the model is not asked again for them."""
+    calls: list[str] = []
+    model = Model([("erase", {"name": "a"}), ("erase", {"name": "b"})])
+    agent = model.agent()
+
+    @agent.tool_plain
+    async def erase(name: str) -> str:
+        calls.append(name)
+        return f"erased {name}"
+
+    report, kit = await ask(
+        agent, asks={"erase": "role:finance"}, answers=[True, False]
+    )
+    assert (report.result, report.attempt, calls) == ("done", 2, ["a"])
+    assert len(kit.questions) == len(model.asked) == 2
+
+
 async def test_an_endless_loop_of_tools_ends_at_the_limit() -> None:
     """50 requests unless the limits say otherwise; the task fails at once, as another run would read the same."""
     model = Model(*[[("look", {})]] * 100)
