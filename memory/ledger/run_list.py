@@ -41,7 +41,7 @@ from tasklore.memory.times import EPOCH, MILLISECOND
 
 #: Runs of a page, and rows that are read for one.
 MOST_OF_PAGE = 200
-MOST_READ = 2_000
+MOST_READ = 1_000
 #: Tasks of a page whose entries are looked at: of many that are open few may be in the state that is asked for.
 MOST_ASKED = 200
 #: Rows of an agent that are read at first where there are many agents: twice as many each time after that.
