@@ -13,6 +13,6 @@ _SAME_S = 0.01
 
 
 def until_look(now: float, every_s: float) -> float:
-    """Return the seconds until this process looks again for what it looks for *every_s*, by the clock of its loop."""
+    """Return the seconds until the next of the looks that this process takes *every_s*, by the clock of its loop."""
     left_s = every_s - (now + _MOVED_S) % every_s
     return left_s if left_s > _SAME_S else left_s + every_s

@@ -1,4 +1,4 @@
-"""What one of many processes reads for all: the others take what it kept, as long as that is fresh."""
+"""Values that one of many processes reads for all: the others take its copy while that is fresh."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 
 class Reading(NamedTuple, Generic[Value]):
-    """What was read *age_s* seconds ago."""
+    """A value that was read *age_s* seconds ago."""
 
     value: Value
     age_s: float

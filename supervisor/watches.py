@@ -115,7 +115,7 @@ class StreamWatch(Watcher):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """Numbers of tasks by subject, when the oldest was stored ("" when nobody could say), and of workers by agent."""
+    """Numbers of tasks by subject, when the oldest was stored ("" where that is not known), and of workers by agent."""
 
     tasks: dict[str, int]
     first_at: str

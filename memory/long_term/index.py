@@ -1,4 +1,4 @@
-"""Which entries there are, by agent: whoever counts, lists or forgets them walks these, not every key of the server.
+"""The index of entries by agent: counting, listing and forgetting walk it, not every key of the server.
 
 An entry is listed before it is stored, by the ms since 1970 of its end; the places of its neighbours likewise. What is
 over goes a few at a time while others are stored, when somebody walks by, and when a user is forgotten: a member holds

@@ -87,7 +87,7 @@ class Letter:
 
     @property
     def assignment_fields(self) -> Mapping[str, Any]:
-        """The fields of the assignment that can be read, also of one that was cut off; none of what is no object."""
+        """The fields of the assignment that can be read, also of one that was cut off; none where it is no object."""
         try:
             found = from_json(self.body, allow_partial=True)
         except (InvalidInput, ValueError):

@@ -159,7 +159,7 @@ class _Budget:
     size: int = field(default_factory=lambda: MOST_BYTES)
 
     def take(self, page: LetterRange | NewestRange) -> bool:
-        """Take what was looked at for *page*, and return whether there is more."""
+        """Take the letters that were read for *page*, and return whether there are more."""
         self.letters -= page.looked_at
         self.size -= page.size
         return self.letters > 0 and self.size > 0

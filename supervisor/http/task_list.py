@@ -1,4 +1,4 @@
-"""The route that lists tasks, by pages, for whoever may see them."""
+"""The route that lists the tasks that a caller may see, page by page."""
 
 from typing import Annotated
 

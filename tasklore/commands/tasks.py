@@ -1,4 +1,4 @@
-"""`tasklore tasks`: the list of tasks, of all agents or by what is asked for."""
+"""`tasklore tasks`: the list of tasks, of all agents or by filters."""
 
 import sys
 from datetime import UTC, datetime

@@ -155,7 +155,7 @@ class ReportPublisher:
             await self._list(rows)
 
     async def _list(self, rows: Sequence[RunRow]) -> None:
-        """List *rows*; where the ledger is away by now the next run of that task, or nobody, does."""
+        """List *rows*; where the ledger is away, the next run of that task lists it, or none does."""
         with contextlib.suppress(MemoryUnavailable):
             await self._ledger.list_runs(rows)
 

@@ -60,7 +60,7 @@ class KitWaits:
         )
 
     async def digests(self, task_id: str, slots: Sequence[str]) -> dict[str, str]:
-        """Return the digest of what is kept in each of *slots*."""
+        """Return the digest of the wait in each of *slots*."""
         return {
             slot: self._waits[task_id, slot].digest
             for slot in slots
@@ -68,11 +68,11 @@ class KitWaits:
         }
 
     async def ask(self, run: RunName, wait: Wait) -> bool:
-        """Put a question whose run goes on elsewhere: nobody hears of it before the run ends."""
+        """Put a question whose run goes on elsewhere: no person is notified before the run ends."""
         return (run.task_id, wait.slot) in self._waits
 
     async def close(self, task_id: str) -> None:
-        """Forget what is open of a task that has ended."""
+        """Forget the open waits of a task that has ended."""
         for place in [place for place in self._waits if place[0] == task_id]:
             del self._waits[place]
 

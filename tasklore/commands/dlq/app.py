@@ -167,7 +167,7 @@ def show(
     ],
     as_json: Json = False,
 ) -> None:
-    """Show why one was given up and where, what can be done, its cost and its content."""
+    """Show why and where one was given up, the commands for it, its cost and its content."""
     from tasklore.commands.dlq.views import print_letter
 
     run(print_letter(which, as_json=as_json))

@@ -141,12 +141,12 @@ async def purge_letters(
 
 
 def _asks(*, is_sure: bool) -> bool:
-    """Return whether somebody is there to be asked, and has to be."""
+    """Return whether a person at a terminal has to confirm this choice."""
     return not is_sure and sys.stdin.isatty()
 
 
 async def _as_of_now(letters: DeadLetters, choice: Choice) -> Choice:
-    """Return *choice* without what dies from now on: what is counted is what is done."""
+    """Return *choice* without later letters, so that the letters that were counted are those that are sent."""
     if not isinstance(choice, Selection):
         return choice
     return replace(choice, up_to=await letters.last_of(choice))

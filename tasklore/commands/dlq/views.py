@@ -212,7 +212,7 @@ def _print_letter(letter: Letter, why_kept: str | None) -> None:
 
 
 def _next_steps(letter: Letter, why_kept: str | None) -> list[str]:
-    """Return what can be done with *letter*, in commands; *why_kept* is why it would not be sent again."""
+    """Return the commands that can be run on *letter*; *why_kept* says why it would not be sent again."""
     number = letter.sequence
     task_id = letter.content.task_id
     return [
@@ -239,7 +239,7 @@ def _payload(letter: Letter) -> Any:
 
 
 def _is_shallow(value: Any, levels: int) -> bool:
-    """Return whether *value* has at most so many *levels*: each indents what is below it."""
+    """Return whether *value* has at most so many *levels*: each indents the next one."""
     if isinstance(value, dict):
         value = list(value.values())
     if not isinstance(value, list):
