@@ -361,7 +361,7 @@ def end_sums() -> tuple[str, str]:
 
 
 def backlog() -> tuple[str, str]:
-    """Return the keys of the backlog (tasks by subject, workers by agent) and of the lease of the process that reads it."""
+    """Return the keys of the backlog (tasks by subject, workers by agent) and of the lease of its reader."""
     return "tl:backlog:{all}", "tl:backlog:{all}:lease"
 
 
