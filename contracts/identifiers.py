@@ -30,7 +30,7 @@ _LONGEST_TENANT = 256
 
 
 class TaskName(str):
-    """The id of a task, with the agent that it is for: whoever knows both hands both on.
+    """The id of a task, with its agent: code that knows both passes both on.
 
     It is its id wherever an id will do.
     """

@@ -128,7 +128,9 @@ def add_roles(
         there.workers | added.workers,
         there.programs | added.programs,
         there.calls | added.calls,
-        there.approvers | added.approvers,
+        approvers=there.approvers | added.approvers,
+        # Rights are never widened behind a migration that is done.
+        ledger=max(there.ledger, added.ledger),
     )
     passwords = _new_passwords(role for role in cast.roles() if role.name in new)
     try:
@@ -332,6 +334,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--renew", action="store_true", help="write what this version lets each role do"
     )
     parser.add_argument(
+        "--ledger",
+        type=int,
+        choices=(1, 2),
+        default=1,
+        help="2, with --renew: hold workers to the ledger's entries of their own agents",
+    )
+    parser.add_argument(
         "--print-secrets",
         action="store_true",
         help="print Secrets and ConfigMaps for kubectl",
@@ -340,6 +349,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     has_roles = bool(
         given.worker or given.program or given.calls or given.approver or given.renew
     )
+    if given.ledger == 2 and not given.renew:
+        parser.error("--ledger 2 goes with --renew")
     if given.print_secrets and (has_roles or given.api_tls):
         parser.error("--print-secrets prints what is there; add to it first")
     try:
@@ -351,7 +362,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 programs = named(given.program, "--program")
                 calls = named(given.calls, "--calls")
                 approvers = named(given.approver, "--approver")
-                add_roles(given.directory, Cast(workers, programs, calls, approvers))
+                added = Cast(workers, programs, calls, approvers, ledger=given.ledger)
+                add_roles(given.directory, added)
             if given.api_tls:
                 make_api_certificate(given.directory)
         else:

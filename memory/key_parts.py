@@ -136,6 +136,11 @@ def escape(text: str, what: str) -> str:
         ) from error
 
 
+def is_name(text: str) -> bool:
+    """Return whether *text* may name an agent."""
+    return _NAME.fullmatch(text) is not None
+
+
 def check_name(name: str, what: str = "agent id") -> str:
     """Return *name* when it is one; *what* names the field in the error."""
     if not _NAME.fullmatch(name):

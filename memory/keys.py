@@ -16,6 +16,12 @@
 | `tl:flight:{Agent}:...` | hash | the lease | who computes the entry of the same ending, and whether others wait |
 | `tl:task:{task_id}` | hash | 7 days | the ledger: every generation of a task, see `memory.ledger.ledger` |
 | `tl:task:{task_id}:steps`, `:results` | hash | 7 days | a head and a result for each step, see `ledger.journal` |
+| `tl:task:AGENT:{task_id}` | hash | 7 days | the same in layout 2, by agent, without its reports |
+| `tl:task:AGENT:{task_id}:report:N` | string | 1 day | the report of generation N there |
+| `tl:task:AGENT:{task_id}:steps`, `:results`, `:children` | hashes, sorted set | 7 days | as below of it |
+| `tl:task-agent:{task_id}` | string | its entry's, at rest its report's | its agent, see `ledger.layouts` |
+| `tl:ledger:{layout}` | string | none | in which layout entries are made, see `ledger.layouts` |
+| `tl:ledger:{agents}` | set | none | agents with entries of layout 2, see `ledger.layouts` |
 | `tl:waits:{index}` | sorted set | none | open waits, by when to look at them next, in ms |
 | `tl:places:{bound}`, `:runs` | sorted set, hash | 7 days | who runs under a bound; `:queue`, `:seen` who waits |
 | `tl:children:{task_id}` | sorted set | 7 days | tasks that it called: id and `Agent.task`, see `ledger.task_tree` |
@@ -85,6 +91,7 @@ from typing import Literal
 from urllib.parse import unquote
 
 from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import TaskName
 from tasklore.memory import key_parts
 from tasklore.memory.key_parts import LongTermKey as LongTermKey
 from tasklore.memory.key_parts import QueueKeys as QueueKeys
@@ -95,6 +102,7 @@ from tasklore.memory.key_parts import (
     check_resource,
     check_token,
     escape,
+    is_name,
 )
 from tasklore.memory.slots import companion, companions
 
@@ -289,23 +297,47 @@ def parse_quarantine(key: str) -> str:
 
 def task(task_id: str) -> str:
     """Return the ledger key of a task."""
-    # The common id is its own spelling: this runs for every task.
-    return f"{_TASK}{{{task_id if _PLAIN_ID.match(task_id) else escape(task_id, 'task id')}}}"
+    return _TASK + _task_tag(task_id)
+
+
+def entry(task: TaskName) -> str:
+    """Return the key of a task in layout 2 of the ledger; raises InvalidInput for an agent that is none."""
+    return f"{_TASK}{check_name(task.agent_id)}:{_task_tag(task)}"
+
+
+def entry_report(entry_key: str, generation: int) -> str:
+    """Return the key of the report of a *generation* of the task at *entry_key*; same tag."""
+    return f"{entry_key}:report:{generation}"
+
+
+def task_agent(task_id: str) -> str:
+    """Return the key that says which agent a task of layout 2 is for; same tag."""
+    return f"tl:task-agent:{_task_tag(task_id)}"
+
+
+def ledger_layout() -> str:
+    """Return the key that says in which layout entries of the ledger are made."""
+    return "tl:ledger:{layout}"
+
+
+def ledger_agents() -> str:
+    """Return the key of the agents that have entries of layout 2."""
+    return "tl:ledger:{agents}"
 
 
 def task_pattern() -> str:
-    """Return the SCAN pattern of every task in the ledger."""
-    return f"{_TASK}{{*}}"
+    """Return the SCAN pattern of every task in the ledger, in both layouts."""
+    return f"{_TASK}*}}"
 
 
-def steps(task_id: str) -> tuple[str, str]:
-    """Return the keys of the journal of a task: heads of its steps, and their results."""
-    return f"{task(task_id)}:steps", f"{task(task_id)}:results"
+def steps(entry_key: str) -> tuple[str, str]:
+    """Return the keys of the journal beside the entry of a task: heads of its steps, and their results."""
+    return f"{entry_key}:steps", f"{entry_key}:results"
 
 
 def children(task_id: str) -> str:
     """Return the key of the list of tasks that a task called; same tag."""
-    return f"tl:children:{task(task_id)[len(_TASK) :]}"
+    return f"tl:children:{_task_tag(task_id)}"
 
 
 @lru_cache(maxsize=1024)
@@ -341,13 +373,16 @@ def places(bound: str) -> tuple[str, str, str, str]:
 
 
 def parse_task(key: bytes) -> str:
-    """Return the task id in a key made by `task`; another program may have made it."""
-    return unquote(key.decode(errors="replace")[len(_TASK) + 1 : -1])
+    """Return the task id in a key made by `task` or `entry`, a TaskName of the latter; any program may have made it."""
+    agent_id, _, tag = key.decode(errors="replace")[len(_TASK) :].partition("{")
+    task_id = unquote(tag[:-1])
+    is_named = is_name(agent_id[:-1])
+    return TaskName(agent_id[:-1], task_id) if is_named else task_id
 
 
 def end_counts(task_key: str) -> str:
     """Return the key that counts how tasks ended, in the slot of *task_key*: its tag is another, its slot the same."""
-    return f"tl:ended:{{{companion(task_key[len(_TASK) + 1 : -1])}}}"
+    return f"tl:ended:{{{companion(task_key[task_key.index('{') + 1 : -1])}}}"
 
 
 def every_ended() -> Iterator[str]:
@@ -546,6 +581,11 @@ def request(digest: str) -> tuple[str, str, str]:
         f"{root}:held",
         f"{root}:end",
     )
+
+
+def _task_tag(task_id: str) -> str:
+    # The common id is its own spelling: this runs for every task.
+    return f"{{{task_id if _PLAIN_ID.match(task_id) else escape(task_id, 'task id')}}}"
 
 
 def _documents(user_token: str) -> str:

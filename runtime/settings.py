@@ -149,7 +149,9 @@ class Settings(BaseSettings):
     ledger_deadline_ms: int = Field(default=1000, ge=10, le=60_000)
     """Time to wait for the ledger; then a task runs unfenced, or is parked with `idempotent=False`."""
     ledger_keep_days: float = Field(default=7.0, gt=0)
-    """Time for which the ledger knows a finished task: a repeat within it gets its report and does not run."""
+    """Time for which the ledger knows a finished task: a repeat within it does not run."""
+    ledger_report_hours: float = Field(default=24.0, gt=0)
+    """Time for which layout 2 of the ledger keeps a report: a repeat gets it, and later hears that it has expired."""
     listen_items: int = Field(default=32, ge=1, le=500)
     """Turns or facts of one person that a listener gets at once, oldest first; more share one question to a model."""
     listen_users: int = Field(default=16, ge=1, le=1000)

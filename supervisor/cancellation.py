@@ -24,7 +24,7 @@ from tasklore.contracts.messages import (
 )
 from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.runs import CancelOutcome
+from tasklore.memory.ledger.runs import CancelOutcome, ReportExpired
 from tasklore.runtime.messaging.jetstream import ask_or_none
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.supervisor.reports.closed_tasks import Reporter
@@ -82,7 +82,10 @@ class Canceller:
             MemoryUnavailable: the ledger does not answer: nothing is sure.
             NotAccepted: it is cancelled, but its report was not stored yet; do it again.
         """
+        task_id = await self._ledger.name(task_id)
         found = await self._ledger.cancel(task_id, None, reason)
+        if isinstance(found, ReportExpired):
+            return Cancelling("too_late", found.state)
         if isinstance(found, bytes):
             report = CompletionReport.model_validate_json(found)
             if report.status == "cancelled":

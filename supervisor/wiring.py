@@ -483,7 +483,13 @@ class Supervisor:
     def _make_ledger(self, redis: Redis) -> Ledger:
         keep = timedelta(days=self._settings.ledger_keep_days)
         deadline_s = self._settings.ledger_deadline_ms / 1000
-        return Ledger(redis, keep=keep, deadline_s=deadline_s, breaker=Breaker())
+        return Ledger(
+            redis,
+            keep=keep,
+            reports_keep=timedelta(hours=self._settings.ledger_report_hours),
+            deadline_s=deadline_s,
+            breaker=Breaker(),
+        )
 
     async def start(self) -> None:
         """Learn the agents and begin to serve reports."""

@@ -23,7 +23,12 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("calm")
 
-pytest_plugins = ["tests.servers", "tests.fixtures_llm", "tests.hanging"]
+pytest_plugins = [
+    "tests.servers",
+    "tests.ledger_layouts",
+    "tests.fixtures_llm",
+    "tests.hanging",
+]
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,8 @@
 
 `--worker NAME=AGENT[,AGENT]` and `--program NAME=SPEAKER[,SPEAKER]` add users beside the shipped ones; `--calls
 NAME=AGENT[,AGENT]` lets tasks of the worker NAME call those agents, and `--approver NAME=WHO[,WHO]` the program NAME
-answer questions of tasks as `user:ana` or `role:finance`.
+answer questions of tasks as `user:ana` or `role:finance`. `--ledger 2`, once `tasklore bootstrap --ledger 2` has ended,
+holds each worker to the entries of its own agents, and of those that it calls.
 """
 
 import argparse
@@ -59,6 +60,7 @@ def main() -> None:
     parser.add_argument(
         "--approver", action="append", default=[], metavar="NAME=WHO[,WHO]"
     )
+    parser.add_argument("--ledger", type=int, choices=(1, 2), default=1)
     given = parser.parse_args()
     cast = Cast()
     try:
@@ -67,7 +69,13 @@ def main() -> None:
         calls = named(given.calls, "--calls")
         approvers = named(given.approver, "--approver")
         files = stale(
-            Cast(cast.workers | workers, cast.programs | programs, calls, approvers),
+            Cast(
+                cast.workers | workers,
+                cast.programs | programs,
+                calls=calls,
+                approvers=approvers,
+                ledger=given.ledger,
+            ),
             given.into,
         )
     except (TaskloreError, ValueError) as error:

@@ -39,7 +39,8 @@ def read_cast(directory: Path) -> Cast:
         raise ConfigurationError(
             f"{str(file)!r} is not as it was written; take it from a backup"
         ) from error
-    return Cast(workers, programs, calls, approvers)
+    ledger = 2 if kept.get("ledger") == 2 else 1
+    return Cast(workers, programs, calls, approvers, ledger=ledger)
 
 
 def write_cast(directory: Path, cast: Cast) -> None:
@@ -49,6 +50,7 @@ def write_cast(directory: Path, cast: Cast) -> None:
         "programs": cast.programs,
         "calls": cast.calls,
         "approvers": cast.approvers,
+        **({"ledger": cast.ledger} if cast.ledger != 1 else {}),
     }
     replace_text(directory / _NAME, json.dumps(kept, indent=2) + "\n")
 

@@ -95,7 +95,10 @@ _STORE = (
 _SEARCH = ("scan",)
 #: How full the server is, and an end to what hangs it.
 _WATCH = ("info", "function|kill", "script|kill")
-_EXAMINE = ("info", "config|get", "bgrewriteaof", "bgsave", "lastsave")
+_EXAMINE = (
+    *("info", "config|get", "bgrewriteaof", "bgsave", "lastsave"),
+    "client|list",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +170,8 @@ class Cast:
 
     `workers` has the agents that each Deployment of workers serves; `programs` has, for each program of others by its
     supervisor id, under which names it speaks to agents; `calls` has, by Deployment, the agents that its tasks call,
-    `approvers`, by program, the persons in whose name it answers questions, such as `role:finance`.
+    `approvers`, by program, the persons in whose name it answers questions, such as `role:finance`. Once the `ledger`
+    is of layout 2, and not before, workers may be held to the entries of their own agents, and of those that they call.
     """
 
     workers: dict[str, tuple[str, ...]] = field(
@@ -178,6 +182,7 @@ class Cast:
     )
     calls: dict[str, tuple[str, ...]] = field(default_factory=dict)
     approvers: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    ledger: int = 1
 
     def roles(self) -> tuple[Role, ...]:
         """Return every role."""
@@ -194,12 +199,17 @@ class Cast:
                 f"--calls names {', '.join(sorted(unknown))}, which is no --worker; add it"
             )
         workers = [
-            _worker(f"worker-{name}", agents, self.calls.get(name, ()))
+            _worker(
+                f"worker-{name}",
+                agents,
+                self.calls.get(name, ()),
+                is_by_agent=self.ledger == 2,
+            )
             for name, agents in self.workers.items()
         ]
         return (
             _supervisor(),
-            _memory(),
+            _memory(is_by_agent=self.ledger == 2),
             *workers,
             _bootstrap(),
             _operator(),
@@ -309,9 +319,9 @@ def _supervisor() -> Role:
         ),
         commands=(*_STORE, *_SEARCH, *_WATCH),
         owns=(
+            *_EVERY_TASK,
             *_keys(
                 *(
-                    "task",
                     "runs",
                     "waits",
                     "ended",
@@ -346,7 +356,10 @@ def _supervisor() -> Role:
             ),
             _READS,
         ),
-        reads=_keys("doc", "episodes", "turns", "facts", "children", "places"),
+        reads=(
+            *_keys("doc", "episodes", "turns", "facts", "children", "places"),
+            keys.ledger_layout(),
+        ),
     )
 
 
@@ -360,14 +373,26 @@ _LIMITS = keys.budget("limits")
 _READS = "tl:doc:*:reads"
 
 
-def _worker(name: str, agents: tuple[str, ...], called: tuple[str, ...]) -> Role:
+#: The way to entries of the ledger: whose each is, and which agents have any.
+_LEADING = ("tl:task-agent:{*", keys.ledger_agents())
+#: Entries of the ledger, in both layouts.
+_EVERY_TASK = ("tl:task:*", *_LEADING)
+
+
+def _worker(
+    name: str, agents: tuple[str, ...], called: tuple[str, ...], *, is_by_agent: bool
+) -> Role:
     return Role(
         name=name,
         purpose=f"Runs the tasks of {', '.join(agents)}.",
         operations=(*_works(name, agents), *(_calls(name, called) if called else ())),
         commands=tuple(_STORE),
-        owns=_working_keys(agents, called),
-        reads=(*_keys("doc", "episodes", "story", "stories", "analysis"), _LIMITS),
+        owns=_working_keys(agents, called, is_by_agent=is_by_agent),
+        reads=(
+            *_keys("doc", "episodes", "story", "stories", "analysis"),
+            _LIMITS,
+            keys.ledger_layout(),
+        ),
         channels=(keys.FLIGHTS,),
     )
 
@@ -407,8 +432,11 @@ def _calls(name: str, agents: tuple[str, ...]) -> tuple[Operation, ...]:
 
 
 def _working_keys(
-    agents: tuple[str, ...], called: tuple[str, ...] = ()
+    agents: tuple[str, ...], called: tuple[str, ...] = (), *, is_by_agent: bool
 ) -> tuple[str, ...]:
+    tasks = (*_EVERY_TASK, *_keys("children"))
+    if is_by_agent:
+        tasks = (*(f"tl:task:{agent}:*" for agent in (*agents, *called)), *_LEADING)
     own = [
         f"tl:{kind}:{{{agent}}}*"
         for agent in agents
@@ -419,10 +447,8 @@ def _working_keys(
     own.append(keys.run_agents())
     shared = _keys(
         *(
-            "task",
             "waits",
             "places",
-            "children",
             "ended",
             "flight",
             "ltm-agents",
@@ -434,10 +460,10 @@ def _working_keys(
         ),
         *("user-conversations", "session", "sessions", "project", "projects"),
     )
-    return (*own, *shared, *_SPENT, _READS)
+    return (*own, *tasks, *shared, *_SPENT, _READS)
 
 
-def _memory() -> Role:
+def _memory(*, is_by_agent: bool) -> Role:
     agents = ("MemoryAgent", "SwitchboardAgent")
     return Role(
         name="memory",
@@ -454,9 +480,9 @@ def _memory() -> Role:
             ),
         ),
         commands=(*_STORE, *_SEARCH),
-        owns=_working_keys(agents)
+        owns=_working_keys(agents, is_by_agent=is_by_agent)
         + _keys("doc", "turns", "facts", "owners", "episodes", "notices"),
-        reads=(_LIMITS,),
+        reads=(_LIMITS, keys.ledger_layout()),
         channels=(keys.FLIGHTS,),
     )
 

@@ -17,7 +17,9 @@ from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch
 from tasklore.memory.holdings import scripts
+from tasklore.memory.ledger.layouts import Entries
 from tasklore.memory.ledger.open_tasks import open_generations
+from tasklore.memory.ledger.scripts import READ_END
 
 #: Where a kind lies: in the queues of NATS and beside them in the ledger, or in Redis alone.
 Store = Literal["queue", "store"]
@@ -125,6 +127,7 @@ class Holdings:
         breaker: Breaker | None = None,
     ) -> None:
         self._batch = CommandBatch(client, deadline_s, breaker)
+        self._entries = Entries(client, self._batch)
         self._most = most
         self._server_bytes = _UNBOUNDED
         self._asked_at = float("-inf")
@@ -234,17 +237,16 @@ class Holdings:
                 return number
 
     async def _find_ended(self, tasks: Sequence["_Found"]) -> list[EndedTask]:
-        fields = await self._batch.run([("HKEYS", keys.task(one.id)) for one in tasks])
-        ended = [
-            one.id
-            for one, names in zip(tasks, fields, strict=True)
-            if not open_generations(names)
-            and (one.is_settled or any(name.startswith(b"report:") for name in names))
-        ]
-        sizes = await self._batch.run(
-            [("HSTRLEN", keys.task(one), "report:1") for one in ended]
-        )
-        return [EndedTask(one, size) for one, size in zip(ended, sizes, strict=True)]
+        entries = await self._entries.find_many([one.id for one in tasks])
+        asked = [entry.ask(READ_END) for entry in entries if entry is not None]
+        replies = iter(await self._batch.run(asked))
+        ended = []
+        for one, entry in zip(tasks, entries, strict=True):
+            names, size = ((), 0) if entry is None else next(replies)
+            has_ended = one.is_settled or any(map(_is_of_end, names))
+            if has_ended and not open_generations(names):
+                ended.append(EndedTask(one.id, size))
+        return ended
 
     async def _drop_ended_runs(self, runs: Sequence["_Found"]) -> int:
         settled = [one.id for one in runs if one.is_settled]
@@ -270,6 +272,10 @@ class _Found(NamedTuple):
     kind: Kind
     id: str
     is_settled: bool
+
+
+def _is_of_end(field: bytes) -> bool:
+    return field.startswith((b"report:", b"finished_at:"))
 
 
 def _read_page(found: Sequence[bytes], *, now_ms: int) -> list[_Found]:

@@ -1,6 +1,6 @@
 -- Notes that a task was assigned.
--- KEYS: task
--- ARGV: generation, assignment, keep_ms, its trace or nothing, ms since 1970 when its first run is due or nothing
+-- KEYS: of entry.lua
+-- ARGV: of entry.lua, generation, assignment, keep_ms, its trace or nothing, ms since 1970 when its first run is due or nothing
 -- Returns: nil
 -- include read_report
 -- Of one that has ended already, it keeps what finish.lua leaves.
@@ -12,12 +12,12 @@ if not stored or state == 'failed' then
   end
   if ARGV[4] and ARGV[4] ~= '' then redis.call('HSETNX', key, 'trace' .. g, ARGV[4]) end
 end
-local keep = tonumber(ARGV[3])
+local keep_ms = tonumber(ARGV[3])
 if ARGV[5] then
 -- include now
   redis.call('HSETNX', key, 'due_at' .. g, ARGV[5])
-  keep = keep + math.max(0, tonumber(ARGV[5]) - now)
+  keep_ms = keep_ms + math.max(0, tonumber(ARGV[5]) - now)
 end
 -- A task that waits for days is known for longer.
-if redis.call('PTTL', key) < keep then redis.call('PEXPIRE', key, string.format('%.0f', keep)) end
+if redis.call('PTTL', key) < keep_ms then keep(keep_ms) end
 return false

@@ -1,9 +1,11 @@
 -- Stores the answer to a wait, once; a task that waits for it is due from now on.
--- KEYS: task
--- ARGV: slot, answer, digest of the question, 1 when a signal
+-- KEYS: of entry.lua
+-- ARGV: of entry.lua, slot, answer, digest of the question, 1 when a signal
 -- Returns: {1}: it counts; {0, earlier answer}; {-1}: no such wait; {-2}: the task has ended; {-3}: another question;
 --   {-4}: the task waits without it
-local key, field = KEYS[1], 'wait.' .. ARGV[1]
+-- include entry
+-- include pointer
+local field = 'wait.' .. ARGV[1]
 local wait, answer = unpack(redis.call('HMGET', key, field, field .. '.answer'))
 if answer then return {0, answer} end
 if wait then
@@ -23,8 +25,8 @@ else
   end
 end
 local g = ':' .. string.format('%.0f', generation)
-local found = redis.call('HMGET', key, 'report' .. g, 'cancel' .. g)
-if found[1] or found[2] then return {-2} end
+local found = redis.call('HMGET', key, 'report' .. g, 'cancel' .. g, 'finished_at' .. g)
+if found[1] or found[2] or found[3] or wished and ':' .. wished == g then return {-2} end
 if wait and ARGV[4] ~= '1' then
 -- include withdrawn
   if withdrawn then return {-4} end

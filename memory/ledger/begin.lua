@@ -1,7 +1,7 @@
 -- Begins a run of a task, unless it has a report, is to be cancelled, is not due or runs elsewhere.
--- KEYS: task
--- ARGV: generation, worker, now_ms, keep_ms, lease_ms, before, 1: alone, token, most crashes
--- Returns: the report; {1, run, crashes, excused, 1 when the last crash is news, what it waited for, 1 when it was
+-- KEYS: of entry.lua
+-- ARGV: of entry.lua, generation, worker, now_ms, keep_ms, lease_ms, before, 1: alone, token, most crashes
+-- Returns: the report, or {6, ...} as report.lua; {1, run, crashes, excused, 1 when the last crash is news, what it waited for, 1 when it was
 --   not known before}: it may run; {2, ms}: it runs elsewhere; {5, ms}: it is not due; {3, reason}: it is to be
 --   cancelled; {4, crashes, crashes alone, runs, 1 when that is news, the worker of the last crash and when its lease
 --   ended, in ms}:
@@ -39,5 +39,5 @@ redis.call('HSET', key,
   'attempts' .. g, run,
   'alone' .. g, ARGV[7],
   'token' .. g, ARGV[8])
-redis.call('PEXPIRE', key, ARGV[4])
+keep(ARGV[4])
 return {1, run, crashes, excused, fresh, last[10] or '', state and 0 or 1}

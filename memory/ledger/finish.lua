@@ -1,15 +1,15 @@
 -- Stores the report of a generation, once; a cancellation that was asked for goes before another report.
--- KEYS: task, ended
--- ARGV: generation, status, report, keep_ms, user or nothing, 1 to replace a report that is there
--- Returns: nil: it counts; the earlier report; {reason}: it is to be cancelled
+-- KEYS: of entry.lua, ended
+-- ARGV: of entry.lua, generation, status, report, keep_ms, report_ms, user or nothing, 1 to replace a report that is there
+-- Returns: nil: it counts; the earlier report, or {6, ...} as report.lua; {reason}: it is to be cancelled
 -- include read_report
 if stored then
   if stored == ARGV[3] then return false end
   redis.call('HINCRBY', key, 'refused' .. g, 1)
-  if ARGV[6] ~= '1' then return stored end
+  if ARGV[7] ~= '1' then return stored end
   redis.pcall('HINCRBY', KEYS[2], state or '', -1)
 end
-if wish and ARGV[2] ~= 'cancelled' and ARGV[6] ~= '1' then return {wish} end
+if wish and ARGV[2] ~= 'cancelled' and ARGV[7] ~= '1' then return {wish} end
 local counted = redis.pcall('HINCRBY', KEYS[2], ARGV[2], 1)
 if type(counted) == 'table' then
   if not string.find(counted.err, '^WRONGTYPE ') then return counted end
@@ -25,13 +25,16 @@ if state == 'accepted' then
 elseif state then
   redis.call('HDEL', key, 'state' .. g, 'report' .. g, 'worker' .. g, 'started_at' .. g, 'leased_until' .. g,
     'due_at' .. g, 'attempts' .. g, 'alone' .. g, 'token' .. g, 'crashes_alone' .. g, 'excused' .. g,
-    'furthest' .. g, 'waits_for' .. g)
+    'furthest' .. g, 'waits_for' .. g, 'finished_at' .. g, 'error' .. g)
 end
 if state and not kept then redis.call('HDEL', key, 'assignment' .. g, 'trace' .. g) end
-if ARGV[5] and ARGV[5] ~= '' then
-  redis.call('HSET', key, 'state' .. g, ARGV[2], 'report' .. g, ARGV[3], 'user', ARGV[5])
+if pointer then
+-- include rest
+elseif ARGV[6] and ARGV[6] ~= '' then
+  redis.call('HSET', key, 'state' .. g, ARGV[2], 'report' .. g, ARGV[3], 'user', ARGV[6])
 else
   redis.call('HSET', key, 'state' .. g, ARGV[2], 'report' .. g, ARGV[3])
 end
-redis.call('PEXPIRE', key, ARGV[4])
+keep(ARGV[4])
+if pointer and ARGV[2] ~= 'cancelled' then redis.call('PEXPIRE', pointer, ARGV[5]) end
 return false

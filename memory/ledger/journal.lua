@@ -1,18 +1,20 @@
 -- Stores what a step of a run returned; another step in its place goes, with every later one.
--- KEYS: task, heads, results
--- ARGV: generation, worker, position, head, result, keep_ms
+-- KEYS: of entry.lua
+-- ARGV: of entry.lua, generation, worker, position, head, result, keep_ms
 -- Returns: 1: stored; -1: the run was replaced, has ended or is to be cancelled
-local key, g = KEYS[1], ':' .. ARGV[1]
-local found = redis.call('HMGET', key, 'report' .. g, 'cancel' .. g, 'worker' .. g, 'leased_until' .. g, 'furthest' .. g)
-if found[1] or found[2] then return -1 end
+-- include entry
+-- include pointer
+local g, heads, results = ':' .. ARGV[1], key .. ':steps', key .. ':results'
+local found = redis.call('HMGET', key, 'report' .. g, 'cancel' .. g, 'worker' .. g, 'leased_until' .. g, 'furthest' .. g, 'finished_at' .. g)
+if found[1] or found[2] or found[6] or wished == ARGV[1] then return -1 end
 -- include now
 if found[3] and found[3] ~= ARGV[2] and found[4] and tonumber(found[4]) > now then return -1 end
-local head = redis.call('HGET', KEYS[2], ARGV[3])
-if head and head ~= ARGV[4] then
-  for _, position in ipairs(redis.call('HKEYS', KEYS[2])) do
+local head = redis.call('HGET', heads, ARGV[3])
+if head and string.gsub(head, '^@%d+ ', '') ~= ARGV[4] then
+  for _, position in ipairs(redis.call('HKEYS', heads)) do
     if tonumber(position) >= tonumber(ARGV[3]) then
-      redis.call('HDEL', KEYS[2], position)
-      redis.call('HDEL', KEYS[3], position)
+      redis.call('HDEL', heads, position)
+      redis.call('HDEL', results, position)
     end
   end
 end
@@ -21,8 +23,9 @@ if tonumber(ARGV[3]) > tonumber(found[5] or '-1') then
   redis.call('HSET', key, 'furthest' .. g, ARGV[3])
   redis.call('HDEL', key, 'crashes_alone' .. g)
 end
-redis.call('HSET', KEYS[2], ARGV[3], ARGV[4])
-redis.call('HSET', KEYS[3], ARGV[3], ARGV[5])
-redis.call('PEXPIRE', KEYS[2], ARGV[6])
-redis.call('PEXPIRE', KEYS[3], ARGV[6])
+-- Layout 2 says when it was; where layout 1 is read, 0.2 may compare what it wrote.
+redis.call('HSET', heads, ARGV[3], (pointer and '@' .. string.format('%.0f', now) .. ' ' or '') .. ARGV[4])
+redis.call('HSET', results, ARGV[3], ARGV[5])
+redis.call('PEXPIRE', heads, ARGV[6])
+redis.call('PEXPIRE', results, ARGV[6])
 return 1

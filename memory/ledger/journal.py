@@ -14,6 +14,8 @@ from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
 from tasklore.memory.ledger import scripts
+from tasklore.memory.ledger.layouts import Entries
+from tasklore.memory.ledger.ledger import number_in
 from tasklore.memory.ledger.runs import RunName
 
 
@@ -30,20 +32,27 @@ class Journal:
     ) -> None:
         self._keep_ms = keep // timedelta(milliseconds=1)
         self._batch = CommandBatch(client, deadline_s, breaker)
+        self._entries = Entries(client, self._batch)
 
     async def heads(self, task_id: str) -> dict[int, str]:
         """Return the head of each step, by position."""
-        found = as_mapping(
-            (await self._batch.run([("HGETALL", keys.steps(task_id)[0])]))[0]
-        )
-        return {int(position): head.decode() for position, head in found.items()}
+        if not (places := await self._places(task_id)):
+            return {}
+        asked: list[Command] = [("HGETALL", heads) for heads, _ in places]
+        replies = await self._batch.run(asked)
+        found = next(filter(None, map(as_mapping, replies)), {})
+        return {
+            int(position): read_head(head.decode())[1]
+            for position, head in found.items()
+        }
 
     async def result(self, task_id: str, position: int) -> bytes | None:
         """Return the JSON that the step at *position* returned, None when its time is over."""
-        found: bytes | None = (
-            await self._batch.run([("HGET", keys.steps(task_id)[1], position)])
-        )[0]
-        return found
+        if not (places := await self._places(task_id)):
+            return None
+        asked: list[Command] = [("HGET", results, position) for _, results in places]
+        found = await self._batch.run(asked)
+        return next((one for one in found if one is not None), None)
 
     async def write(
         self, run: RunName, position: int, head: str, result: bytes
@@ -53,17 +62,30 @@ class Journal:
         Raises:
             RunReplaced: another worker has taken the task meanwhile, it has ended or is to be cancelled.
         """
-        found = keys.task(run.task_id), *keys.steps(run.task_id)
         stored = run.generation, run.worker_id, position, head, result, self._keep_ms
-        if (await self._batch.run([("FCALL", scripts.JOURNAL, 3, *found, *stored)]))[
-            0
-        ] < 0:
+        entry = await self._entries.make(run.task_id)
+        if (await self._batch.run([entry.call(scripts.JOURNAL, *stored)]))[0] < 0:
             msg = f"another worker has taken task {run.task_id!r}, or it has ended; the step is not kept"
             raise RunReplaced(msg)
 
     async def remove(self, task_ids: Iterable[str]) -> None:
         """Remove the journals of *task_ids*."""
         commands: list[Command] = [
-            ("UNLINK", *keys.steps(task_id)) for task_id in task_ids
+            ("UNLINK", *pair)
+            for task_id in task_ids
+            for pair in await self._places(task_id)
         ]
         await self._batch.run(commands)
+
+    async def _places(self, task_id: str) -> list[tuple[str, str]]:
+        """Return where heads and results of a task may lie: of both layouts one has none."""
+        entry = await self._entries.find(task_id)
+        return [] if entry is None else [keys.steps(key) for key in entry.entry_keys]
+
+
+def read_head(spelled: str) -> tuple[int | None, str]:
+    """Return when a step was done, in ms since 1970, None where that is not known, and its head."""
+    at, _, head = spelled.partition(" ")
+    if at.startswith("@") and (at_ms := number_in(at[1:].encode())) is not None:
+        return at_ms, head
+    return None, spelled

@@ -26,10 +26,13 @@ from redis.asyncio import Redis
 
 from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.identifiers import TaskName
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
 from tasklore.memory.ledger import scripts
+from tasklore.memory.ledger.expired import expired_report
+from tasklore.memory.ledger.layouts import Entries, read_pointer
 from tasklore.memory.ledger.run_index import RunIndex
 from tasklore.memory.ledger.run_rows import OPEN_STATES, RunRow
 from tasklore.memory.ledger.runs import (
@@ -42,6 +45,7 @@ from tasklore.memory.ledger.runs import (
     LostWorker,
     NotDue,
     Past,
+    ReportExpired,
     Run,
     Suspect,
     Woken,
@@ -52,13 +56,16 @@ from tasklore.memory.ledger.unlisted_runs import UnlistedRuns
 MOST_CHILDREN = 10_000
 #: Digits of no number of ours, times in ms included.
 _LONGEST_NUMBER = 19
+#: How many words a script says about an end whose report is kept no more.
+_EXPIRED_WORDS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
     """What the ledger knows of one generation; `report` and `assignment` are JSON bytes, None while there is none.
 
-    `wish` is the reason of a cancel request, None without one.
+    `wish` is the reason of a cancel request, None without one. `expired` is how it ended where its report is kept no
+    more; `report` says that, then. `last_wait` is what its last run waited for, as `waits_for` while it waits.
     """
 
     state: str
@@ -71,6 +78,9 @@ class Generation:
     crashes: int = 0
     wish: CancelRequest | None = None
     waits_for: RunWait | None = None
+    last_wait: bytes = b""
+    lost: LostWorker | None = None
+    expired: ReportExpired | None = None
 
 
 class RunGlance(NamedTuple):
@@ -104,6 +114,7 @@ class Ledger:
 
     Args:
         keep: How long a task is known after its last event.
+        reports_keep: How long its report is, in layout 2.
         deadline_s: Seconds for one call; then MemoryUnavailable.
         breaker: When given, a frozen server costs one deadline a rest instead of one a task.
     """
@@ -113,15 +124,18 @@ class Ledger:
         client: Redis,
         *,
         keep: timedelta = timedelta(days=7),
+        reports_keep: timedelta = timedelta(days=1),
         deadline_s: float = 1.0,
         breaker: Breaker | None = None,
     ) -> None:
         self._keep_ms = keep // timedelta(milliseconds=1)
+        self._reports_ms = min(keep, reports_keep) // timedelta(milliseconds=1)
         self._batch = CommandBatch(client, deadline_s, breaker)
         self._index = RunIndex(
             client, keep=keep, deadline_s=deadline_s, breaker=breaker
         )
         self._unlisted = UnlistedRuns(self._index)
+        self._entries = Entries(client, self._batch)
 
     async def _run(
         self,
@@ -168,7 +182,7 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        key = keys.task(task_id)
+        entry = await self._entries.make(task_id)
         leased = (
             now_ms,
             self._keep_ms,
@@ -178,7 +192,7 @@ class Ledger:
             token,
             most_crashes,
         )
-        command = ("FCALL", scripts.BEGIN, 1, key, generation, worker_id, *leased)
+        command = entry.call(scripts.BEGIN, generation, worker_id, *leased)
         found = (await self._batch.run([command]))[0]
         if isinstance(found, bytes):
             return found
@@ -200,19 +214,11 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        script = scripts.HOLD
+        entries = await self._entries.make_many([task_id for task_id, _ in runs])
         held = await self._batch.run(
             [
-                (
-                    "FCALL",
-                    script,
-                    1,
-                    keys.task(task_id),
-                    generation,
-                    worker_id,
-                    lease_ms,
-                )
-                for task_id, generation in runs
+                entry.call(scripts.HOLD, generation, worker_id, lease_ms)
+                for entry, (_, generation) in zip(entries, runs, strict=True)
             ]
         )
         return [run for run, answer in zip(runs, held, strict=True) if answer == -1]
@@ -223,18 +229,11 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
+        entries = await self._entries.make_many([run.task_id for run in runs])
         await self._batch.run(
             [
-                (
-                    "FCALL",
-                    scripts.RELEASE_RUN,
-                    1,
-                    keys.task(run.task_id),
-                    run.generation,
-                    run.token,
-                    run.weight,
-                )
-                for run in runs
+                entry.call(scripts.RELEASE_RUN, run.generation, run.token, run.weight)
+                for entry, run in zip(entries, runs, strict=True)
             ]
         )
 
@@ -263,8 +262,9 @@ class Ledger:
             run.weight,
             "" if waits_for is None else waits_for.model_dump_json(),
         )
+        entry = await self._entries.make(run.task_id)
         await self._run(
-            [("FCALL", scripts.PARK, 1, keys.task(run.task_id), *parked)],
+            [entry.call(scripts.PARK, *parked)],
             opened=[] if row is None else [row],
         )
 
@@ -276,8 +276,10 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        command = ("FCALL", scripts.WAKE, 1, keys.task(task_id), generation)
-        found = (await self._batch.run([command]))[0]
+        entry = await self._entries.find(task_id)
+        if entry is None:
+            return "ended"
+        found = (await self._batch.run([entry.call(scripts.WAKE, generation)]))[0]
         if isinstance(found, int):
             return "ended" if found < 0 else "running"
         attempts, assignment, trace = found
@@ -287,7 +289,7 @@ class Ledger:
 
     async def cancel(
         self, task_id: str, generation: int | None, reason: str
-    ) -> CancelOutcome | bytes:
+    ) -> CancelOutcome | ReportExpired | bytes:
         """Note a cancel request for *generation*, None the newest; return its report when it has ended.
 
         From here on no run of it begins and no other report than a cancelled one is taken.
@@ -296,13 +298,14 @@ class Ledger:
             MemoryUnavailable: the ledger did not answer in time.
         """
         wished = generation or 0, reason, self._keep_ms
-        found = (
-            await self._batch.run(
-                [("FCALL", scripts.CANCEL, 1, keys.task(task_id), *wished)]
-            )
-        )[0]
+        found: Any = 0
+        while found == 0:
+            command = await self._cancelling(task_id, wished)
+            found = (await self._batch.run([command]))[0]
         if isinstance(found, bytes):
             return found
+        if (expired := _expired_in(found)) is not None:
+            return expired
         number, state, assignment, waits_for = found
         return CancelOutcome(
             int(number),
@@ -311,14 +314,36 @@ class Ledger:
             waits_for=read_wait(waits_for),
         )
 
+    async def _cancelling(self, task_id: str, wished: tuple[int, str, int]) -> Command:
+        entry = await self._entries.find(task_id)
+        layout = await self._entries.layout()
+        if layout == "1" or (entry is not None and entry.agent_id):
+            assert entry is not None  # noqa: S101 - layout 1 has a place for every id
+            return entry.call(scripts.CANCEL, *wished)
+        beside = () if entry is None else entry.keys
+        where = keys.task_agent(task_id), *beside
+        return ("FCALL", scripts.CANCEL_UNNAMED, len(where), *where, layout, *wished)
+
     async def wish(self, *task_ids: str) -> CancelRequest | None:
         """Return why the newest known generation of the first such task is to be cancelled, or was; None for none.
 
-        Neither parameters nor results are read, which may be large and are those of a parent of many.
+        Neither parameters nor results are read, which may be large and are those of a parent of many; nor, in layout 2,
+        any entry: a child may not reach its parent's.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
+        layout = await self._entries.layout()
+        if layout != "1":
+            pointers = await self._batch.run(
+                [("GET", keys.task_agent(task_id)) for task_id in task_ids]
+            )
+            for pointer in pointers:
+                if (wished := read_pointer(pointer)[1]) is not None:
+                    return CancelRequest(wished.reason)
+        return None if layout == "2" else await self._wish_in_layout_1(task_ids)
+
+    async def _wish_in_layout_1(self, task_ids: Sequence[str]) -> CancelRequest | None:
         named = await self._batch.run(
             [("HKEYS", keys.task(task_id)) for task_id in task_ids]
         )
@@ -360,16 +385,13 @@ class Ledger:
             MemoryUnavailable: the ledger did not answer in time; ask again with the same *token*.
         """
         asked = generation, worker_id, quote(name, safe=""), token, self._keep_ms
-        found = (
-            await self._batch.run(
-                [("FCALL", scripts.ONCE, 1, keys.task(task_id), *asked)]
-            )
-        )[0]
+        entry = await self._entries.make(task_id)
+        found = (await self._batch.run([entry.call(scripts.ONCE, *asked)]))[0]
         return None if found < 0 else bool(found)
 
     async def finish(
         self, task_id: str, generation: int, status: str, report: bytes
-    ) -> bytes | CancelRequest | None:
+    ) -> bytes | CancelRequest | ReportExpired | None:
         """Return None when *report* is the one of its generation; else the earlier one, to be published instead.
 
         A wish is returned where only a report of status `cancelled` is taken.
@@ -381,14 +403,16 @@ class Ledger:
 
     async def finish_many(
         self, reports: Sequence[Finish | tuple[str, int, str, bytes]]
-    ) -> list[bytes | CancelRequest | None]:
+    ) -> list[bytes | CancelRequest | ReportExpired | None]:
         """Return `finish` of each of *reports*, in one round trip; of two for one generation the first wins.
 
         Each that has a row is listed by it, also where it is not taken: what stands then is listed by `list_runs`.
         """
         earlier = await self._finish(reports)
         return [
-            CancelRequest(found[0].decode()) if isinstance(found, list) else found
+            (_expired_in(found) or CancelRequest(found[0].decode()))
+            if isinstance(found, list)
+            else found
             for found in earlier
         ]
 
@@ -413,9 +437,11 @@ class Ledger:
         reports: Iterable[Finish | tuple[str, int, str, bytes]],
         *mark: int,
     ) -> list[Any]:
+        finished = list(reports)
+        entries = await self._entries.make_many([one[0] for one in finished])
         commands: list[Command] = []
         rows: list[RunRow] = []
-        for one in reports:
+        for one, entry in zip(finished, entries, strict=True):
             task_id, generation, status, report = one[:4]
             user = ""
             if isinstance(one, Finish):
@@ -423,10 +449,9 @@ class Ledger:
                 if one.row is not None:
                     self._unlisted.drop(task_id)
                     rows.append(one.row)
-            key = keys.task(task_id)
-            named = key, keys.end_counts(key)
-            said = generation, status, report, self._keep_ms, user
-            commands.append(("FCALL", scripts.FINISH, 2, *named, *said, *mark))
+            said = generation, status, report, self._keep_ms, self._reports_ms, user
+            counter = (keys.end_counts(entry.keys[0]),)
+            commands.append(entry.call_with(scripts.FINISH, counter, *said, *mark))
         return await self._run(commands, ended=rows)
 
     async def list_runs(self, rows: Sequence[RunRow]) -> None:
@@ -462,9 +487,8 @@ class Ledger:
             )
             return
         noted = generation, assignment, self._keep_ms, trace, due_at_ms
-        await self._run(
-            [("FCALL", scripts.ACCEPT, 1, keys.task(task_id), *noted)], opened=rows
-        )
+        entry = await self._entries.make(task_id)
+        await self._run([entry.call(scripts.ACCEPT, *noted)], opened=rows)
 
     async def accept_many(
         self,
@@ -479,46 +503,44 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
+        accepted = await self._entries.make_many([one[0] for one in assignments])
+        parents = await self._entries.find_many([one[0] for one in children])
         commands: list[Command] = [
-            (
-                "FCALL",
-                scripts.ACCEPT,
-                1,
-                keys.task(task_id),
-                generation,
-                body,
-                self._keep_ms,
-                *filter(None, [trace]),
+            entry.call(
+                scripts.ACCEPT, generation, body, self._keep_ms, *filter(None, [trace])
             )
-            for task_id, generation, body, trace in assignments
+            for entry, (_, generation, body, trace) in zip(
+                accepted, assignments, strict=True
+            )
         ]
         commands += [
-            (
-                "FCALL",
+            parent.call_with(
                 scripts.LIST_CHILD,
-                1,
-                keys.children(parent_id),
-                task_id,
-                name,
-                self._keep_ms,
-                MOST_CHILDREN,
+                parent.children,
+                *(task_id, name, self._keep_ms, MOST_CHILDREN),
             )
-            for parent_id, task_id, name in children
+            for parent, (_, task_id, name) in zip(parents, children, strict=True)
+            if parent is not None
         ]
         await self._run(commands, opened=rows)
 
     async def find_report(self, task_id: str, generation: int) -> bytes | None:
-        """Return the report of *generation* of *task_id*, None while there is none.
+        """Return the report of *generation* of *task_id*, None while there is none; an `expired_report` after its time.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        found: bytes | None = (
-            await self._batch.run(
-                [("HGET", keys.task(task_id), f"report:{generation}")]
-            )
-        )[0]
-        return found
+        entry = await self._entries.find(task_id)
+        if entry is None:
+            return None
+        command = entry.ask(scripts.FIND_REPORT, generation)
+        found: bytes | list[Any] | None = (await self._batch.run([command]))[0]
+        if not isinstance(found, list):
+            return found
+        expired = _expired_in(found)
+        return expired and _spell(
+            TaskName(entry.agent_id, task_id), generation, expired
+        )
 
     async def note_wait(
         self,
@@ -533,8 +555,9 @@ class Ledger:
             MemoryUnavailable: the ledger did not answer in time.
         """
         noted = generation, waits_for.model_dump_json(), self._keep_ms
+        entry = await self._entries.make(task_id)
         await self._run(
-            [("FCALL", scripts.NOTE_WAIT, 1, keys.task(task_id), *noted)],
+            [entry.call(scripts.NOTE_WAIT, *noted)],
             opened=[] if row is None else [row],
         )
 
@@ -544,16 +567,15 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        fields = ("attempts", "crashes", "waits_for", "lost")
-        names = [f"{name}:{generation}" for name in fields]
-        attempts, crashes, waits_for, lost = (
-            await self._batch.run([("HMGET", keys.task(task_id), *names)])
-        )[0]
+        entry = await self.read(task_id)
+        known = None if entry is None else entry.generations.get(generation)
+        if known is None:
+            return Past(0, 0, b"")
         return Past(
-            number_in(attempts) or 0,
-            number_in(crashes) or 0,
-            waits_for=waits_for or b"",
-            lost=read_lost(lost),
+            known.attempts,
+            known.crashes,
+            waits_for=known.last_wait,
+            lost=known.lost,
         )
 
     async def glance(
@@ -566,24 +588,56 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
+        named = [TaskName(agent_id, task_id) for agent_id, task_id, _ in tasks]
+        entries = await self._entries.find_many(named)
         found = await self._batch.run(
             [
-                ("FCALL_RO", scripts.GLANCE, 1, keys.task(task_id), generation)
-                for _, task_id, generation in tasks
+                entry.ask(scripts.GLANCE, generation)
+                for entry, (_, _, generation) in zip(entries, tasks, strict=True)
+                if entry is not None
             ]
         )
         return [_glance_in(reply) for reply in found]
 
-    async def read(self, task_id: str) -> LedgerEntry | None:
-        """Return all that is known of *task_id*, or None when it never was or is past its time.
+    async def name(self, task_id: str) -> str:
+        """Return *task_id* with its agent, also where it has ended for longer than its report is kept.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        fields = as_mapping(
-            (await self._batch.run([("HGETALL", keys.task(task_id))]))[0]
+        return await self._entries.name(task_id)
+
+    async def read(self, task_id: str) -> LedgerEntry | None:
+        """Return all that is known of *task_id*, or None when it never was or is past its time.
+
+        One that has ended for longer than its report is kept is found by its `name`.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        entry = await self._entries.find(task_id)
+        if entry is None:
+            return await self._read_wish(task_id)
+        command: Command = (
+            ("HGETALL", entry.keys[0])
+            if entry.layout == "1"
+            else entry.ask(scripts.READ_ENTRY)
         )
-        return entry_of(task_id, fields)
+        if entry.agent_id:
+            task_id = TaskName(entry.agent_id, task_id)
+        found = as_mapping((await self._batch.run([command]))[0])
+        if not (found or entry.agent_id) and await self._entries.layout() != "1":
+            return await self._read_wish(task_id)
+        return entry_of(task_id, found)
+
+    async def _read_wish(self, task_id: str) -> LedgerEntry | None:
+        """Return an entry of the cancel request alone for a task without an agent, None without a request."""
+        pointer = (await self._batch.run([("GET", keys.task_agent(task_id))]))[0]
+        _, wished = read_pointer(pointer)
+        if wished is None:
+            return None
+        field = b"cancel:%d" % wished.generation
+        return entry_of(task_id, {field: wished.reason.encode()})
 
 
 def entry_of(task_id: str, fields: dict[bytes, bytes]) -> LedgerEntry | None:
@@ -597,7 +651,8 @@ def entry_of(task_id: str, fields: dict[bytes, bytes]) -> LedgerEntry | None:
                 value
             )
     generations = {
-        number: _generation(named) for number, named in sorted(by_generation.items())
+        number: _generation(task_id, number, named)
+        for number, named in sorted(by_generation.items())
     }
     return (
         LedgerEntry(
@@ -634,21 +689,44 @@ def _glance_in(reply: Sequence[Any]) -> RunGlance | None:
     )
 
 
-def _generation(named: dict[str, bytes]) -> Generation:
+def _spell(task: TaskName, generation: int, expired: ReportExpired) -> bytes:
+    return expired_report(task, generation, expired).model_dump_json().encode()
+
+
+def _generation(task_id: str, number: int, named: dict[str, bytes]) -> Generation:
     worker = named.get("worker")
+    report = named.get("report")
+    expired = _fence(named)
+    if expired is not None and isinstance(task_id, TaskName):
+        report = _spell(task_id, number, expired)
     return Generation(
         state=named.get("state", b"unknown").decode(errors="replace"),
         attempts=number_in(named.get("attempts")) or 0,
         worker_id=None if worker is None else worker.decode(errors="replace"),
         started_at_ms=number_in(named.get("started_at")),
         assignment=named.get("assignment"),
-        report=named.get("report"),
+        report=report,
         refused=number_in(named.get("refused")) or 0,
         crashes=number_in(named.get("crashes")) or 0,
         wish=_wish_in(named),
         waits_for=read_wait(named.get("waits_for"))
         if named.get("state") in (b"accepted", b"waiting")
         else None,
+        last_wait=named.get("waits_for", b""),
+        lost=read_lost(named.get("lost")),
+        expired=expired,
+    )
+
+
+def _fence(named: dict[str, bytes]) -> ReportExpired | None:
+    """Return the end of a generation that has no report any more, None for another one."""
+    finished_at_ms = number_in(named.get("finished_at"))
+    if finished_at_ms is None or "report" in named:
+        return None
+    return ReportExpired(
+        named.get("state", b"unknown").decode(errors="replace"),
+        finished_at_ms=finished_at_ms,
+        error=named.get("error", b"").decode(errors="replace"),
     )
 
 
@@ -684,8 +762,23 @@ def _wish_in(named: dict[str, bytes]) -> CancelRequest | None:
     )
 
 
-def _beginning(found: list[Any]) -> Run | Held | NotDue | Suspect | CancelRequest:
+def _expired_in(found: list[Any]) -> ReportExpired | None:
+    """Return the end without a report in the reply of a script, None where the reply is another."""
+    if found[0] != 6 or len(found) != _EXPIRED_WORDS:
+        return None
+    return ReportExpired(
+        found[1].decode(errors="replace"),
+        finished_at_ms=number_in(found[2]) or 0,
+        error=found[3].decode(errors="replace"),
+    )
+
+
+def _beginning(
+    found: list[Any],
+) -> Run | Held | NotDue | Suspect | CancelRequest | ReportExpired:
     """Return what the script BEGIN says when there is no report."""
+    if (expired := _expired_in(found)) is not None:
+        return expired
     kind = found[0]
     if kind == 1:
         number, crashes, excused, is_news, waited_for, _ = found[1:]

@@ -1,8 +1,10 @@
 -- Notes what a task waits for of which no run has begun; since when it does so stays while it is the same.
--- KEYS: task
--- ARGV: generation, what it waits for, keep_ms
+-- KEYS: of entry.lua
+-- ARGV: of entry.lua, generation, what it waits for, keep_ms
 -- Returns: nil
-local key, g = KEYS[1], ':' .. ARGV[1]
+-- include entry
+local g, generation = ':' .. ARGV[1], tonumber(ARGV[1])
+-- include own
 local known = redis.call('HMGET', key, 'state' .. g, 'waits_for' .. g)
 -- A program publishes a task without noting it here.
 local state = known[1] or 'accepted'
@@ -13,5 +15,5 @@ if is_read and type(earlier) == 'table' and earlier.kind == wait.kind and earlie
   wait.since = earlier.since
 end
 redis.call('HSET', key, 'state' .. g, state, 'waits_for' .. g, cjson.encode(wait))
-if redis.call('PTTL', key) < tonumber(ARGV[3]) then redis.call('PEXPIRE', key, ARGV[3]) end
+if redis.call('PTTL', key) < tonumber(ARGV[3]) then keep(ARGV[3]) end
 return false

@@ -12,8 +12,11 @@ from typing import NamedTuple
 
 from redis.asyncio import Redis
 
+from tasklore.contracts.identifiers import TaskName
 from tasklore.memory import keys
 from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
+from tasklore.memory.ledger import scripts
+from tasklore.memory.ledger.layouts import entry_of_layout_2, read_mark
 from tasklore.memory.ledger.ledger import LedgerEntry, entry_of, number_in
 
 #: Keys looked at in one step of the server: under a millisecond of its time.
@@ -26,12 +29,26 @@ _BODIES = 16
 STEP_S = 5.0
 
 #: What is read of an open generation.
-_READ = ("assignment", "attempts", "state", "trace", "report")
-_FIELD = re.compile(rb"(assignment|report):([1-9][0-9]{0,17})")
+_READ = ("assignment", "attempts", "state", "trace", "report", "finished_at")
+_FIELD = re.compile(rb"(assignment|report|finished_at):([1-9][0-9]{0,17})")
 
 
 async def task_keys(batch: CommandBatch) -> AsyncIterator[list[bytes]]:
-    """Yield the key of every task, some 200 at a time; one may come twice."""
+    """Yield the key of every task, some 200 at a time; one may come twice.
+
+    One that moves to layout 2 meanwhile may pass the place that is looked at. It moves once: another look finds it.
+    """
+    asked: Command = ("GET", keys.ledger_layout())
+    began = read_mark((await batch.run([asked]))[0])
+    async for found in _scan(batch):
+        yield found
+    ended = read_mark((await batch.run([asked]))[0])
+    if began != ended or began == "21":
+        async for found in _scan(batch):
+            yield found
+
+
+async def _scan(batch: CommandBatch) -> AsyncIterator[list[bytes]]:
     cursor = b"0"
     while True:
         # A key of another type is not ours: asking it for fields would fail the whole step.
@@ -113,7 +130,7 @@ class OpenTasks:
             ]
             for start in range(0, len(recent), _BODIES):
                 batch = recent[start : start + _BODIES]
-                replies = await self._batch.run([("HGETALL", key) for key in batch])
+                replies = await self._batch.run([_read_all(key) for key in batch])
                 read = (
                     entry_of(keys.parse_task(key), as_mapping(reply))
                     for key, reply in zip(batch, replies, strict=True)
@@ -146,12 +163,25 @@ class OpenTasks:
                 is_waiting=state == b"waiting",
                 trace=(trace or b"").decode(errors="replace"),
             )
-            for (key, generation), (assignment, attempts, state, trace, report) in zip(
-                open_ones, found, strict=True
-            )
+            for (key, generation), (
+                assignment,
+                attempts,
+                state,
+                trace,
+                report,
+                finished_at,
+            ) in zip(open_ones, found, strict=True)
             # It may have ended, or been forgotten, since its fields were looked at.
-            if assignment is not None and report is None
+            if assignment is not None and report is None and finished_at is None
         ]
+
+
+def _read_all(key: bytes) -> Command:
+    """Return the question for all fields of the entry at *key*, with the reports that lie beside it in layout 2."""
+    task_id = keys.parse_task(key)
+    if not isinstance(task_id, TaskName):
+        return ("HGETALL", key)
+    return entry_of_layout_2(task_id).ask(scripts.READ_ENTRY)
 
 
 def open_generations(fields: Sequence[bytes]) -> list[int]:
@@ -160,4 +190,4 @@ def open_generations(fields: Sequence[bytes]) -> list[int]:
     for field in fields:
         if match := _FIELD.fullmatch(field):
             named[match[1]].add(int(match[2]))
-    return sorted(named[b"assignment"] - named[b"report"])
+    return sorted(named[b"assignment"] - named[b"report"] - named[b"finished_at"])

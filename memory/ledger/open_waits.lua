@@ -1,8 +1,9 @@
 -- Names the waits that were open when a run of a task last ended in them, in the order in which it came to them.
--- KEYS: task
--- ARGV: most fields of an entry that are looked through where a worker of 0.2 let it wait, which keeps no list of them
+-- KEYS: of entry.lua
+-- ARGV: of entry.lua, most fields of an entry that are looked through where a worker of 0.2 let it wait, which keeps no list of them
 -- Returns: slots
-local key, slots = KEYS[1], {}
+-- include entry
+local slots = {}
 if redis.call('TYPE', key).ok ~= 'hash' then return slots end
 -- include listed_waits
 if listed then return listed end

@@ -1,9 +1,10 @@
 -- Keeps the refusal of an answer with its wait; takes the answer away if it was stored. Where there are too many, of all
 -- or of one author, the author of the most loses the oldest, and it is counted: so one who is refused again and again,
 -- or in many names, leaves the entries of others where they are.
--- KEYS: task
--- ARGV: slot, refusal, most bytes of all, most refusals of one author, the answer as it is stored, if it is
+-- KEYS: of entry.lua
+-- ARGV: of entry.lua, slot, refusal, most bytes of all, most refusals of one author, the answer as it is stored, if it is
 -- Returns: nil
+-- include entry
 local field = 'wait.' .. ARGV[1]
 if ARGV[5] and redis.call('HGET', KEYS[1], field .. '.answer') == ARGV[5] then
   redis.call('HDEL', KEYS[1], field .. '.answer')

@@ -1,6 +1,6 @@
 """Values of runs, without a client of Redis: a module that only names them loads none."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from tasklore.contracts.moments import spell_moment
@@ -89,6 +89,25 @@ class Woken(NamedTuple):
     trace: str
 
 
+class ReportExpired(NamedTuple):
+    """The generation has ended, in *state* and with *error* if it did not complete; its report is kept no more."""
+
+    state: str
+    finished_at_ms: int
+    error: str = ""
+
+    @property
+    def words(self) -> str:
+        """What became of it, in words."""
+        at = datetime.fromtimestamp(self.finished_at_ms / 1000, UTC)
+        why = f" ({self.error})" if self.error else ""
+        return f"it {_said(self.state)} at {at:%Y-%m-%d %H:%M:%S} UTC{why}, and its report has expired"
+
+
+def _said(state: str) -> str:
+    return state if state in ("completed", "failed", "expired") else f"was {state}"
+
+
 class CancelRequest(NamedTuple):
     """The task is to be cancelled: no other report is taken any more."""
 
@@ -107,7 +126,7 @@ class CancelOutcome(NamedTuple):
     waits_for: "RunWait | None" = None
 
 
-Beginning = Run | Held | NotDue | Suspect | CancelRequest | bytes
+Beginning = Run | Held | NotDue | Suspect | CancelRequest | ReportExpired | bytes
 
 
 class Ended(NamedTuple):

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json
 from redis.asyncio import Redis
 
@@ -22,6 +22,7 @@ from tasklore.contracts.admission.waits import (
     to_run_wait,
     wait_id,
 )
+from tasklore.contracts.identifiers import TaskName
 from tasklore.contracts.messages import (
     CompletionReport,
     MemoryOutcome,
@@ -29,9 +30,11 @@ from tasklore.contracts.messages import (
     Usage,
 )
 from tasklore.contracts.task_messages import MOST_ANCESTORS
-from tasklore.memory import keys
-from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.command_batch import CommandBatch
+from tasklore.memory.key_parts import is_name
 from tasklore.memory.ledger import scripts
+from tasklore.memory.ledger.journal import read_head
+from tasklore.memory.ledger.layouts import Entries
 from tasklore.memory.ledger.ledger import number_in, read_lost, read_wait
 from tasklore.memory.ledger.waits import Waits, WaitState
 
@@ -48,6 +51,7 @@ _SOME_CHILDREN = 100
 _LONG = 16_384
 #: Characters of an error.
 _MOST_OF_ERROR = 200
+_EXPIRED = "its report has expired"
 
 #: The state of a task of which the ledger has nothing any more.
 GONE = "gone"
@@ -80,10 +84,14 @@ class TaskSums(_Part):
 
 
 class TracedStep(_Part):
-    """A step in the journal of a task, with the bytes of its result."""
+    """A step in the journal of a task, with the bytes of its result.
+
+    *at_ms* is when it was done, ms since 1970, left out where the ledger did not note that.
+    """
 
     name: str
     bytes: int
+    at_ms: int | None = Field(default=None, exclude_if=lambda at_ms: at_ms is None)
 
 
 class TracedWait(_Part):
@@ -172,6 +180,7 @@ class TaskTree:
     ) -> None:
         self._batch = CommandBatch(client, deadline_s)
         self._waits = Waits(client, deadline_s=deadline_s)
+        self._entries = Entries(client, self._batch)
         self._now_ms = now_ms
 
     async def read(self, task_id: str) -> Trace | None:
@@ -181,6 +190,7 @@ class TaskTree:
             MemoryUnavailable: the ledger did not answer in time.
         """
         now_ms = self._now_ms()
+        task_id = await self._entries.name(task_id)
         tasks: dict[str, TracedTask] = {}
         below: dict[str, list[str]] = {}
         names = {task_id: ""}
@@ -190,7 +200,7 @@ class TaskTree:
             most = min(left, max(_SOME_CHILDREN, 2 * left // max(1, len(level))))
             for first in range(0, len(level), _BATCH):
                 page = level[first : first + _BATCH]
-                replies = await self._batch.run([_command(one, most) for one in page])
+                replies = await self._ask(page, most)
                 for one, reply in zip(page, replies, strict=True):
                     task, children, count = _task_in(one, names[one], reply, now_ms)
                     # A task has one parent: a list that says otherwise makes no circle.
@@ -204,15 +214,17 @@ class TaskTree:
                         update={"more_children": count - len(fresh)}
                     )
                 tasks |= await self._with_waits([tasks[one] for one in page])
-            level = [child for one in level for child in below[one]]
+            level = [
+                _named(child, names[child]) for one in level for child in below[one]
+            ]
         if tasks[task_id].state == GONE:
             return None
         return await asyncio.to_thread(_assemble, task_id, tasks, below, now_ms)
 
     async def _with_waits(self, page: Sequence[TracedTask]) -> dict[str, TracedTask]:
         """Return those of *page* that wait for a person, a signal or a time, with their waits."""
-        waiting = {
-            one.task_id: one
+        waiting: dict[str, TracedTask] = {
+            TaskName(one.agent_id, one.task_id) if one.agent_id else one.task_id: one
             for one in page
             if one.state == "waiting"
             and (one.waits_for is None or one.waits_for.kind in _OWN_REASONS)
@@ -231,6 +243,20 @@ class TaskTree:
             if open_ones
         }
 
+    async def _ask(
+        self, task_ids: Sequence[str], most_children: int
+    ) -> list[Sequence[Any]]:
+        """Return what the script TRACE says of each of *task_ids*."""
+        entries = await self._entries.find_many(task_ids)
+        limits = most_children, MOST_STEPS, _LONG
+        asked = [
+            entry.ask_with(scripts.TRACE, entry.children, *limits)
+            for entry in entries
+            if entry is not None
+        ]
+        found = iter(await self._batch.run(asked))
+        return [(0,) if entry is None else next(found) for entry in entries]
+
 
 def _show(task_id: str, state: WaitState) -> TracedWait:
     wait = state.wait
@@ -244,9 +270,10 @@ def _show(task_id: str, state: WaitState) -> TracedWait:
     )
 
 
-def _command(task_id: str, most_children: int) -> Command:
-    named = keys.task(task_id), keys.children(task_id), *keys.steps(task_id)
-    return ("FCALL_RO", scripts.TRACE, 4, *named, most_children, MOST_STEPS, _LONG)
+def _named(task_id: str, name: str) -> str:
+    """Return *task_id* with the agent in *name*, "Agent.task": a worker may have written any text there."""
+    agent_id = name.partition(".")[0]
+    return TaskName(agent_id, task_id) if is_name(agent_id) else task_id
 
 
 def _task_in(
@@ -260,11 +287,11 @@ def _task_in(
         return TracedTask(**known), [], 0
     state, attempts, started, cancel, assignment, body, waits_for = reply[1:8]
     worker, leased_until, crashes, lost, clock_ms = reply[8:13]
-    count, members, steps, heads = reply[13:]
+    count, members, steps, heads, *end = reply[13:]
     known |= {"generation": generation, "attempts": number_in(attempts) or 0}
     known["state"] = "unknown" if state is None else state.decode(errors="replace")
     known["steps"] = tuple(
-        TracedStep(name=head.decode(errors="replace").partition(" ")[2], bytes=size)
+        _step_in(head.decode(errors="replace"), size)
         for head, size in zip(heads[::2], heads[1::2], strict=True)
     )
     known["more_steps"] = max(0, steps - len(known["steps"]))
@@ -274,6 +301,10 @@ def _task_in(
         known["lost_ms"] = _in_ms(lost_worker.silent_since)
     if body is not None:
         known |= _ended(body)
+    elif end and end[0] is not None:
+        known["ended_ms"] = number_in(end[0])
+        error = (end[1] or b"").decode(errors="replace")
+        known["error"] = f"{error}; {_EXPIRED}" if error else _EXPIRED
     else:
         is_running = known["state"] == "running"
         known |= _open(
@@ -297,6 +328,11 @@ def _task_in(
         [(child, called) for child, _, called in children],
         count,
     )
+
+
+def _step_in(spelled: str, size: int) -> TracedStep:
+    at_ms, head = read_head(spelled)
+    return TracedStep(name=head.partition(" ")[2], bytes=size, at_ms=at_ms)
 
 
 def _ended(body: bytes) -> dict[str, Any]:

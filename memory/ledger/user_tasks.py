@@ -11,7 +11,9 @@ from typing import NamedTuple
 from redis.asyncio import Redis
 
 from tasklore.memory import keys
-from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
+from tasklore.memory.ledger import scripts
+from tasklore.memory.ledger.layouts import Entries
 from tasklore.memory.ledger.ledger import number_in
 from tasklore.memory.ledger.open_tasks import STEP_S, task_keys
 
@@ -31,6 +33,7 @@ class UserTasks:
 
     def __init__(self, client: Redis, *, step_s: float = STEP_S) -> None:
         self._batch = CommandBatch(client, step_s, has_large_replies=True)
+        self._entries = Entries(client, self._batch)
 
     async def read(
         self, token: str, is_theirs: Callable[[bytes], bool]
@@ -90,64 +93,45 @@ class UserTasks:
         replaced = set[str]()
         for first in range(0, len(wanted), _BODIES):
             page = wanted[first : first + _BODIES]
-            fields = await self._batch.run(
-                [("HKEYS", keys.task(task_id)) for task_id in page]
-            )
-            told = [_newest(names, b"report:") or b"report" for names in fields]
-            reports = await self._batch.run(
-                [
-                    ("HGET", keys.task(task_id), field)
-                    for task_id, field in zip(page, told, strict=True)
-                ]
+            entries = dict(zip(page, await self._entries.find_many(page), strict=True))
+            known = {one: entry for one, entry in entries.items() if entry is not None}
+            bodies = await self._batch.run(
+                [entry.ask(scripts.READ_ENTRY) for entry in known.values()]
             )
             commands: list[Command] = []
-            for task_id, names, field, body in zip(
-                page, fields, told, reports, strict=True
-            ):
-                if body is None or (report := make(body)) is None:
+            for (task_id, entry), body in zip(known.items(), bodies, strict=True):
+                fields = as_mapping(body)
+                told = _newest(list(fields), b"report:")
+                if told is None or (report := make(fields[told])) is None:
                     continue
                 replaced.add(task_id)
-                kept = (field, field.replace(b"report:", b"state:"))
-                others = [name for name in names if name not in kept]
-                commands.append(("HSET", keys.task(task_id), field, report))
-                if others:
-                    commands.append(("HDEL", keys.task(task_id), *others))
-                commands.append(
-                    ("UNLINK", *keys.steps(task_id), keys.children(task_id))
-                )
+                state = fields.get(told.replace(b"report:", b"state:"), b"")
+                left = told.partition(b":")[2], report, state
+                commands.append(entry.call_with(scripts.STRIP, entry.children, *left))
             await self._batch.run(commands)
         return replaced
 
     async def remove(self, task_ids: Iterable[str]) -> int:
         """Remove all that is known of *task_ids*; return how many of them were known."""
-        doomed = list(task_ids)
-        commands: list[Command] = [("UNLINK", keys.task(task_id)) for task_id in doomed]
-        commands += [
-            ("UNLINK", *keys.steps(task_id), keys.children(task_id))
-            for task_id in doomed
+        found = await self._entries.find_many(list(task_ids))
+        commands = [
+            entry.call_with(scripts.REMOVE, entry.children)
+            for entry in found
+            if entry is not None
         ]
-        return sum((await self._batch.run(commands))[: len(doomed)])
+        return sum(await self._batch.run(commands))
 
     async def strip(self, task_id: str, generation: int, report: bytes) -> None:
         """Leave of a task only that *generation* ended as cancelled, with *report*, which holds no words of a user.
 
         A worker that runs it still finds that it has ended.
         """
-        key = keys.task(task_id)
-        state = f"state:{generation}"
-        told = f"report:{generation}"
-        fields: list[bytes] = (await self._batch.run([("HKEYS", key)]))[0]
-        others = [
-            field for field in fields if field not in (state.encode(), told.encode())
-        ]
-        beside = *keys.steps(task_id), keys.children(task_id)
-        commands: list[Command] = [
-            ("HSET", key, state, "cancelled", told, report),
-            ("UNLINK", *beside),
-        ]
-        if others:
-            commands.append(("HDEL", key, *others))
-        await self._batch.run(commands)
+        entry = await self._entries.find(task_id)
+        if entry is not None:
+            left = generation, report, "cancelled"
+            await self._batch.run(
+                [entry.call_with(scripts.STRIP, entry.children, *left)]
+            )
 
 
 def _newest(fields: Sequence[bytes], name: bytes) -> bytes | None:

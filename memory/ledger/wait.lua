@@ -1,9 +1,10 @@
 -- Ends a run that waits: keeps what it waits for, and all that the task needs, for as long as the wait and keep_ms.
--- KEYS: task, heads, results, children
--- ARGV: generation, token, wait_ms, due_ms, assignment, keep_ms, what readers are told that it waits for, then slot and
+-- KEYS: of entry.lua, and its children in layout 1 where that is read
+-- ARGV: of entry.lua, generation, token, wait_ms, due_ms, assignment, keep_ms, what readers are told that it waits for, then slot and
 --   wait of each that is open, in order
 -- Returns: 1: it waits; 2: an answer is there, so that it is due at once; 0: not that run
 -- include end_run
+-- include own
 -- include now
 redis.call('HINCRBY', key, 'excused' .. g, 1)
 redis.call('HSET', key, 'state' .. g, 'waiting')
@@ -18,5 +19,9 @@ for at = 8, #ARGV, 2 do
 end
 redis.call('HSET', key, 'open_waits', table.concat(slots, ' '))
 if not answered then redis.call('HSET', key, 'due_at' .. g, string.format('%.0f', now + tonumber(ARGV[4]))) end
-for _, each in ipairs(KEYS) do redis.call('PEXPIRE', each, tonumber(ARGV[3]) + tonumber(ARGV[6])) end
+local keep_ms = tonumber(ARGV[3]) + tonumber(ARGV[6])
+keep(keep_ms)
+for _, each in ipairs({key .. ':steps', key .. ':results', pointer and key .. ':children' or KEYS[2]}) do
+  redis.call('PEXPIRE', each, string.format('%.0f', keep_ms))
+end
 return answered and 2 or 1

@@ -29,6 +29,7 @@ from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch
 from tasklore.memory.ledger import scripts
+from tasklore.memory.ledger.layouts import Entries
 from tasklore.memory.ledger.ledger import number_in
 from tasklore.memory.ledger.runs import Ended, RunName
 
@@ -44,6 +45,7 @@ LATE = timedelta(seconds=5)
 _OPEN = keys.index("waits")
 #: Fields of an entry that are looked through for waits where a worker of 0.2 wrote it.
 _MOST_FIELDS = 1_000
+_NO_WAIT = "there is no such task or question"
 #: Characters of the author that is kept of an answer that others may have written.
 _MOST_NAME = 300
 #: Bytes of all refusals that are kept of one wait, and how many of them may be one author's. Beyond that the author
@@ -110,6 +112,7 @@ class Waits:
         self._check = check
         self._keep_ms = keep // timedelta(milliseconds=1)
         self._batch = CommandBatch(client, deadline_s, breaker)
+        self._entries = Entries(client, self._batch)
 
     async def find(
         self, task_id: str, wait: Wait
@@ -126,7 +129,7 @@ class Waits:
     async def digests(self, task_id: str, slots: Sequence[str]) -> dict[str, str]:
         """Return the digest of what is kept in each of *slots*, but for those in which there is nothing."""
         fields = [_fields(slot)[0] for slot in slots]
-        found = (await self._batch.run([("HMGET", keys.task(task_id), *fields)]))[0]
+        found = await self._read_fields(task_id, fields)
         read = zip(slots, map(_read_wait, found), strict=True)
         return {slot: wait.digest for slot, wait in read if wait is not None}
 
@@ -144,22 +147,14 @@ class Waits:
         Return True when it waits, False when an answer is there already, so that it is due at once; None when another
         run has taken its place.
         """
-        task = (
-            keys.task(run.task_id),
-            *keys.steps(run.task_id),
-            keys.children(run.task_id),
-        )
         times = int(wait_s * 1000), int(due_s * 1000), assignment, self._keep_ms
         more = len(waits) - 1
         told = to_run_wait(run.task_id, waits[0], more=more).model_dump_json()
         ended = run.generation, run.token, *times, told
         stored = [part for one in waits for part in (one.slot, one.model_dump_json())]
-        command: Command = (
-            *("FCALL", scripts.WAIT, len(task), *task),
-            *ended,
-            *stored,
-        )
-        earlier: Command = ("FCALL_RO", scripts.OPEN_WAITS, 1, task[0], 0)
+        entry = await self._entries.make(run.task_id)
+        command = entry.call_with(scripts.WAIT, entry.children, *ended, *stored)
+        earlier = entry.ask(scripts.OPEN_WAITS, 0)
         listed, found = await self._batch.run([earlier, command])
         if found:
             left = {one.decode(errors="replace") for one in listed}
@@ -169,8 +164,8 @@ class Waits:
     async def ask(self, run: RunName, wait: Wait) -> bool:
         """Put the question *wait* while its *run* goes on; return False where that is not the task's any more."""
         stored = run.generation, run.worker_id, wait.slot, wait.model_dump_json()
-        command = ("FCALL", scripts.ASK, 1, keys.task(run.task_id), *stored)
-        if not (await self._batch.run([command]))[0]:
+        entry = await self._entries.make(run.task_id)
+        if not (await self._batch.run([entry.call(scripts.ASK, *stored)]))[0]:
             return False
         name = WaitName(wait.kind, run.task_id, wait.slot)
         await self.look_at(name, datetime.now(UTC))
@@ -178,8 +173,10 @@ class Waits:
 
     async def close(self, task_id: str) -> None:
         """Take the open waits of a task that has ended off the list of all."""
-        command = ("FCALL_RO", scripts.OPEN_WAITS, 1, keys.task(task_id), 0)
-        listed = (await self._batch.run([command]))[0]
+        entry = await self._entries.find(task_id)
+        if entry is None:
+            return
+        listed = (await self._batch.run([entry.ask(scripts.OPEN_WAITS, 0)]))[0]
         await self._unlist(task_id, {one.decode(errors="replace") for one in listed})
 
     async def _unlist(self, task_id: str, slots: Collection[str]) -> None:
@@ -200,7 +197,10 @@ class Waits:
         """
         answer = self._signed(task_id, slot, answer)
         stored = slot, (body := answer.model_dump_json()), answer.digest, int(is_signal)
-        command = ("FCALL", scripts.ANSWER, 1, keys.task(task_id), *stored)
+        entry = await self._entries.find(task_id)
+        if entry is None:
+            raise InvalidInput(_NO_WAIT)
+        command = entry.call(scripts.ANSWER, *stored)
         found = (await self._batch.run([command]))[0]
         # When the reply to the first attempt was lost, the one that is there is this very answer.
         if found[0] == 0 and found[1] != body.encode():
@@ -219,7 +219,7 @@ class Waits:
         if found[0] in (0, 1):
             return None
         why = {
-            -1: "there is no such task or question",
+            -1: _NO_WAIT,
             -2: "the task has ended",
             -4: "the task asks this no more, and goes on without it",
         }
@@ -235,9 +235,18 @@ class Waits:
         self, task_id: str, slot: str
     ) -> tuple[Wait | None, bytes | None]:
         """Return the wait in *slot*, None for one that is not readable, and what lies there as its answer."""
-        fields = _fields(slot)[:2]
-        found = await self._batch.run([("HMGET", keys.task(task_id), *fields)])
-        return _read_wait(found[0][0]), found[0][1]
+        wait, answer = await self._read_fields(task_id, _fields(slot)[:2])
+        return _read_wait(wait), answer
+
+    async def _read_fields(
+        self, task_id: str, fields: Sequence[str]
+    ) -> list[bytes | None]:
+        """Return *fields* of the entry of a task, of which one layout has none."""
+        entry = await self._entries.find(task_id)
+        places = () if entry is None else entry.entry_keys
+        asked: list[Command] = [("HMGET", key, *fields) for key in places]
+        found: list[list[bytes | None]] = await self._batch.run(asked)
+        return next((one for one in found if any(one)), [None] * len(fields))
 
     async def _take_proven(
         self, task_id: str, slot: str, stored: bytes | None, wait: Wait | None
@@ -295,9 +304,9 @@ class Waits:
         bounds = MOST_REFUSALS, MOST_OF_ONE
         kept = slot, refusal.model_dump_json(), *bounds
         taken = () if stored is None else (stored,)
-        await self._batch.run(
-            [("FCALL", scripts.REFUSE_ANSWER, 1, keys.task(task_id), *kept, *taken)]
-        )
+        entry = await self._entries.find(task_id)
+        if entry is not None:
+            await self._batch.run([entry.call(scripts.REFUSE_ANSWER, *kept, *taken)])
 
     def _signed(self, task_id: str, slot: str, answer: WaitAnswer) -> WaitAnswer:
         """Return *answer* with a proof of who took it; a run that writes what holds at its end has none."""
@@ -366,12 +375,14 @@ class Waits:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        listed = await self._batch.run(
-            [
-                ("FCALL_RO", scripts.OPEN_WAITS, 1, keys.task(task_id), _MOST_FIELDS)
-                for task_id in task_ids
-            ]
-        )
+        entries = await self._entries.find_many(task_ids)
+        asked = [
+            entry.ask(scripts.OPEN_WAITS, _MOST_FIELDS)
+            for entry in entries
+            if entry is not None
+        ]
+        found = iter(await self._batch.run(asked))
+        listed = [[] if entry is None else next(found) for entry in entries]
         names = [
             [
                 WaitName("ask", task_id, slot.decode(errors="replace"))
@@ -391,8 +402,7 @@ class Waits:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        command = ("HGET", keys.task(task_id), "open_waits")
-        named = (await self._batch.run([command]))[0] or b""
+        named = (await self._read_fields(task_id, ["open_waits"]))[0] or b""
         return named.split()[:2] == [b"%d" % generation, b"%d" % run]
 
     async def _read_open(self, task_id: str, found: WaitState) -> WaitState | None:
@@ -409,17 +419,21 @@ class Waits:
     ) -> list[WaitState | None]:
         """Return all that is known of each wait, in one round trip; *assignment* and *trace* are empty unless asked."""
         many = int(with_assignments)
+        entries = await self._entries.find_many([one.task_id for one in names])
         asked = [
-            ("FCALL_RO", scripts.READ_WAIT, 1, keys.task(one.task_id), one.slot, many)
-            for one in names
+            entry.ask(scripts.READ_WAIT, one.slot, many)
+            for one, entry in zip(names, entries, strict=True)
+            if entry is not None
         ]
-        return [
-            _read(found) for found in (await self._batch.run(asked) if asked else ())
-        ]
+        found = iter(await self._batch.run(asked) if asked else ())
+        return [None if entry is None else _read(next(found)) for entry in entries]
 
     async def note_notices(self, task_id: str, slot: str, number: int) -> None:
         """Note that *number* notices of a wait were sent."""
-        await self._batch.run([("HSET", keys.task(task_id), _fields(slot)[2], number)])
+        entry = await self._entries.find(task_id)
+        if entry is not None:
+            noted = _fields(slot)[2], number
+            await self._batch.run([entry.call(scripts.NOTE_NOTICES, *noted)])
 
     async def look_at(
         self, name: WaitName, at: datetime, *, if_listed: bool = False

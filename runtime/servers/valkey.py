@@ -127,6 +127,10 @@ class Valkey(Redis):
             raise Unreachable(msg) from error
 
 
+#: What names of connections end with, so that processes of before are told from those that know layout 2.
+_READS_LAYOUTS = "@ledger-2"
+
+
 def _ignore() -> None:
     """Do nothing."""
 
@@ -173,11 +177,24 @@ async def connect(
                 await pool.disconnect()
 
 
+def client_name(name: str) -> str:
+    """Return what the server calls connections of *name*: it also says that they read both layouts of the ledger."""
+    return name + _READS_LAYOUTS
+
+
+def is_older(connection: str) -> bool:
+    """Return whether the server calls a *connection* by a name that no process gives which reads both layouts.
+
+    Connections without a name are none of ours, or have only just been opened.
+    """
+    return bool(connection) and not connection.endswith(_READS_LAYOUTS)
+
+
 def _options(name: str, max_connections: int, deadline_s: float) -> dict[str, Any]:
     return {
         # As many again for single connections and for pipelines that WATCH, which take no turns.
         "max_connections": 2 * max_connections,
-        "client_name": name,
+        "client_name": client_name(name),
         # Both protocols cost the same; this one saves a round trip when connecting.
         "protocol": 2,
         # A server that was restarted is found with the first attempt, and answers the second.

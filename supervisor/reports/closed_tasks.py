@@ -14,9 +14,10 @@ from tasklore.contracts.messages import (
     Status,
     TaskAssignment,
 )
+from tasklore.memory.ledger.expired import spell_expired
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.run_rows import row_of, row_of_report
-from tasklore.memory.ledger.runs import CancelRequest, Finish
+from tasklore.memory.ledger.runs import CancelRequest, Finish, ReportExpired
 from tasklore.runtime.messaging.outbox import Outbox
 
 #: Seconds to wait for the report to be stored.
@@ -106,6 +107,8 @@ class Reporter:
                 self.report(assignment, report.generation, "cancelled", error=error),
             )
         stands = earlier if isinstance(earlier, bytes) else body
+        if isinstance(earlier, ReportExpired):
+            stands = spell_expired(assignment, report.generation, earlier)
         await self.publish(stands)
         return stands
 

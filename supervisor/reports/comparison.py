@@ -94,6 +94,8 @@ class ComparisonDesk:
         _, _, task_id, generation = (where := asked.decode()).split(".")
         entry = await self._ledger.read(task_id)
         known = entry.generations.get(int(generation)) if entry is not None else None
+        if known is not None and known.expired is not None:
+            return True
         # As the leader has it: another node may not have it yet.
         found = await ask_or_none(
             self._client, f"STREAM.MSG.GET.{subjects.REPORTS}", {"last_by_subj": where}

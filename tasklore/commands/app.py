@@ -327,12 +327,33 @@ def bootstrap(
             help="Seconds to wait for a server to come up.",
         ),
     ] = 120.0,
+    ledger: Annotated[
+        int | None,
+        Option(
+            "--ledger",
+            metavar="2",
+            min=2,
+            max=2,
+            help="Make nothing, but take the ledger to layout 2, as an operator; there is no way back.",
+        ),
+    ] = None,
+    drop_unknown: Annotated[
+        bool,
+        Option(
+            "--drop-unknown",
+            help="With --ledger, forget tasks of which nothing says whose they are.",
+        ),
+    ] = False,
 ) -> int:
     """Make the streams, buckets and consumers that a deployment needs, once, with the rights to do so.
 
     For servers on which workers and supervisors may make nothing (TASKLORE_PROVISION=never there). Safe to repeat: what
     exists is left as it is, or adjusted to the settings; what differs otherwise is named and ends with 2.
     """
+    if ledger is not None:
+        from tasklore.commands.ledger import migrate_ledger
+
+        return run(migrate_ledger(drops_unknown=drop_unknown))
     from tasklore.commands.bootstrap import bootstrap as make_everything
 
     return run(make_everything(references or [], agent_ids or [], wait))

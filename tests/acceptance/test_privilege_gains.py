@@ -97,6 +97,8 @@ PROFITS: dict[str, tuple[tuple[str, str], ...]] = {
         ("cancel:1", "enough"),
         ("once.mail", "mine"),
     ),
+    "task-agent": (("x", "OtherAgent!1!enough"),),
+    "ledger": (("x", "2"),),
     "waits": (("ask x 3", "0"),),
     "places": (("x", "0"),),
     "children": (("x", "0"),),
@@ -197,7 +199,10 @@ def _samples(spelled: str) -> Iterator[Resource]:
                 spelled.replace("{Agent}", f"{{{agent}}}"), kind, kind, owner
             )
     else:
-        name = "doc:reads" if spelled.endswith(":reads") else kind
+        named = {"doc": ":reads", "ledger": ":{layout}"}.get(kind)
+        name = kind
+        if named is not None and spelled.endswith(named):
+            name = kind + named.replace("{", "").replace("}", "")
         name = "runs:agents" if spelled == keys.run_agents() else name
         yield Resource(spelled, kind, name)
 
@@ -287,6 +292,7 @@ _ON_SERVER = {
     "bgsave": ("BGSAVE",),
     "bgrewriteaof": ("BGREWRITEAOF",),
     "lastsave": ("LASTSAVE",),
+    "client list": ("CLIENT", "LIST"),
     "function kill": ("FUNCTION", "KILL"),
     "script kill": ("SCRIPT", "KILL"),
     "function load": ("FUNCTION", "LOAD", "no library"),

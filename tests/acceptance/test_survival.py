@@ -93,13 +93,15 @@ async def at_work(house: House, **settings: Any) -> AsyncIterator[Scene]:
 async def kill_worker(scene: Scene) -> None:
     """Kill the worker, and start another."""
     scene.worker.kill()
-    scene.house.worker(slots=32).ready()
+    scene.worker = scene.house.worker(slots=32)
+    scene.worker.ready()
 
 
 async def kill_supervisor(scene: Scene) -> None:
     """Kill the supervisor, and start another."""
     scene.supervisor.kill()
-    scene.house.supervisor().ready()
+    scene.supervisor = scene.house.supervisor()
+    scene.supervisor.ready()
 
 
 async def kill_nats(scene: Scene) -> None:
@@ -167,7 +169,7 @@ async def test_steps_are_not_taken_again_when_workers_are_killed_between_them(
         async with valkey.connect(own_house.servers.redis_url) as client:
 
             async def is_gone() -> bool:
-                return not await client.exists(*keys.steps(task))
+                return not await client.exists(*keys.steps(keys.task(task)))
 
             # It is removed once the report is stored, which may be heard before.
             await scene.program.eventually(is_gone)

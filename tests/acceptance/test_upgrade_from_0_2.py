@@ -14,7 +14,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from redis.asyncio import Redis
 
+from tasklore.memory.ledger.migration import Migration
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.house import AGENTS, House, Served, running_house
 from tests.acceptance.restored import FIXTURE, expected, restored
@@ -118,15 +120,28 @@ def blue(_asked: Asked) -> Canned:
     return answer({"reasoning": "", "colour": "blue"})
 
 
+async def move_ledger(servers: EmbeddedServers) -> int:
+    """Take the ledger to layout 2, with nobody who has to hear of it; return how many entries were moved."""
+    async with Redis.from_url(servers.redis_url) as redis:
+        migration = Migration(redis, settled_s=0, named_within_s=0)
+        moved = await migration.run(lambda _: None)
+    assert moved.unknown == []
+    return moved.entries
+
+
 @pytest.fixture(
     scope="module",
-    params=[timedelta(), timedelta(days=60)],
-    ids=["at once", "60 days later"],
+    params=[(timedelta(), 1), (timedelta(days=60), 1), (timedelta(), 2)],
+    ids=["at once", "60 days later", "carried into layout 2"],
 )
 def upgraded(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Upgraded]:
-    """Restore what 0.2 left, that many days after it was left, and start today's processes on it."""
+    """Restore what 0.2 left, that many days after it was left, and start today's processes on it.
+
+    With layout 2 its ledger is taken there first.
+    """
+    age, layout = request.param
     seen = expected()
     soon = ("scheduled", "resting", "parked")
     hooks = [one["id"] for one in seen["waiting_webhooks"]["webhooks"]]
@@ -137,7 +152,7 @@ def upgraded(
     ):
         restored(
             house.servers,
-            request.param,
+            age,
             elsewhere=address,
             soon=(
                 *(seen[name] for name in soon),
@@ -146,6 +161,8 @@ def upgraded(
                 "ticking",
             ),
         )
+        if layout == 2:
+            assert asyncio.run(move_ledger(house.servers)) > 0
         limits = json.loads(house.command("limits", "show", "--json").stdout)
         # Before the parked task is due: without room it would look again in minutes.
         raised = house.command(

@@ -300,6 +300,9 @@ class FakeLedger:
     async def list_runs(self, rows: Sequence[RunRow]) -> None:
         """Nothing: no list is kept."""
 
+    async def name(self, task_id: str) -> str:
+        return task_id
+
     async def read(self, task_id: str) -> LedgerEntry | None:
         until, fields = self._tasks.get(keys.task(task_id), (0.0, {}))
         return entry_of(task_id, fields) if self._clock() < until else None

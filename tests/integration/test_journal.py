@@ -10,6 +10,7 @@ from tasklore.memory.ledger.journal import Journal
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.runs import Finish, RunName
 from tasklore.memory.ledger.user_tasks import UserTasks
+from tests.ledger_layouts import LayoutUnderTest
 from tests.servers import PATIENCE_S
 
 TASK = "0199-bbbb"
@@ -18,7 +19,7 @@ RUN = RunName(TASK, 1, "w1")
 
 
 @pytest.fixture
-def ledger(valkey_or_redis: Redis) -> Ledger:
+def ledger(valkey_or_redis: Redis, layout: LayoutUnderTest) -> Ledger:
     """Return a ledger on a server."""
     return Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
 
@@ -88,11 +89,14 @@ async def test_a_run_that_was_replaced_cancelled_or_has_ended_stores_no_step(
 
 
 async def test_a_journal_goes_with_its_task_its_user_and_its_time(
-    ledger: Ledger, journal: Journal, valkey_or_redis: Redis
+    ledger: Ledger,
+    journal: Journal,
+    valkey_or_redis: Redis,
+    layout: LayoutUnderTest,
 ) -> None:
     """Results of steps may hold a person's words; keys of journals are no tasks."""
     tasks = UserTasks(valkey_or_redis)
-    steps = keys.steps(TASK)
+    steps = keys.steps(layout.key(TASK))
     token = user_token("ana")
 
     async def keep() -> None:
@@ -110,8 +114,8 @@ async def test_a_journal_goes_with_its_task_its_user_and_its_time(
             await tasks.strip(TASK, 1, b"{}")
             assert await valkey_or_redis.exists(*steps) == 0
     await ledger.finish_many([Finish(TASK, 2, "failed", b"{}", token)])
-    assert [
+    assert {
         found.task_id async for found in tasks.read(token, lambda _body: False)
-    ] == [TASK]
+    } == {TASK}
     assert await tasks.remove([TASK]) == 1
     assert await valkey_or_redis.exists(*steps) == 0

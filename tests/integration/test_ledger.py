@@ -10,6 +10,7 @@ from redis.crc import key_slot
 
 from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.identifiers import TaskName
 from tasklore.memory import keys
 from tasklore.memory.ledger.journal import Journal
 from tasklore.memory.ledger.ledger import Ledger
@@ -26,6 +27,7 @@ from tasklore.memory.ledger.runs import (
 )
 from tasklore.memory.ledger.tally import Tally
 from tasklore.runtime.servers.embedded import ValkeyServer
+from tests.ledger_layouts import AGENT, LayoutUnderTest
 from tests.servers import PATIENCE_S
 
 TASK = "0199-aaaa"
@@ -33,7 +35,7 @@ LEASE_MS = 30_000
 
 
 @pytest.fixture
-def ledger(valkey_or_redis: Redis) -> Ledger:
+def ledger(valkey_or_redis: Redis, layout: LayoutUnderTest) -> Ledger:
     return Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
 
 
@@ -375,30 +377,30 @@ async def test_a_batch_keeps_its_order(ledger: Ledger) -> None:
 
 
 async def test_foreign_values_unknown_fields_and_lost_scripts_stop_no_task(
-    ledger: Ledger, valkey_or_redis: Redis
+    ledger: Ledger, valkey_or_redis: Redis, layout: LayoutUnderTest
 ) -> None:
     """Neither the task itself nor the other tasks of a batch; a task is known for seven days unless said otherwise."""
-    await valkey_or_redis.set(keys.task(TASK), b"a string")
+    await valkey_or_redis.set(layout.key(TASK), b"a string")
     assert await ledger.finish_many(
         [(TASK, 1, "completed", b"x"), ("other", 1, "completed", b"y")]
     ) == [None, None]
     await valkey_or_redis.script_flush()
     assert await ledger.begin(TASK, 1, "w", 1, LEASE_MS) == b"x"
     await valkey_or_redis.hset(
-        keys.task("novel"), mapping={"note": b"x", "note:of": b"y", ":1": b"z"}
+        layout.key("novel"), mapping={"note": b"x", "note:of": b"y", ":1": b"z"}
     )
-    assert await ledger.read("novel") is None
+    assert await ledger.read(TaskName(AGENT, "novel")) is None
     await ledger.finish("novel", 1, "completed", b"x")
     assert list((await ledger.read("novel")).generations) == [1]
     await ledger.begin("begun", 1, "w", 1, LEASE_MS)
     for task_id in ("novel", "begun"):
         assert (
-            604_000_000 < await valkey_or_redis.pttl(keys.task(task_id)) <= 604_800_000
+            604_000_000 < await valkey_or_redis.pttl(layout.key(task_id)) <= 604_800_000
         )
     await Ledger(
         valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S
     ).finish("brief", 1, "failed", b"x")
-    assert 0 < await valkey_or_redis.pttl(keys.task("brief")) <= 60_000
+    assert 0 < await valkey_or_redis.pttl(layout.key("brief")) <= 60_000
 
 
 async def test_a_frozen_stopped_or_missing_server_is_unavailable_and_found_again(
@@ -459,7 +461,7 @@ async def test_an_adopted_report_becomes_the_one_report(
 
 
 async def test_an_entry_costs_little_beside_its_report(
-    ledger: Ledger, valkey_or_redis: Redis
+    ledger: Ledger, valkey_or_redis: Redis, layout: LayoutUnderTest
 ) -> None:
     report = b"r" * 420
     task_id = "0199c0de-1234-7abc-8def-0123456789ab"
@@ -476,24 +478,22 @@ async def test_an_entry_costs_little_beside_its_report(
     await ledger.finish_many(
         [Finish(task_id, 1, "completed", report, "dXNlci0xMjM0NTY3ODkw")]
     )
-    cost = await valkey_or_redis.memory_usage(keys.task(task_id), samples=0)
+    cost = await valkey_or_redis.memory_usage(layout.key(task_id), samples=0)
     assert cost is not None
-    assert cost - len(report) <= 400
+    assert cost - (0 if layout.is_by_agent else len(report)) <= 400
     assert (
         await ledger.hold([(task_id, 1)], "budget-worker-7d9f-1234-abcdef12", LEASE_MS)
         == []
     )
     await ledger.release([Ended(task_id, 1, token, excused=True)])
-    assert set(await valkey_or_redis.hkeys(keys.task(task_id))) == {
-        b"state:1",
-        b"report:1",
-        b"user",
-    }
+    end = b"finished_at:1" if layout.is_by_agent else b"report:1"
+    left = {b"state:1", end, b"user"}
+    assert set(await valkey_or_redis.hkeys(layout.key(task_id))) == left
 
 
 @pytest.mark.parametrize("status", ["completed", "failed"])
 async def test_an_entry_at_rest_has_the_same_fields_however_its_task_came_to_its_end(
-    ledger: Ledger, valkey_or_redis: Redis, status: str
+    ledger: Ledger, valkey_or_redis: Redis, layout: LayoutUnderTest, status: str
 ) -> None:
     """What was noted of a task that had not begun, of a run, or only after the end, goes with it."""
     now = datetime(2026, 1, 1, tzinfo=UTC)
@@ -515,10 +515,11 @@ async def test_an_entry_at_rest_has_the_same_fields_however_its_task_came_to_its
         await ledger.finish_many([Finish(task_id, 1, status, b"report", "token")])
         if path == "late":
             await ledger.accept(task_id, 1, b"{}", "trace")
-        kept = {b"state:1", b"report:1", b"user"}
+        kept = {b"state:1", b"user"}
+        kept.add(b"finished_at:1" if layout.is_by_agent else b"report:1")
         if status == "failed" and path != "none":
             kept |= {b"assignment:1", b"trace:1"}
-        assert set(await valkey_or_redis.hkeys(keys.task(task_id))) == kept, path
+        assert set(await valkey_or_redis.hkeys(layout.key(task_id))) == kept, path
 
 
 async def test_a_task_that_nobody_told_of_is_ended_without_a_delete(
@@ -533,6 +534,7 @@ async def test_a_task_that_nobody_told_of_is_ended_without_a_delete(
     assert "cmdstat_hdel" not in calls
 
 
+@pytest.mark.parametrize("layout", ["1", "12", "21"], indirect=True)
 async def test_the_end_of_one_generation_leaves_the_others(
     ledger: Ledger, valkey_or_redis: Redis
 ) -> None:

@@ -4,12 +4,14 @@ import pytest
 from redis.asyncio import Redis
 
 from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.identifiers import TaskName
 from tasklore.memory import keys
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.open_tasks import SCAN_COUNT, OpenTask, OpenTasks
 from tasklore.memory.ledger.runs import Ended
 from tasklore.memory.ledger.stream_epochs import StreamEpochs
 from tasklore.memory.ledger.user_tasks import UserTasks
+from tests.ledger_layouts import AGENT, LayoutUnderTest
 from tests.servers import PATIENCE_S
 
 LEASE_MS = 30_000
@@ -17,7 +19,7 @@ KEEP_MS = 7 * 24 * 3600 * 1000
 
 
 @pytest.fixture
-def ledger(valkey_or_redis: Redis) -> Ledger:
+def ledger(valkey_or_redis: Redis, layout: LayoutUnderTest) -> Ledger:
     return Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
 
 
@@ -82,7 +84,7 @@ async def test_a_task_that_fails_while_open_tasks_are_read_is_not_open(
 
 
 async def test_foreign_values_hide_no_open_task(
-    ledger: Ledger, valkey_or_redis: Redis
+    ledger: Ledger, valkey_or_redis: Redis, layout: LayoutUnderTest
 ) -> None:
     await ledger.accept("t1", 1, b"ours")
     odd = {
@@ -103,7 +105,8 @@ async def test_foreign_values_hide_no_open_task(
         "cancel:1": b"\xff",
         "assignment:" + "9" * 5000: b"{}",
     }
-    for key in (b"tl:task:{odd}", b"tl:task:{\xff\xfe}", b"tl:task:{", b"tl:task:{}"):
+    mine = layout.key("odd").encode()
+    for key in (mine, b"tl:task:{\xff\xfe}", b"tl:task:{", b"tl:task:{}"):
         await valkey_or_redis.hset(key, mapping=odd)  # type: ignore[arg-type]
         await valkey_or_redis.pexpire(key, KEEP_MS)
     assert (await everything(valkey_or_redis))["t1", 1].assignment == b"ours"
@@ -114,8 +117,8 @@ async def test_foreign_values_hide_no_open_task(
     ]
     assert {"t1", "odd"} <= set(recent)
     theirs = UserTasks(valkey_or_redis).read("token", lambda body: body == b"ours")
-    assert [task.task_id async for task in theirs] == ["t1"]
-    entry = await ledger.read("odd")
+    assert {task.task_id async for task in theirs} == {"t1"}
+    entry = await ledger.read(TaskName(AGENT, "odd"))
     assert (
         entry.newest,
         entry.generations[1].attempts,

@@ -19,7 +19,9 @@ Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 async def count_connections(other: valkey.Valkey, name: str) -> int:
     """Return how many connections of that name the server has."""
-    return [one["name"] for one in await other.client_list()].count(name)
+    return [one["name"] for one in await other.client_list()].count(
+        valkey.client_name(name)
+    )
 
 
 def numbered(number: int) -> list[tuple[str | int, ...]]:
@@ -129,7 +131,7 @@ async def test_batches_under_way_are_sent_again_when_the_connection_breaks(
             async def keep_breaking() -> None:
                 while not done.is_set():
                     for one in await other.client_list():
-                        if one["name"] == "broken":
+                        if one["name"] == valkey.client_name("broken"):
                             await other.client_kill_filter(_id=one["id"])
                     await asyncio.sleep(0.01)
 

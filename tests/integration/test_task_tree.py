@@ -14,7 +14,6 @@ from tasklore.contracts.messages import (
     TaskCall,
     Usage,
 )
-from tasklore.memory import keys
 from tasklore.memory.ledger.journal import Journal
 from tasklore.memory.ledger.ledger import MOST_CHILDREN, Ledger
 from tasklore.memory.ledger.runs import RunName
@@ -26,6 +25,7 @@ from tasklore.memory.ledger.task_tree import (
     TaskTree,
 )
 from tasklore.memory.ledger.user_tasks import UserTasks
+from tests.ledger_layouts import LayoutUnderTest
 from tests.servers import PATIENCE_S
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -34,7 +34,7 @@ LEASE_MS = 30_000
 
 
 @pytest.fixture
-def ledger(valkey_or_redis: Redis) -> Ledger:
+def ledger(valkey_or_redis: Redis, layout: LayoutUnderTest) -> Ledger:
     """Return a ledger on a server."""
     return Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
 
@@ -86,7 +86,7 @@ async def call(ledger: Ledger, parent: str, child: str, task: str = "leaf") -> N
 
 
 async def test_a_tree_has_every_state_in_the_order_of_the_calls(
-    ledger: Ledger, tree: TaskTree, valkey_or_redis: Redis
+    ledger: Ledger, tree: TaskTree, valkey_or_redis: Redis, layout: LayoutUnderTest
 ) -> None:
     await ledger.accept("root", 1, assignment("root", "grow"))
     await ledger.begin("root", 1, "w1", NOW_MS + 2_000, LEASE_MS)
@@ -120,7 +120,7 @@ async def test_a_tree_has_every_state_in_the_order_of_the_calls(
     await ledger.begin("c-running", 1, "w1", NOW_MS + 4_000, LEASE_MS)
     await ledger.cancel("c-cancelled", 1, "enough")
     await ledger.finish("c-expired", 1, "expired", report("c-expired", "expired"))
-    await valkey_or_redis.delete(keys.task("c-gone"))
+    await valkey_or_redis.delete(layout.key("c-gone"))
 
     trace = await tree.read("root")
 
@@ -229,11 +229,11 @@ async def test_a_deep_line_is_read_to_its_bound(ledger: Ledger, tree: TaskTree) 
 
 
 async def test_a_wide_level_is_read_to_its_bound_and_failures_are_shown_before_the_fold(
-    ledger: Ledger, tree: TaskTree, valkey_or_redis: Redis
+    ledger: Ledger, tree: TaskTree, valkey_or_redis: Redis, layout: LayoutUnderTest
 ) -> None:
     await ledger.accept("root", 1, assignment("root"))
     listed = {f"c-{number} TreeAgent.leaf": number for number in range(MOST_CHILDREN)}
-    await valkey_or_redis.zadd(keys.children("root"), listed)
+    await valkey_or_redis.zadd(layout.children("root"), listed)
     reports = [
         (f"c-{number}", 1, "completed", report(f"c-{number}"))
         for number in range(1_900)
@@ -298,14 +298,16 @@ async def test_long_results_and_parameters_are_not_read(
 
 
 async def test_the_list_goes_with_its_task_its_user_and_its_time(
-    ledger: Ledger, valkey_or_redis: Redis
+    ledger: Ledger, valkey_or_redis: Redis, layout: LayoutUnderTest
 ) -> None:
     tasks = UserTasks(valkey_or_redis)
-    key = keys.children("root")
+    key = layout.children("root")
+    await ledger.begin("root", 1, "w1", NOW_MS, LEASE_MS)
     await call(ledger, "root", "c-1")
     assert 0 < await valkey_or_redis.pttl(key) <= 7 * 86_400_000
     await tasks.strip("root", 1, b"{}")
     assert not await valkey_or_redis.exists(key)
+    await ledger.begin("root", 2, "w1", NOW_MS, LEASE_MS)
     await call(ledger, "root", "c-1")
     await tasks.remove(["root"])
     assert not await valkey_or_redis.exists(key)

@@ -28,12 +28,14 @@ from tasklore.contracts.moments import (
     describe_time,
     spell_moment,
 )
+from tasklore.memory.ledger.expired import spell_expired
 from tasklore.memory.ledger.ledger import read_wait
 from tasklore.memory.ledger.runs import (
     Beginning,
     CancelRequest,
     Held,
     NotDue,
+    ReportExpired,
     Run,
     Suspect,
 )
@@ -382,7 +384,17 @@ class Executor:
             longest_s = _PARKED_S if isinstance(found, Held) else NOT_DUE_S
             engine.hand_back(job.delivery, min(longest_s, found.wait_ms / 1000))
         else:
-            await self._publisher.repeat(job, found, engine)
+            if not isinstance(found, ReportExpired):
+                await self._publisher.repeat(job, found, engine)
+                return None
+            # How it ended is listed already, better than this report says it.
+            self._publisher.send(
+                assignment,
+                generation=job.generation,
+                body=spell_expired(assignment, job.generation, found),
+                delivery=job.delivery,
+                engine=engine,
+            )
         return None
 
     async def _ask_ledger(

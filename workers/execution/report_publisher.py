@@ -23,9 +23,10 @@ from tasklore.contracts.errors import (
 )
 from tasklore.contracts.identifiers import TaskName, user_token
 from tasklore.contracts.messages import CompletionReport, TaskAssignment
+from tasklore.memory.ledger.expired import spell_expired
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.run_rows import RunRow, row_of, row_of_report
-from tasklore.memory.ledger.runs import CancelRequest, Finish
+from tasklore.memory.ledger.runs import CancelRequest, Finish, ReportExpired
 from tasklore.runtime.messaging.dead_letter import dead_letter
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.runtime.messaging.pull import Delivery, PullEngine
@@ -140,7 +141,12 @@ class ReportPublisher:
                 self._metrics.count_stale_report()
                 note_outcome(outcome)
                 opened = row_of(outcome.assignment, outcome.generation, self._agent_id)
-                standing.append(_row_of_earlier(opened, stored))
+                if isinstance(stored, ReportExpired):
+                    stored = spell_expired(
+                        outcome.assignment, outcome.generation, stored
+                    )
+                else:
+                    standing.append(_row_of_earlier(opened, stored))
                 self.send(
                     outcome.assignment,
                     generation=outcome.generation,

@@ -26,6 +26,7 @@ from tasklore.contracts.messages import (
 from tasklore.contracts.moments import spell_moment
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.run_index import CancelledRun, RunIndex
+from tasklore.memory.ledger.runs import ReportExpired
 from tasklore.memory.ledger.user_tasks import UserTasks
 from tasklore.runtime.messaging.dead_letter import error_note
 from tasklore.runtime.messaging.direct import Line, Stored, client_of, open_direct_reads
@@ -294,6 +295,8 @@ class TaskEraser:
         """
         task_id = assignment.task_id
         found = await self._ledger.cancel(assignment.named, None, REASON)
+        if isinstance(found, ReportExpired):
+            return None
         if isinstance(found, bytes):
             try:
                 read = CompletionReport.model_validate_json(found)
@@ -323,12 +326,10 @@ class TaskEraser:
             finished_at=self._now(),
         )
         body = report.model_dump_json().encode()
-        if isinstance(
-            await self._ledger.finish(
-                assignment.named, found.generation, "cancelled", body
-            ),
-            bytes,
-        ):
+        earlier = await self._ledger.finish(
+            assignment.named, found.generation, "cancelled", body
+        )
+        if isinstance(earlier, bytes | ReportExpired):
             return None
         return found.generation, body
 

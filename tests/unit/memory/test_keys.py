@@ -131,7 +131,9 @@ def test_a_task_key_gives_its_id_back(task_id: str) -> None:
     assert keys.parse_task(key.encode()) == task_id
     found = re.escape(keys.task_pattern()).replace(r"\*", ".*")
     assert re.fullmatch(found, key)
-    assert not any(re.fullmatch(found, other) for other in keys.steps(task_id))
+    assert not any(
+        re.fullmatch(found, other) for other in keys.steps(keys.task(task_id))
+    )
 
 
 def test_a_pattern_matches_one_agent_or_all() -> None:

@@ -1,0 +1,198 @@
+"""Moving a ledger from layout 1 to layout 2 under load, in steps that can be interrupted at any point and repeated.
+
+Each step is one value of the key that `layouts` explains. Between two of them passes more time than any process goes by
+its last look at the key, so that processes side by side are never more than one step apart.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic_core import from_json
+from redis.asyncio import Redis
+
+from tasklore.contracts.identifiers import TaskName
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
+from tasklore.memory.key_parts import is_name
+from tasklore.memory.ledger import scripts
+from tasklore.memory.ledger.layouts import MARKS, Layout, read_mark
+from tasklore.memory.ledger.ledger import number_in
+from tasklore.memory.ledger.open_tasks import task_keys
+
+#: Seconds after a step until every process knows it: six times as long as one goes by what it read.
+SETTLED_S = 60.0
+#: Seconds that a task which names no agent is given to end, or to wait with its assignment, and between looks.
+_NAMED_WITHIN_S = 60.0
+_AGAIN_S = 1.0
+#: Entries read at once: each may hold a report and an assignment of almost a mebibyte.
+_AT_ONCE = 16
+#: Seconds for one exchange.
+_DEADLINE_S = 30.0
+
+#: Shows a line of progress.
+Tell = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Moved:
+    """How many entries were moved, and the ids of tasks that name no agent, by which they could be."""
+
+    entries: int = 0
+    unknown: list[str] = field(default_factory=list)
+
+
+class Migration:
+    """Takes the ledger of one server to layout 2.
+
+    Args:
+        settled_s: Seconds after each step until every process knows it.
+        named_within_s: Seconds that a task which names no agent has to end.
+    """
+
+    def __init__(
+        self,
+        client: Redis,
+        *,
+        settled_s: float = SETTLED_S,
+        named_within_s: float = _NAMED_WITHIN_S,
+    ) -> None:
+        self._batch = CommandBatch(client, _DEADLINE_S, has_large_replies=True)
+        self._settled_s = settled_s
+        self._named_within_s = named_within_s
+
+    async def layout(self) -> Layout:
+        """Return how far it is.
+
+        Raises:
+            MemoryUnavailable: the server did not answer.
+            InvalidInput: a newer version wrote what this one does not know.
+        """
+        return read_mark((await self._batch.run([("GET", keys.ledger_layout())]))[0])
+
+    async def run(self, tell: Tell, *, drops_unknown: bool = False) -> Moved:
+        """Move the ledger from its present step to the end; return the count of moved entries.
+
+        The last step is not made where tasks name no agent, unless *drops_unknown*: then they are dropped.
+
+        Raises:
+            MemoryUnavailable: the server did not answer; go on later.
+        """
+        moved = Moved()
+        if await self.layout() == "2":
+            return moved
+        if await self.layout() == "1":
+            await self._mark("12")
+        if await self.layout() == "12":
+            await self._settle(tell, "reads both layouts")
+            await self._mark("21")
+        await self._settle(tell, "makes new entries in layout 2")
+        moved = await self.convert(tell)
+        if drops_unknown and moved.unknown:
+            await self._batch.run([("UNLINK", *map(keys.task, moved.unknown))])
+        if drops_unknown or not moved.unknown:
+            await self._mark("2")
+        return moved
+
+    async def convert(self, tell: Tell) -> Moved:
+        """Move every entry that is left in layout 1, until a look at all finds none but those that name no agent."""
+        moved = Moved()
+        loop = asyncio.get_running_loop()
+        gives_up_at = loop.time() + self._named_within_s
+        while True:
+            found = await self._look(moved)
+            if not found and moved.unknown and loop.time() < gives_up_at:
+                await asyncio.sleep(min(_AGAIN_S, self._named_within_s))
+            elif not found:
+                return moved
+            tell(f"{moved.entries:,} entries are moved")
+
+    async def _look(self, moved: Moved) -> int:
+        """Look at all entries once; return how many were moved, and keep in *moved* those that could not be."""
+        before = moved.entries
+        moved.unknown.clear()
+        async for page in self._pages():
+            commands = [_conversion(key, fields) for key, fields in page]
+            done = await self._batch.run(commands)
+            agents = {str(one[7]) for one in commands if one[7]}
+            if agents:
+                await self._batch.run([("SADD", keys.ledger_agents(), *agents)])
+            moved.entries += sum(one == 1 for one in done)
+            left = [
+                keys.parse_task(key)
+                for (key, _), one in zip(page, done, strict=True)
+                if one < 0
+            ]
+            moved.unknown += [one for one in left if one not in moved.unknown]
+        return moved.entries - before
+
+    async def _pages(self) -> AsyncIterator[list[tuple[bytes, dict[bytes, bytes]]]]:
+        """Yield keys of layout 1 with their fields."""
+        async for found in task_keys(self._batch):
+            own = [
+                key for key in found if not isinstance(keys.parse_task(key), TaskName)
+            ]
+            for first in range(0, len(own), _AT_ONCE):
+                page = own[first : first + _AT_ONCE]
+                asked: list[Command] = [("HGETALL", key) for key in page]
+                replies = await self._batch.run(asked)
+                fields = map(as_mapping, replies)
+                yield list(zip(page, fields, strict=True))
+
+    async def _mark(self, layout: Layout) -> None:
+        await self._batch.run([("SET", keys.ledger_layout(), MARKS[layout])])
+
+    async def _settle(self, tell: Tell, what: str) -> None:
+        tell(f"In {self._settled_s:g} s every process {what}.")
+        await asyncio.sleep(self._settled_s)
+
+
+def _conversion(key: bytes, fields: dict[bytes, bytes]) -> Command:
+    """Return the command that moves the entry at *key*."""
+    task_id = keys.parse_task(key)
+    agent_id = ""
+    ends: list[str] = []
+    for field_name, value in sorted(fields.items()):
+        name, _, number = field_name.decode(errors="replace").rpartition(":")
+        if name in ("assignment", "report") or field_name.startswith(b"wait."):
+            body = _read(value)
+            agent_id = agent_id or _agent_in(body)
+            if name == "report" and number_in(number.encode()) is not None:
+                ends += [number, str(_end_in(body))] if _end_in(body) else []
+    # A name that is none leads to no key; the script takes it for nothing.
+    entry = keys.entry(TaskName(agent_id or "unknown", task_id))
+    where = keys.task(task_id), keys.children(task_id), entry, keys.task_agent(task_id)
+    return ("FCALL", scripts.CONVERT, len(where), *where, agent_id, *ends)
+
+
+def _read(body: bytes) -> dict[str, Any]:
+    """Return the members of a JSON object, none of anything else: workers may write any text."""
+    try:
+        read = from_json(body)
+    except ValueError:
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def _agent_in(body: dict[str, Any]) -> str:
+    agent_id = body.get("agent_id")
+    return agent_id if isinstance(agent_id, str) and is_name(agent_id) else ""
+
+
+def _end_in(body: dict[str, Any]) -> int | None:
+    """Return when a report says that its task ended, in ms since 1970."""
+    try:
+        at = datetime.fromisoformat(str(body.get("finished_at")))
+        # Other programs may leave the zone out; the wire is in UTC.
+        at = at if at.tzinfo else at.replace(tzinfo=UTC)
+        return int(at.timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def unknown_tasks(task_ids: Sequence[str]) -> str:
+    """Return *task_ids* for a sentence: the first of them, and how many there are."""
+    shown = ", ".join(map(repr, task_ids[:5]))
+    return shown if len(task_ids) <= 5 else f"{shown} and {len(task_ids) - 5:,} more"

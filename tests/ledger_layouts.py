@@ -1,0 +1,64 @@
+"""The layouts of the ledger, for tests that hold in each: `layout` sets one before a store is asked."""
+
+from dataclasses import dataclass
+
+import pytest
+from redis.asyncio import Redis
+
+from tasklore.contracts.identifiers import TaskName
+from tasklore.memory import keys
+from tasklore.memory.ledger import layouts
+from tasklore.memory.ledger.layouts import MARKS, Entry, Layout
+
+#: The agent of every task that a test names by its id alone.
+AGENT = "TreeAgent"
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutUnderTest:
+    """A layout that a server is set to."""
+
+    word: Layout
+
+    @property
+    def is_by_agent(self) -> bool:
+        """Whether new entries lie below their agents."""
+        return self.word in ("21", "2")
+
+    def key(self, task_id: str) -> str:
+        """Return the key of a task that was made in this layout."""
+        if self.is_by_agent:
+            return keys.entry(TaskName(AGENT, task_id))
+        return keys.task(task_id)
+
+    def children(self, task_id: str) -> str:
+        """Return the key of what such a task called."""
+        if self.is_by_agent:
+            return f"{self.key(task_id)}:children"
+        return keys.children(task_id)
+
+
+async def set_layout(client: Redis, layout: Layout) -> None:
+    """Let the server of *client* have *layout*."""
+    if layout == "1":
+        await client.delete(keys.ledger_layout())
+    else:
+        await client.set(keys.ledger_layout(), MARKS[layout])
+
+
+@pytest.fixture(params=["1", "12", "21", "2"], ids=lambda word: f"layout-{word}")
+async def layout(
+    request: pytest.FixtureRequest,
+    valkey_or_redis: Redis,
+    monkeypatch: pytest.MonkeyPatch,
+) -> LayoutUnderTest:
+    """Set the server to each layout; a task that a test names by its id alone is made for `AGENT`."""
+    make = layouts.Entries.make
+
+    async def make_named(self: layouts.Entries, task_id: str) -> Entry:
+        named = isinstance(task_id, TaskName)
+        return await make(self, task_id if named else TaskName(AGENT, task_id))
+
+    monkeypatch.setattr(layouts.Entries, "make", make_named)
+    await set_layout(valkey_or_redis, request.param)
+    return LayoutUnderTest(request.param)
