@@ -36,5 +36,5 @@ else
   redis.call('HSET', key, 'state' .. g, ARGV[2], 'report' .. g, ARGV[3])
 end
 keep(ARGV[4])
-if pointer and ARGV[2] ~= 'cancelled' then redis.call('PEXPIRE', pointer, ARGV[5]) end
+if pointer and ARGV[2] ~= 'cancelled' then redis.call('PEXPIRE', pointer, redis.call('PTTL', key .. ':report' .. g)) end
 return false

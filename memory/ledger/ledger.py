@@ -114,7 +114,8 @@ class Ledger:
 
     Args:
         keep: How long a task is known after its last event.
-        reports_keep: How long its report is, in layout 2.
+        reports_keep: How long its report is, in layout 2; that of a child is as long as *keep*, as its parent may
+            read it in a later run.
         deadline_s: Seconds for one call; then MemoryUnavailable.
         breaker: When given, a frozen server costs one deadline a rest instead of one a task.
     """
@@ -444,12 +445,15 @@ class Ledger:
         for one, entry in zip(finished, entries, strict=True):
             task_id, generation, status, report = one[:4]
             user = ""
+            report_ms = self._reports_ms
             if isinstance(one, Finish):
                 user = one.user
                 if one.row is not None:
                     self._unlisted.drop(task_id)
                     rows.append(one.row)
-            said = generation, status, report, self._keep_ms, self._reports_ms, user
+                    if one.row.parent_id is not None:
+                        report_ms = self._keep_ms
+            said = generation, status, report, self._keep_ms, report_ms, user
             counter = (keys.end_counts(entry.keys[0]),)
             commands.append(entry.call_with(scripts.FINISH, counter, *said, *mark))
         return await self._run(commands, ended=rows)

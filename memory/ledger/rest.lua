@@ -18,7 +18,9 @@ if #left > 0 and #left < 200 then
   redis.call('HSET', key, unpack(left))
 end
 redis.call('HSET', key, unpack(fence))
-redis.call('SET', key .. ':report' .. g, ARGV[3], 'PX', ARGV[5])
+-- One that replaces another is kept no shorter than that: who adopts it may not know that it is a child's.
+local report_ms = math.max(tonumber(ARGV[5]), redis.call('PTTL', key .. ':report' .. g))
+redis.call('SET', key .. ':report' .. g, ARGV[3], 'PX', string.format('%.0f', report_ms))
 -- Its children end with it, though they cannot reach its entry.
 if ARGV[2] == 'cancelled' and not wished and redis.call('HEXISTS', key, 'state:' .. string.format('%.0f', generation + 1)) == 0 then
   point('!' .. ARGV[1] .. '!it was cancelled')

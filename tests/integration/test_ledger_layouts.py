@@ -22,6 +22,7 @@ from tasklore.memory.ledger.journal import Journal
 from tasklore.memory.ledger.layouts import KNOWN_S, Layout, LedgerLayout
 from tasklore.memory.ledger.ledger import Ledger, LedgerEntry
 from tasklore.memory.ledger.migration import Migration
+from tasklore.memory.ledger.run_rows import RunRow
 from tasklore.memory.ledger.runs import (
     CancelRequest,
     Ended,
@@ -217,6 +218,21 @@ async def test_a_task_whose_report_has_expired_says_so_and_runs_no_more(
     assert trace is not None
     assert trace.root.state == status
     assert (trace.root.error or "").endswith("its report has expired")
+
+
+async def test_the_report_of_a_child_is_kept_as_long_as_its_fence(
+    redis: Redis,
+) -> None:
+    """Its parent may wait for days, and reads it in its next run; also the one that REPORTS held instead."""
+    ledger = process(redis, "2")
+    row = RunRow(TASK, TASK.agent_id, "look", 1, state="completed", parent_id="0199-p")
+    told = keys.entry_report(keys.entry(TASK), 1)
+    finish = Finish(TASK, 1, "completed", a_report(TASK), row=row)
+    assert await ledger.finish_many([finish]) == [None]
+    for _ in range(2):
+        for key in (told, keys.task_agent(TASK)):
+            assert 604_740_000 < await redis.pttl(key) <= 604_800_000
+        await ledger.adopt_many([Finish(TASK, 1, "failed", a_report(TASK, "failed"))])
 
 
 async def test_a_fence_at_rest_is_small(redis: Redis) -> None:
