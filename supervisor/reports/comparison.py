@@ -17,6 +17,7 @@ from nats.aio.client import Client
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.messages import CompletionReport
+from tasklore.memory.ledger.expired import REPORT_EXPIRED
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.run_rows import row_of_report
 from tasklore.memory.ledger.runs import Finish
@@ -92,28 +93,34 @@ class ComparisonDesk:
             ValueError: that is no subject of a report, or another report lies there.
         """
         _, _, task_id, generation = (where := asked.decode()).split(".")
-        entry = await self._ledger.read(task_id)
-        known = entry.generations.get(int(generation)) if entry is not None else None
-        if known is not None and known.expired is not None:
-            return True
         # As the leader has it: another node may not have it yet.
         found = await ask_or_none(
             self._client, f"STREAM.MSG.GET.{subjects.REPORTS}", {"last_by_subj": where}
         )
+        report, body, headers = None, b"", dict[str, str]()
+        if found is not None:
+            message = found["message"]
+            body = base64.b64decode(message.get("data", ""))
+            report = _read(where, body)
+            headers = read_headers(base64.b64decode(message.get("hdrs", ""))) or {}
+        # An id alone leads to an entry only as long as its report is kept.
+        entry = await self._ledger.read(task_id if report is None else report.named)
+        known = entry.generations.get(int(generation)) if entry is not None else None
+        if known is not None and known.expired is not None:
+            return True
         if (
-            found is None
+            report is None
             and entry is not None
             and known is not None
             and known.report is not None
         ):
             return await self._publish(where, known.report, entry.user)
-        if found is None:
+        if report is None:
             return False
-        message = found["message"]
-        body = base64.b64decode(message.get("data", ""))
+        if report.error is not None and report.error.type == REPORT_EXPIRED:
+            # It was made of what the ledger knew, and says less.
+            return True
         if known is None or known.report != body:
-            report = _read(where, body)
-            headers = read_headers(base64.b64decode(message.get("hdrs", ""))) or {}
             user = headers.get(subjects.USER_HEADER, "")
             await self._ledger.adopt_many(
                 [

@@ -12,7 +12,7 @@ from nats.aio.client import Client
 from redis.asyncio import Redis
 
 from tasklore.contracts import subjects
-from tasklore.contracts.identifiers import new_id
+from tasklore.contracts.identifiers import TaskName, new_id
 from tasklore.contracts.messages import (
     CompletionReport,
     Fence,
@@ -21,8 +21,10 @@ from tasklore.contracts.messages import (
     TaskAssignment,
     TaskCall,
 )
+from tasklore.memory import keys
+from tasklore.memory.ledger.expired import spell_expired
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.runs import Finish
+from tasklore.memory.ledger.runs import Finish, ReportExpired
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox, open_outbox
@@ -31,6 +33,7 @@ from tasklore.runtime.messaging.streams import Sizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.reports.comparison import ComparisonDesk
 from tasklore.supervisor.reports.reports import ReportDesk
+from tests.ledger_layouts import set_layout
 from tests.servers import PATIENCE_S
 from tests.unit.workers.execution.fake_worker import FakeEngine
 
@@ -318,3 +321,25 @@ async def test_a_hint_of_an_older_generation_returns_the_newest_report(
     told = await waiting
     assert told is not None
     assert told.generation == 3
+
+
+async def test_a_report_that_says_that_one_has_expired_is_taken_over_by_no_ledger(
+    stores: Stores, redis: Redis
+) -> None:
+    """The second of two late copies of a task finds it in the stream; the fence says completed, and goes on to."""
+    await set_layout(redis, "2")
+    task = TaskName("A", stores.task)
+    ledger = Ledger(redis, deadline_s=PATIENCE_S)
+    await ledger.finish(task, 1, "completed", a_report(task))
+    await redis.delete(keys.task_agent(task), keys.entry_report(keys.entry(task), 1))
+    expired = await ledger.begin(task, 1, "w2", 1, 30_000)
+    assert isinstance(expired, ReportExpired)
+    await stores.publish(task, spell_expired(an_assignment(task), 1, expired))
+    for fence in (True, False):
+        if not fence:
+            await redis.delete(keys.entry(task))
+        line = FakeEngine()
+        await stores.desk(ledger).work([asked(task)], line)  # type: ignore[arg-type]  # a fake
+        assert len(line.settled) == 1
+        there = await redis.hget(keys.entry(task), "state:1")
+        assert there == (b"completed" if fence else None)
