@@ -58,6 +58,10 @@ class MemoryUnavailable(Unreachable):
     """Redis or Valkey did not answer within the time that remembering is worth; work goes on without it."""
 
 
+class MemoryRefused(MemoryUnavailable):
+    """Redis or Valkey answers, but does not let this role do that; where it should, renew the rights of all roles."""
+
+
 class NotAccepted(TaskloreError):
     """A message is not known to be stored (no stream, no leader); send it under the same id after `retry_after_s`."""
 

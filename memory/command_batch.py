@@ -24,7 +24,7 @@ from redis.exceptions import (
     ResponseError,
 )
 
-from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.errors import MemoryRefused, MemoryUnavailable
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.scripts import LIBRARIES
 from tasklore.memory.shared_connection import INCOMPLETE, Heard, SharedConnection
@@ -135,6 +135,7 @@ class CommandBatch:
 
         Raises:
             MemoryUnavailable: no answer within the deadline, the server is away or resting, or it refused a command.
+            MemoryRefused: it refused one for want of a right, which says nothing about the server.
         """
         if not commands:
             return []
@@ -152,13 +153,14 @@ class CommandBatch:
             if isinstance(error, TimeoutError):
                 self._shared.small.close_if_silent()
             if breaker is not None:
-                # A full server still answers, and reads.
+                # A full server still answers, and reads; so does one that refuses a role something.
                 (
                     breaker.succeeded
-                    if isinstance(error, OutOfMemoryError)
+                    if isinstance(error, OutOfMemoryError | NoPermissionError)
                     else breaker.failed
                 )()
-            raise MemoryUnavailable(
+            refused = isinstance(error, NoPermissionError)
+            raise (MemoryRefused if refused else MemoryUnavailable)(
                 f"Redis gave no usable answer within {self._deadline_s:g} s: {error or type(error).__name__}"
             ) from error
         if breaker is not None:

@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from redis.asyncio import Redis
 
 from tasklore.contracts.admission.waits import RunWait
-from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.errors import MemoryRefused, MemoryUnavailable
 from tasklore.contracts.identifiers import TaskName
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
@@ -293,7 +293,9 @@ class Ledger:
     ) -> CancelOutcome | ReportExpired | bytes:
         """Note a cancel request for *generation*, None the newest; return its report when it has ended.
 
-        From here on no run of it begins and no other report than a cancelled one is taken.
+        From here on no run of it begins and no other report than a cancelled one is taken. Where its entry is closed to
+        this role the request lies in its pointer until its own agent takes it over, for the first generation where None
+        is given.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
@@ -301,8 +303,7 @@ class Ledger:
         wished = generation or 0, reason, self._keep_ms
         found: Any = 0
         while found == 0:
-            command = await self._cancelling(task_id, wished)
-            found = (await self._batch.run([command]))[0]
+            found = await self._ask_to_cancel(task_id, wished)
         if isinstance(found, bytes):
             return found
         if (expired := _expired_in(found)) is not None:
@@ -315,15 +316,24 @@ class Ledger:
             waits_for=read_wait(waits_for),
         )
 
-    async def _cancelling(self, task_id: str, wished: tuple[int, str, int]) -> Command:
+    async def _ask_to_cancel(self, task_id: str, wished: tuple[int, str, int]) -> Any:
         entry = await self._entries.find(task_id)
         layout = await self._entries.layout()
         if layout == "1" or (entry is not None and entry.agent_id):
             assert entry is not None  # noqa: S101 - layout 1 has a place for every id
-            return entry.call(scripts.CANCEL, *wished)
-        beside = () if entry is None else entry.keys
-        where = keys.task_agent(task_id), *beside
-        return ("FCALL", scripts.CANCEL_UNNAMED, len(where), *where, layout, *wished)
+            try:
+                return (await self._batch.run([entry.call(scripts.CANCEL, *wished)]))[0]
+            except MemoryRefused:
+                if layout != "2":
+                    raise
+            generation, reason, _ = wished
+            told = entry.agent_id, generation, reason
+            command = scripts.CANCEL_ELSEWHERE, 1, keys.task_agent(task_id), *told
+        else:
+            beside = () if entry is None else entry.keys
+            where = keys.task_agent(task_id), *beside
+            command = scripts.CANCEL_UNNAMED, len(where), *where, layout, *wished
+        return (await self._batch.run([("FCALL", *command)]))[0]
 
     async def wish(self, *task_ids: str) -> CancelRequest | None:
         """Return why the newest known generation of the first such task is to be cancelled, or was; None for none.

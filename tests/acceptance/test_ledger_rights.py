@@ -13,11 +13,12 @@ from deploy.privileges.roles import Cast
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.identifiers import TaskName
 from tasklore.memory import keys
+from tasklore.memory.breaker import Breaker
 from tasklore.memory.functions import load_functions
 from tasklore.memory.ledger.journal import Journal
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.migration import Migration
-from tasklore.memory.ledger.runs import CancelRequest, Run, RunName
+from tasklore.memory.ledger.runs import CancelOutcome, CancelRequest, Run, RunName
 from tests.acceptance.as_role import valkey_as
 from tests.acceptance.guarded import Guarded, guarded
 from tests.acceptance.outside import PATIENCE_S
@@ -76,7 +77,6 @@ async def test_a_worker_neither_reads_nor_ends_tasks_of_others(pair: Guarded) ->
             stranger.read(str(OTHER)),
             stranger.finish(OTHER, 1, "completed", b"{}"),
             stranger.begin(OTHER, 2, "w1", 1, LEASE_MS),
-            stranger.cancel(str(OTHER), None, "mine"),
             stranger.find_report(OTHER, 1),
         ):
             with pytest.raises(MemoryUnavailable, match="permission"):
@@ -119,6 +119,30 @@ async def test_a_child_hears_that_its_parent_is_cancelled_though_it_cannot_read_
     async with as_worker(pair, "budget") as client:
         wish = await Ledger(client, deadline_s=PATIENCE_S).wish(str(parent))
     assert wish == CancelRequest("enough")
+
+
+async def test_a_worker_that_hears_of_a_cancellation_notes_it_for_another_agent(
+    pair: Guarded,
+) -> None:
+    """No supervisor need run; and what it may not do is no reason to take the server for absent."""
+    task = TaskName("CallerAgent", "unwanted")
+    async with as_worker(pair, "caller") as client:
+        ledger = Ledger(client, deadline_s=PATIENCE_S)
+        await ledger.begin(task, 1, "w2", 1, LEASE_MS)
+    async with as_worker(pair, "budget") as client:
+        breaker = Breaker(failures=1)
+        stranger = Ledger(client, deadline_s=PATIENCE_S, breaker=breaker)
+        for _ in range(2):
+            found = await stranger.cancel(str(task), None, "enough")
+            assert isinstance(found, CancelOutcome)
+        assert not breaker.is_open
+        assert await client.pttl(keys.task_agent(task)) > 0
+    async with as_worker(pair, "caller") as client:
+        ledger = Ledger(client, deadline_s=PATIENCE_S)
+        begun = await ledger.begin(task, 1, "w3", 1, LEASE_MS)
+        assert begun == CancelRequest("enough")
+        found = await ledger.finish(task, 1, "completed", b"{}")
+        assert found == CancelRequest("enough")
 
 
 async def test_what_a_worker_does_to_pointers_is_mended_by_whoever_works_on_the_task(
