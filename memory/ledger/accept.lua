@@ -18,6 +18,5 @@ if ARGV[5] then
   redis.call('HSETNX', key, 'due_at' .. g, ARGV[5])
   keep_ms = keep_ms + math.max(0, tonumber(ARGV[5]) - now)
 end
--- A task that waits for days is known for longer.
-if redis.call('PTTL', key) < keep_ms then keep(keep_ms) end
+if not stored then keep(keep_ms) end
 return false

@@ -36,5 +36,9 @@ else
   redis.call('HSET', key, 'state' .. g, ARGV[2], 'report' .. g, ARGV[3])
 end
 keep(ARGV[4])
-if pointer and ARGV[2] ~= 'cancelled' then redis.call('PEXPIRE', pointer, redis.call('PTTL', key .. ':report' .. g)) end
+-- It was kept for longer while it waited; a later generation may still.
+if redis.call('HEXISTS', key, 'state:' .. string.format('%.0f', generation + 1)) == 0 then
+  redis.call('PEXPIRE', key, ARGV[4])
+  if pointer then redis.call('PEXPIRE', pointer, ARGV[2] == 'cancelled' and ARGV[4] or redis.call('PTTL', key .. ':report' .. g)) end
+end
 return false

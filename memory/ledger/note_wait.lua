@@ -15,5 +15,5 @@ if is_read and type(earlier) == 'table' and earlier.kind == wait.kind and earlie
   wait.since = earlier.since
 end
 redis.call('HSET', key, 'state' .. g, state, 'waits_for' .. g, cjson.encode(wait))
-if redis.call('PTTL', key) < tonumber(ARGV[3]) then keep(ARGV[3]) end
+keep(ARGV[3])
 return false

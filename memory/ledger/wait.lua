@@ -21,7 +21,5 @@ redis.call('HSET', key, 'open_waits', table.concat(slots, ' '))
 if not answered then redis.call('HSET', key, 'due_at' .. g, string.format('%.0f', now + tonumber(ARGV[4]))) end
 local keep_ms = tonumber(ARGV[3]) + tonumber(ARGV[6])
 keep(keep_ms)
-for _, each in ipairs({key .. ':steps', key .. ':results', pointer and key .. ':children' or KEYS[2]}) do
-  redis.call('PEXPIRE', each, string.format('%.0f', keep_ms))
-end
+if not pointer then prolong(keep_ms, {KEYS[2]}) end
 return answered and 2 or 1

@@ -8,7 +8,7 @@ from tasklore.contracts.identifiers import user_token
 from tasklore.memory import keys
 from tasklore.memory.ledger.journal import Journal
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.runs import Finish, RunName
+from tasklore.memory.ledger.runs import Ended, Finish, RunName
 from tasklore.memory.ledger.user_tasks import UserTasks
 from tests.ledger_layouts import LayoutUnderTest
 from tests.servers import PATIENCE_S
@@ -49,6 +49,42 @@ async def test_steps_are_read_back_by_a_later_run_and_a_later_generation(
     await ledger.begin(TASK, 2, "w2", 2000, LEASE_MS)
     await journal.write(RunName(TASK, 2, "w2"), 2, "digest2 name", b"3")
     assert len(await journal.heads(TASK)) == 3
+
+
+async def test_steps_are_kept_as_long_as_the_task_that_is_to_read_them(
+    ledger: Ledger, journal: Journal, valkey_or_redis: Redis, layout: LayoutUnderTest
+) -> None:
+    """Between two runs may lie days: whatever prolongs the entry prolongs what the next run needs."""
+    await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS, token="t")
+    await journal.write(RUN, 0, "digest0 name", b"1")
+    await ledger.accept_many([], [(TASK, "0199-child", "Scout.look")])
+    entry = layout.key(TASK)
+    parts = [f"{entry}:steps", f"{entry}:results"]
+    if layout.is_by_agent:
+        parts.append(layout.children(TASK))
+
+    async def age() -> None:
+        for part in parts:
+            assert await valkey_or_redis.pexpire(part, 600_000)
+
+    async def demand_kept() -> None:
+        left = await valkey_or_redis.pttl(entry)
+        assert left > 600_000_000
+        for part in parts:
+            assert await valkey_or_redis.pttl(part) >= left - 1000
+
+    await age()
+    await ledger.park(Ended(TASK, 1, "t"), 0)
+    await demand_kept()
+    await age()
+    await ledger.begin(TASK, 1, "w2", 2000, LEASE_MS)
+    await demand_kept()
+    await age()
+    await ledger.finish(TASK, 1, "failed", b"{}")
+    await demand_kept()
+    await age()
+    await ledger.accept(TASK, 2, b"{}")
+    await demand_kept()
 
 
 async def test_another_step_in_the_place_of_one_takes_all_later_ones_with_it(

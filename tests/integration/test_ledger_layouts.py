@@ -235,6 +235,31 @@ async def test_the_report_of_a_child_is_kept_as_long_as_its_fence(
         await ledger.adopt_many([Finish(TASK, 1, "failed", a_report(TASK, "failed"))])
 
 
+async def test_a_late_end_of_a_generation_leaves_the_next_one_where_it_is_found(
+    redis: Redis,
+) -> None:
+    """Whoever knows the id alone still reaches it after the report of the first has expired."""
+    ledger = process(redis, "2")
+    await ledger.begin(TASK, 1, "w1", 1, LEASE_MS)
+    await ledger.accept(TASK, 2, b"{}")
+    for _ in range(2):
+        await ledger.finish(TASK, 1, "completed", a_report(TASK))
+        await ledger.adopt_many([Finish(TASK, 1, "failed", a_report(TASK, "failed"))])
+        for key in (keys.entry(TASK), keys.task_agent(TASK)):
+            assert 604_740_000 < await redis.pttl(key) <= 604_800_000
+    # What was noted before it could prolong a pointer is made good by the next note.
+    now = datetime.now(UTC)
+    wait = RunWait(kind="limit", name="l", text="t", since=now, until=now)
+    for note in (ledger.accept(TASK, 2, b"{}"), ledger.note_wait(TASK, 2, wait)):
+        await redis.pexpire(keys.task_agent(TASK), 1000)
+        await note
+        assert await redis.pttl(keys.task_agent(TASK)) > 604_740_000
+    # The pointer of one that has ended is not prolonged by a note that comes late.
+    await ledger.finish(TASK, 2, "completed", a_report(TASK))
+    await ledger.accept(TASK, 2, b"{}")
+    assert await redis.pttl(keys.task_agent(TASK)) <= 86_400_000
+
+
 async def test_a_fence_at_rest_is_small(redis: Redis) -> None:
     """It is a packed hash again, though it held an assignment."""
     ledger = process(redis, "2")
