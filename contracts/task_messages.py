@@ -66,8 +66,10 @@ class TaskAssignment(Message):
     it, or for what it is a part of: a schedule, a run, a parent. `tenant` is whose budgets and share it counts to,
     beside its user's: that of the caller, or what a program without one says. `priority` says whose turn is sooner
     where tasks of an agent wait; an unknown word, or none, is `normal`. `not_before` is when its first run may
-    begin; None is at once. `approval` is the yes that it needs first, where it was found in words and its card
-    names an `approver`; None, as for every task that is sent by its name, is none.
+    begin; None is at once. `has_own_deadline` says whether `deadline` is the one that the task declared when it was
+    sent (True) or its sender's choice (False); None, as of 0.2, does not say. `approval` is the yes that it needs
+    first, where it was found in words and its card names an `approver`; None, as for every task that is sent by its
+    name, is none.
     """
 
     task_id: Name
@@ -102,6 +104,7 @@ class TaskAssignment(Message):
     story_id: Name | None = None
     response_number: int | None = Field(default=None, ge=0)
     not_before: datetime | None = Field(default=None, exclude_if=is_none)
+    has_own_deadline: bool | None = Field(default=None, exclude_if=is_none)
     approval: RequiredApproval | None = Field(default=None, exclude_if=is_none)
 
     _name_tenant = model_validator(mode="after")(name_tenant)

@@ -110,6 +110,7 @@ class Asker:
             task=TaskCall(name=task_name, parameters=dict(parameters)),
             created_at=now,
             deadline=now + within,
+            has_own_deadline=False,
             max_attempts=max_attempts,
             memory=memory,
             user_id=user_id,

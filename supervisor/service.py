@@ -413,6 +413,7 @@ class Service:
             task=task,
             created_at=now,
             deadline=deadline,
+            has_own_deadline=None if deadline is None else True,
             max_attempts=card.max_attempts if card is not None else MAX_ATTEMPTS,
             memory=request.memory if request.memory != "other" else "bypass",
             request_id=asked.request_id,

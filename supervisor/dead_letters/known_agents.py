@@ -22,11 +22,11 @@ log = structlog.get_logger(__name__)
 class KnownAgents:
     """The agents that have a card, None while cards cannot be read, and the deadlines that their tasks declare.
 
-    *deadlines* are by agent and task.
+    *deadlines* are by agent and task, None where a card declares none; a task of no card that was read is missing.
     """
 
     ids: frozenset[str] | None = None
-    deadlines: Mapping[tuple[str, str], timedelta] = field(default_factory=dict)
+    deadlines: Mapping[tuple[str, str], timedelta | None] = field(default_factory=dict)
 
     def has(self, agent_id: str) -> bool:
         """Return whether tasks of *agent_id* may find a worker; True where that is not known."""
@@ -41,13 +41,14 @@ async def read_known_agents(link: Link) -> KnownAgents:
     except Unreachable as error:
         log.warning("cards_not_read", error=str(error))
         return KnownAgents()
-    deadlines: dict[tuple[str, str], timedelta] = {}
+    deadlines: dict[tuple[str, str], timedelta | None] = {}
     for agent_id, body in cards.items():
         with contextlib.suppress(ValidationError):
             card = AgentCard.model_validate_json(body)
             deadlines |= {
                 (agent_id, task.name): timedelta(seconds=task.deadline_s)
-                for task in card.tasks
                 if task.deadline_s
+                else None
+                for task in card.tasks
             }
     return KnownAgents(frozenset(cards), deadlines)

@@ -38,7 +38,7 @@ _MOST_GENERATIONS = 1_000_000
 class Renewal:
     """The new deadline of a task: kept by default, moved to so far from now, or dropped.
 
-    One that its task declares is never kept: it begins anew.
+    One that its task declared is never kept: it begins anew, as the task declares it now.
     """
 
     deadline: timedelta | None = None
@@ -232,10 +232,13 @@ def _renew(
     fields.pop("not_before", None)
     if renewal.drops_deadline:
         fields.pop("deadline", None)
+        fields.pop("has_own_deadline", None)
     elif renewal.deadline is not None:
         fields["deadline"] = _spell(now + renewal.deadline)
-    elif (own := _own_deadline(assignment, agents)) is not None:
-        fields["deadline"] = _spell(now + own)
+        fields["has_own_deadline"] = False
+    elif (given := _own_deadline(assignment, agents)) is not None:
+        own = agents.deadlines.get(_task_of(assignment), given)
+        fields["deadline"] = None if own is None else _spell(now + own)
     elif assignment.deadline is not None and _aware(assignment.deadline) <= now:
         msg = (
             f"the deadline of letter {sequence} passed at {_spell(assignment.deadline)}; give it another one with "
@@ -246,12 +249,22 @@ def _renew(
 
 
 def _own_deadline(assignment: TaskAssignment, agents: KnownAgents) -> timedelta | None:
-    """Return how long the task may take where its deadline is the declared one, which supervisors write into it."""
+    """Return how long the task might take, where it had declared so itself; None where its sender chose.
+
+    One that does not say which, as of 0.2, is the task's own where it is as the task declares today.
+    """
     if assignment.deadline is None:
         return None
-    own = agents.deadlines.get((assignment.agent_id, assignment.task.name))
     given = _aware(assignment.deadline) - assignment.waits_from
-    return own if own is not None and abs(given - own) < _ROUNDING else None
+    is_own = assignment.has_own_deadline
+    if is_own is None:
+        today = agents.deadlines.get(_task_of(assignment))
+        is_own = today is not None and abs(given - today) < _ROUNDING
+    return given if is_own else None
+
+
+def _task_of(assignment: TaskAssignment) -> tuple[str, str]:
+    return assignment.agent_id, assignment.task.name
 
 
 def _aware(moment: datetime) -> datetime:

@@ -378,6 +378,7 @@ def _make_assignment(
         deadline=(task.starts_at or now) + timedelta(seconds=within_s)
         if within_s
         else None,
+        has_own_deadline=task.within_s is None if within_s else None,
         max_attempts=min(
             task.max_attempts or card.max_attempts, card.max_attempts or MAX_ATTEMPTS
         ),

@@ -110,6 +110,7 @@ class TickMaker:
             deadline=begins + timedelta(seconds=offer.task.deadline_s)
             if offer.task.deadline_s
             else None,
+            has_own_deadline=True if offer.task.deadline_s else None,
             max_attempts=offer.task.max_attempts,
             user_id=schedule.user_id,
             caller=schedule.caller,

@@ -62,23 +62,26 @@ async def test_a_redriven_letter_is_a_task_of_the_next_generation_and_gone(
     assert await morgue.count("DEAD") == 0
 
 
-@pytest.mark.parametrize("is_declared", [True, False])
-async def test_a_declared_deadline_begins_anew_and_that_of_a_sender_does_not(
-    is_declared: bool, morgue: Morgue
+@pytest.mark.parametrize("today_s", [None, 120, 90, 30])
+@pytest.mark.parametrize("is_own", [None, True, False])
+async def test_a_deadline_that_the_task_declared_begins_anew_as_it_declares_now(
+    is_own: bool | None, today_s: float | None, morgue: Morgue
 ) -> None:
-    """A supervisor writes the one that the card declares into each assignment."""
-    await put_card(morgue.link.client, "TripAgent", deadline_s=120)
-    seconds = "02:00" if is_declared else "01:30"
-    body = an_assignment("t1", deadline=f"2026-01-01T00:{seconds}Z")
+    """That of a sender stays; one that does not say, as of 0.2, is the task's where its card declares the same."""
+    await put_card(morgue.link.client, "TripAgent", deadline_s=today_s)
+    marked = {} if is_own is None else {"has_own_deadline": is_own}
+    body = an_assignment("t1", deadline="2026-01-01T00:01:30Z", **marked)
     await morgue.bury(a_letter("t1", body))
 
     outcome = await morgue.letters.redrive([1])
 
-    assert (outcome.redriven, len(outcome.kept)) == ((1, 0) if is_declared else (0, 1))
-    for _, _, body in await morgue.tasks() if is_declared else ():
+    begins_anew = is_own or (is_own is None and today_s == 90)
+    assert (outcome.redriven, len(outcome.kept)) == ((1, 0) if begins_anew else (0, 1))
+    for _, _, body in await morgue.tasks() if begins_anew else ():
         again = TaskAssignment.model_validate_json(body)
-        assert again.deadline is not None
-        assert again.deadline - again.created_at == timedelta(seconds=120)
+        given = None if again.deadline is None else again.deadline - again.created_at
+        assert given == (None if today_s is None else timedelta(seconds=today_s))
+        assert again.has_own_deadline == is_own
 
 
 async def test_several_pages_of_letters_are_sent_again_each_once(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,7 @@ from redis.asyncio import Redis
 from tasklore.contracts import subjects
 from tasklore.contracts.admission.schedules import Timing
 from tasklore.contracts.errors import OwnerFull, QueueFull
+from tasklore.contracts.identifiers import TaskName
 from tasklore.contracts.messages import TaskAssignment
 from tasklore.memory import keys
 from tasklore.memory.schedules import store
@@ -139,6 +141,44 @@ async def test_a_paused_schedule_withdraws_its_next_tick_and_missed_none_when_it
     assert [
         task.task_id for task in await started(stand) if task.task_id.startswith("slow")
     ] == []
+
+
+async def test_a_task_says_whether_its_deadline_is_its_own_or_its_senders(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
+    """A dead letter is sent again by it, for which a worker of 0.2 does not ask."""
+    task = CARD.tasks[0].model_copy(update={"deadline_s": 120.0})
+    catalogue = Catalogue([CARD.model_copy(update={"tasks": (task,)})])
+    async with http_stand(servers, redis, catalogue=lambda: catalogue) as stand:
+        sent = {"agent_id": CARD.agent_id, "task": "echo", "parameters": {"word": "hi"}}
+        task_ids = [
+            (
+                await ask(
+                    stand.url,
+                    "POST",
+                    "/v1/tasks",
+                    {**sent, "wait_seconds": 0, **within},
+                )
+            ).body["task_id"]
+            for within in ({}, {"within_seconds": 120})
+        ]
+        assert (await add(stand, every=600, id="beat")).status == 201
+        [kept] = await stand.parts.schedules.store.read("beat")
+        assert kept is not None
+        ticks = replace(stand.parts.ticks, catalogue=lambda: catalogue)
+        task_ids.append(await ticks.run_now(kept.schedule))
+        said = []
+        for task_id in task_ids:
+            entry = await stand.parts.ledger.read(TaskName(CARD.agent_id, task_id))
+            assert entry is not None
+            assert entry.generations[1].assignment is not None
+            assignment = TaskAssignment.model_validate_json(
+                entry.generations[1].assignment
+            )
+            assert assignment.deadline is not None
+            assert assignment.deadline - assignment.waits_from == timedelta(seconds=120)
+            said.append(assignment.has_own_deadline)
+        assert said == [True, False, True]
 
 
 async def test_the_next_five_times_are_shown_before_anything_is_kept(

@@ -248,6 +248,23 @@ def test_a_deadline_is_kept_moved_or_dropped(
     )
 
 
+def test_a_declared_deadline_begins_anew_also_while_cards_cannot_be_read() -> None:
+    """One that an operator chose is theirs: it is kept by the next redrive."""
+    late = assigned(deadline="2026-11-20T10:01:30Z", has_own_deadline=True)
+    assert json.loads(redriven(letter(late)).body) == ASSIGNMENT | {
+        "created_at": "2026-11-21T10:00:00Z",
+        "deadline": "2026-11-21T10:01:30Z",
+        "has_own_deadline": True,
+    }
+    chosen = redriven(letter(late), Renewal(timedelta(hours=1)))
+    assert json.loads(redriven(letter(chosen.body)).body)["deadline"] == (
+        "2026-11-21T11:00:00Z"
+    )
+    assert json.loads(chosen.body)["has_own_deadline"] is False
+    dropped = redriven(letter(late), Renewal(drops_deadline=True))
+    assert json.loads(dropped.body).keys() == ASSIGNMENT.keys()
+
+
 def test_headers_that_inject_or_override_others_are_left_out() -> None:
     headers = {
         "X-Good": "fine",

@@ -310,6 +310,25 @@ async def test_words_that_fit_no_task_are_asked_of_the_memory_agent() -> None:
     assert agent.assigned[0].task.parameters == {"question": "where did I move?"}
 
 
+@pytest.mark.parametrize("deadline_s", [None, 60.0])
+async def test_the_deadline_of_a_task_that_words_ask_for_is_its_own(
+    deadline_s: float | None,
+) -> None:
+    class Declares(Recalls):
+        def catalogue(self) -> Catalogue:
+            whole = card("MemoryAgent", "recall")
+            task = whole.tasks[0].model_copy(update={"deadline_s": deadline_s})
+            return Catalogue([whole.model_copy(update={"tasks": (task,)})])
+
+    agent = Declares(None)
+    answering = service(FakeConversations(), lambda *_: None, agent=agent)
+    await answering.answer(PersonRequest(text="where?", user_id="ann", wait_ms=1))
+    [sent] = agent.assigned
+    assert (sent.deadline is None, sent.has_own_deadline) == (
+        (True, None) if deadline_s is None else (False, True)
+    )
+
+
 @pytest.mark.parametrize(
     ("user", "agent"),
     [
