@@ -203,13 +203,17 @@ def explain_wait(
 
 
 class WaitRefusal(Part):
-    """An answer that did not count, kept for the audit: *why* it was refused; *made_by* as an answer has it."""
+    """An answer that did not count, kept for the audit: *why* it was refused; *made_by* as an answer has it.
+
+    *link* tells links apart, of which many may bear one name; None for other doors, and of 0.2.
+    """
 
     by: str
     at: datetime
     door: Door
     why: str
     made_by: str | None = Field(default=None, exclude_if=is_none)
+    link: str | None = Field(default=None, exclude_if=is_none)
 
 
 class QuestionNotice(Message):

@@ -20,6 +20,8 @@ local function add(line)
     return
   end
   local by = unknown[refusal.why] and 'unknown' or 'by ' .. refusal.by
+  -- Many hold links of one role, and one person may try another's.
+  if not unknown[refusal.why] and type(refusal.link) == 'string' then by = 'link ' .. refusal.link end
   table.insert(lines, {line = line, by = by})
   of[by] = (of[by] or 0) + 1
   size = size + #line + 1

@@ -48,8 +48,8 @@ _MOST_FIELDS = 1_000
 _NO_WAIT = "there is no such task or question"
 #: Characters of the author that is kept of an answer that others may have written.
 _MOST_NAME = 300
-#: Bytes of all refusals that are kept of one wait, and how many of them may be one author's. Beyond that the author
-#: of the most loses the oldest; all that were forged have one author: who wrote them is not known.
+#: Bytes of all refusals that are kept of one wait, and how many of them may be one author's; each link is one. Beyond
+#: that the author of the most loses the oldest; all that were forged have one: who wrote them is not known.
 MOST_REFUSALS = 4096
 MOST_OF_ONE = 8
 #: Why an answer that lies in the ledger is set aside: nobody who may took it, its author was shown another question

@@ -49,13 +49,14 @@ class AnswerRefused(InvalidInput):
 class Person:
     """A person at a *door*: *name* for the audit, *names* of the users and roles that they are; None may answer all.
 
-    *made_by* is who made the link that they came by.
+    *link* is the id of the link that they came by, *made_by* who made it.
     """
 
     name: str
     door: Door
     names: frozenset[str] | None = None
     made_by: str | None = None
+    link: str | None = None
 
     def may_answer(self, state: WaitState, now: datetime) -> bool:
         """Return whether the wait asks them."""
@@ -169,6 +170,7 @@ class Answers:
             door=person.door,
             why=why,
             made_by=person.made_by,
+            link=person.link,
         )
         await self.waits.refuse(task_id, slot, refusal)
 

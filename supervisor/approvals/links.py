@@ -80,7 +80,13 @@ class Links:
     @staticmethod
     def person_of(link: Link) -> Person:
         """Return the person in whose name the link answers."""
-        return Person(link.who, "link", frozenset([link.who]), link.made_by)
+        return Person(
+            link.who,
+            "link",
+            frozenset([link.who]),
+            made_by=link.made_by,
+            link=hashlib.sha256(link.model_dump_json().encode()).hexdigest()[:16],
+        )
 
     def _sign(self, body: str) -> str:
         return _encode(

@@ -22,11 +22,12 @@ from tasklore.supervisor.http.admission.middleware import AdmissionMiddleware
 from tasklore.supervisor.http.approvals import page as approval_page
 from tasklore.supervisor.http.approvals import routes as approvals
 from tasklore.supervisor.http.chat import routes as chat
-from tasklore.supervisor.http.chat.errors import OpenAiErrorMiddleware
+from tasklore.supervisor.http.chat.errors import as_openai, is_openai
 from tasklore.supervisor.http.memory import routes as memory
 from tasklore.supervisor.http.observation import HeadMiddleware, ObservationMiddleware
 from tasklore.supervisor.http.openapi import PAGE_HEADERS, describe_api, render_page
 from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problem_forms import ProblemFormMiddleware
 from tasklore.supervisor.http.requests import routes as requests
 
 
@@ -74,7 +75,12 @@ def make_app(parts: ApiParts) -> FastAPI:
     app.openapi = lambda: describe_api(app)  # type: ignore[method-assign]  # FastAPI's own way to change it
     app.add_middleware(requests.ShortPathMiddleware, parts=parts)
     app.add_middleware(AdmissionMiddleware, parts=parts)
-    app.add_middleware(OpenAiErrorMiddleware)
+    app.add_middleware(ProblemFormMiddleware, is_theirs=is_openai, form=as_openai)
+    app.add_middleware(
+        ProblemFormMiddleware,
+        is_theirs=approval_page.is_page,
+        form=approval_page.as_page,
+    )
     app.add_middleware(HeadMiddleware)
     app.add_middleware(ObservationMiddleware, meter=parts.meter)
     return app

@@ -278,6 +278,8 @@ async def test_a_link_answers_once_in_the_name_of_one_person(
     assert (audit["answer"]["by"], audit["answer"]["door"]) == ("role:finance", "link")
     assert audit["answer"]["made_by"] == "key:admin"
     assert {one["made_by"] for one in audit["refused"]} == {"key:admin"}
+    # Each holder of a link of a role is an author of their own.
+    assert len({one["link"] for one in audit["refused"]}) == 3
 
 
 async def test_a_page_is_a_page_while_the_store_is_away(

@@ -218,6 +218,46 @@ async def test_any_page_needs_a_key(
         assert (await ask(stand.url, "GET", "/v1/models")).status == 401
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "kind", "status"),
+    [
+        ("GET", "/approve/a", None, 429),
+        ("POST", "/approve/a", "application/x-www-form-urlencoded", 429),
+        ("POST", "/approve/a", "application/json", 415),
+        ("GET", "/approve/a/b", None, 404),
+    ],
+)
+async def test_a_person_with_a_link_sees_a_page_whoever_refuses(
+    servers: EmbeddedServers,
+    redis: Redis,
+    tmp_path: Path,
+    method: str,
+    path: str,
+    kind: str | None,
+    status: int,
+) -> None:
+    """The headers of the refusal stay; programs get their problem, as everywhere."""
+    file = tmp_path / "keys.json"
+    make_key(file, "a", ("ask",), None)
+    burst = 1 if status == 429 else 9
+    async with http_stand(
+        servers,
+        redis,
+        keys=KeyRing(file),
+        unknown=UnknownClients(rate=0.01, burst=burst),
+    ) as stand:
+        await ask(stand.url, "GET", "/docs")
+        headers = {} if kind is None else {"Content-Type": kind}
+        body = None if kind is None else b"decision=approve"
+        answer = await ask(stand.url, method, path, body, headers)
+        assert answer.status == status
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert ("retry-after" in answer.headers) == (status == 429)
+        program = await ask(stand.url, "GET", "/v1/agents")
+        assert program.headers["content-type"] == "application/problem+json"
+
+
 async def test_no_page_reads_what_a_signed_link_shows(keyed: Keyed) -> None:
     stand, _ = keyed
     answer = await ask(stand.url, "GET", "/approve/a", headers={"Origin": PAGE})

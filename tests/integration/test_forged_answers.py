@@ -295,8 +295,8 @@ async def test_a_signal_that_nobody_took_does_not_stand_before_one_that_is_sent(
         assert answer.value == 12
 
 
-def a_refusal(by: str, why: str = "person") -> WaitRefusal:
-    return WaitRefusal(by=by, at=datetime.now(UTC), door="http", why=why)
+def a_refusal(by: str, why: str = "person", link: str | None = None) -> WaitRefusal:
+    return WaitRefusal(by=by, at=datetime.now(UTC), door="http", why=why, link=link)
 
 
 async def audit(waits: Waits, task_id: str) -> tuple[list[str], int]:
@@ -341,6 +341,26 @@ async def test_many_refused_authors_share_the_audit_and_the_rest_is_counted(
     assert len(by) + left_out == 92
     stored = await redis.hget(keys.task(task_id), "wait.3.refusals")
     assert len(stored) <= MOST_REFUSALS
+
+
+async def test_one_holder_of_a_link_leaves_the_others_of_its_role_their_place(
+    waits_of: Callable[[str | None], Waits], redis: Redis
+) -> None:
+    """All that hold a link of a role bear one name; each link is an author of its own."""
+    desk = waits_of("supervisor")
+    task_id = await ask(redis)
+
+    async def refuse(link: str | None) -> None:
+        await desk.refuse(task_id, "3", a_refusal("role:finance", "link expired", link))
+
+    for link in ("a", *["b"] * 20, "c", *["b"] * 20, None):
+        await refuse(link)
+
+    state = await desk.read(task_id, "3")
+    assert state is not None
+    links = [one.link for one in state.refusals]
+    assert links == ["a", *["b"] * 8, "c", None]
+    assert state.left_out == 32
 
 
 @pytest.mark.parametrize("kept", [b"x", b'{"by": 7}\n[]\n', b"\xff\n" * 2000])

@@ -1,10 +1,12 @@
 """The page behind a signed link: a question, and a form that answers it; it works without a script."""
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from html import escape
 from pathlib import Path
 from string import Template
+from typing import Any
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request
@@ -81,6 +83,24 @@ def routes(parts: ApiParts) -> APIRouter:
         return _say("Thank you", "Your answer is kept, and the task goes on", 200)
 
     return router
+
+
+def is_page(path: str) -> bool:
+    """Return whether persons open *path*, in a browser."""
+    return path.startswith(PATH)
+
+
+def as_page(problem: Mapping[str, Any]) -> Response:
+    """Return the page that says *problem*, as a program would get it, to a person."""
+    status = int(problem["status"])
+    heading, text = "This cannot be answered", str(problem["detail"])
+    if status in (429, 503):
+        heading = "Too much is asked at once"
+        text = "Nothing was looked at or decided; go back and try again in a moment"
+    elif status == 404:
+        heading = "This link cannot be used"
+        text = "There is nothing behind it; open it exactly as it was sent"
+    return _say(heading, text, status)
 
 
 async def _read(parts: ApiParts, link: Link) -> ApprovalQuestion:

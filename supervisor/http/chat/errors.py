@@ -1,12 +1,10 @@
 """Errors in OpenAI's form, on the paths that clients of its API call."""
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.responses import Response
 
 from tasklore.supervisor.http import problems
 from tasklore.supervisor.http.chat.forms import OpenAiError, OpenAiErrorBody
@@ -26,63 +24,18 @@ _CODES = {
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 
-class OpenAiErrorMiddleware:
-    """Sends every problem of these paths in OpenAI's form, whichever layer refused the request."""
+def is_openai(path: str) -> bool:
+    """Return whether clients of OpenAI's API ask for *path*."""
+    return path.startswith(PATHS) or _NEARLY.fullmatch(path) is not None
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass everything on but problems."""
-        path = scope.get("path", "")
-        if scope["type"] != "http" or not (
-            path.startswith(PATHS) or _NEARLY.fullmatch(path)
-        ):
-            await self._app(scope, receive, send)
-            return
-        held: Message | None = None
-        has_begun = False
-
-        async def reform(message: Message) -> None:
-            nonlocal held, has_begun
-            has_begun = True
-            if message["type"] == "http.response.start":
-                if (
-                    MutableHeaders(scope=message)
-                    .get("content-type", "")
-                    .startswith(problems.MEDIA_TYPE)
-                ):
-                    held = message
-                    return
-            elif held is not None:
-                # A problem is one piece; an unusable value is a bad request for OpenAI.
-                start = held
-                held = None
-                body = (
-                    error_body(json.loads(message["body"])).model_dump_json().encode()
-                )
-                headers = MutableHeaders(scope=start)
-                headers["content-type"] = "application/json"
-                headers["content-length"] = str(len(body))
-                await send(
-                    {
-                        **start,
-                        "status": 400 if start["status"] == 422 else start["status"],
-                    }
-                )
-                await send({**message, "body": body})
-                return
-            await send(message)
-
-        try:
-            await self._app(scope, receive, reform)
-        except Exception as error:
-            # A handler further out would send it in another form.
-            if not has_begun:
-                await problems.respond(problems.refusal_of(error))(
-                    scope, receive, reform
-                )
-            raise
+def as_openai(problem: Mapping[str, Any]) -> Response:
+    """Return the answer that says *problem*, as it is sent, in OpenAI's form."""
+    # An unusable value is a bad request for OpenAI.
+    status = 400 if problem["status"] == 422 else problem["status"]
+    return Response(
+        error_body(problem).model_dump_json(), status, media_type="application/json"
+    )
 
 
 def error_body(problem: Mapping[str, Any]) -> OpenAiErrorBody:
