@@ -326,6 +326,7 @@ class Deadline:
 
     With *heard* the seconds count from the last word of the server to anybody, and only while the loop turns in time:
     a server that answers others is not late, nor is it when we are. So up to `BUSY_S` in all, where that is more.
+    After a turn that took longer the process stood still, maybe before its question left: they count once more.
 
     As `asyncio.timeout`, which would be 8 of 55 us a round trip: cancels the task, and takes that back at the end.
     """
@@ -333,7 +334,9 @@ class Deadline:
     __slots__ = (
         "_began_at",
         "_cancelling",
+        "_due_at",
         "_handle",
+        "_has_stood_still",
         "_has_struck",
         "_heard",
         "_loop",
@@ -344,6 +347,7 @@ class Deadline:
     def __init__(self, seconds: float, heard: Heard | None = None) -> None:
         self._seconds = seconds
         self._heard = heard
+        self._has_stood_still = False
         self._has_struck = False
 
     def __enter__(self) -> None:
@@ -354,7 +358,11 @@ class Deadline:
         self._cancelling = task.cancelling()
         self._loop = asyncio.get_running_loop()
         self._began_at = self._loop.time()
-        self._handle = self._loop.call_later(self._seconds, self._spare_once)
+        self._wait(self._seconds)
+
+    def _wait(self, seconds: float) -> None:
+        self._due_at = self._loop.time() + seconds + GRACE_S
+        self._handle = self._loop.call_later(seconds, self._spare_once)
 
     def _spare_once(self) -> None:
         self._handle = self._loop.call_later(
@@ -363,13 +371,22 @@ class Deadline:
 
     def _strike(self, due_at: float) -> None:
         now = self._loop.time()
+        if (
+            self._heard is not None
+            and not self._has_stood_still
+            and now - self._due_at > BUSY_S
+        ):
+            self._has_stood_still = True
+            self._began_at = now
+            self._wait(self._seconds)
+            return
         if self._heard is not None and now - self._began_at < BUSY_S:
             left_s = (
                 max(self._heard.at, self._began_at) + self._seconds + GRACE_S
             ) - now
             # What came in a turn of the loop that took so long is read in the next one.
             if left_s > 0 or now - due_at > GRACE_S:
-                self._handle = self._loop.call_later(max(0.0, left_s), self._spare_once)
+                self._wait(max(0.0, left_s))
                 return
         self._has_struck = True
         self._task.cancel()

@@ -88,6 +88,32 @@ async def test_a_server_that_answers_others_alone_is_given_up(
     others.cancel()
 
 
+async def test_a_process_that_stood_still_gives_the_server_its_time_once_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may have stood still before its question left: what it does without an answer would be told beside it."""
+    monkeypatch.setattr(command_batch, "BUSY_S", 0.1)
+    loop = asyncio.get_running_loop()
+    heard = Heard()
+
+    async def stand_still() -> None:
+        until = loop.time() + 1.0
+        while loop.time() < until:
+            pass
+
+    with Deadline(0.5, heard):
+        await stand_still()
+        await asyncio.sleep(0.05)
+
+    async def stand_still_again_and_again() -> None:
+        for _ in range(10):
+            await stand_still()
+            await asyncio.sleep(0.05)
+
+    with pytest.raises(TimeoutError), Deadline(0.2, heard):
+        await stand_still_again_and_again()
+
+
 async def test_a_loop_that_is_slow_is_not_the_servers_fault() -> None:
     """Each turn takes longer than the whole deadline, and the answer comes with the third."""
     loop = asyncio.get_running_loop()
