@@ -83,11 +83,15 @@ class Branch:
         self.begun_by = begun_by
         self._function = function
         self._number = number
-        self._name: str | None = "" if begun_by is None else None
 
     @cached_property
     def _begun(self) -> Counter[str]:
         return Counter()
+
+    @cached_property
+    def _renumbered(self) -> dict[tuple[str, int], int]:
+        """The numbers that branches go by in place of that which they were begun as, by function and that one."""
+        return {}
 
     @property
     def is_main(self) -> bool:
@@ -97,9 +101,12 @@ class Branch:
     @property
     def name(self) -> str:
         """Ten hex digits, the same in every run of the task; "" for the main one."""
-        if self._name is None:
-            self._name = self._name_of(self._number)
-        return self._name
+        if self.begun_by is None:
+            return ""
+        renumbered = self.begun_by._renumbered  # noqa: SLF001 - of its own class
+        return self._name_of(
+            renumbered.get((self._function, self._number), self._number)
+        )
 
     @property
     def names_of_alike(self) -> list[str]:
@@ -112,8 +119,25 @@ class Branch:
         ]
 
     def take_name(self, name: str) -> None:
-        """Be the branch *name* of `names_of_alike`: they were begun in another order than in the run before."""
-        self._name = name
+        """Be the branch *name* of `names_of_alike`, which gets the name of this one.
+
+        They were begun in another order than in the run before; no two have one name.
+        """
+        if self.begun_by is None:
+            return
+        names = self.names_of_alike
+        mine, wished = names.index(self.name), names.index(name)
+        renumbered = self.begun_by._renumbered  # noqa: SLF001 - of its own class
+        other = next(
+            (
+                number
+                for (function, number), new in renumbered.items()
+                if (function, new) == (self._function, wished)
+            ),
+            wished,
+        )
+        renumbered[self._function, other] = mine
+        renumbered[self._function, self._number] = wished
 
     def begin(self, function: str) -> "Branch":
         """Return the next branch that this one begins, which runs *function*."""

@@ -193,7 +193,8 @@ class _Kept:
             and place.number == 0
             and _strip(self.heads[found]) != head
         ):
-            found = self._find_moved(place, head) or found
+            moved = self._find_moved(place, head)
+            found = found if moved is None else moved
         if found is None:
             found = next(filter(lambda at: self._is_of(at, head), _plain(place)), None)
         if found is None and place.is_plain:

@@ -511,3 +511,23 @@ async def test_the_branches_of_a_run_are_those_of_the_next_one() -> None:
     assert names[0] == names[1] == names[2]
     assert len(set(names[0])) == 7
     assert names[0][0] == ""
+
+
+@pytest.mark.parametrize("later", ["ba", "bac"])
+async def test_steps_of_branches_that_are_begun_in_another_order_are_not_taken_again(
+    later: str,
+) -> None:
+    """Also that at the head of the journal."""
+
+    @shape
+    async def turned(context: Context) -> Any:
+        names = "ab" if context.attempt == 1 else later
+        done = await asyncio.gather(
+            *(context.step("pay", note, name) for name in names)
+        )
+        if context.attempt < 3:
+            raise ConnectionResetError("again")
+        return done
+
+    assert await run(AgentKit(agent), "turned") == list(later)
+    assert Counter({*"ab", *later}) == STEPS
