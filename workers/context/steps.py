@@ -33,7 +33,7 @@ MOST_BYTES = 8 * 1024 * 1024
 _is_inside: ContextVar[bool] = ContextVar("is_inside_step", default=False)
 
 
-#: The main branch in slots of waits behind other branches.
+#: The main branch in a slot of which the plain spelling is that of another wait.
 _MAIN = "0" * 10
 
 
@@ -47,14 +47,17 @@ class Place(NamedTuple):
     @property
     def slot(self) -> str:
         """The slot of a wait in this place, the same in every run."""
-        if self.is_plain:
-            return str(self.number)
+        return str(self.number) if self.branch.is_main else self.named_slot
+
+    @property
+    def named_slot(self) -> str:
+        """Its slot with the name of its branch, which the main one has too."""
         return f"{self.branch.name or _MAIN}-{self.number}"
 
     @property
-    def slot_in_all(self) -> str:
-        """The slot that workers of 0.2 gave it, which count all branches as one."""
-        return str(self.of_all)
+    def other_slots(self) -> set[str]:
+        """The slots in which it may be kept too: 0.2 counted all branches as one."""
+        return {self.named_slot, str(self.of_all)} - {self.slot}
 
     @property
     def is_plain(self) -> bool:

@@ -531,3 +531,47 @@ async def test_steps_of_branches_that_are_begun_in_another_order_are_not_taken_a
 
     assert await run(AgentKit(agent), "turned") == list(later)
     assert Counter({*"ab", *later}) == STEPS
+
+
+@shape
+async def raced(context: Context) -> Any:
+    """Ask behind a step beside which another branch takes one, if that is quick enough."""
+
+    async def prepare() -> str:
+        await asyncio.sleep(0.1)
+        return await note("prepared")
+
+    async def beside() -> str:
+        await asyncio.sleep(0.0 if context.attempt == 1 else 0.1)
+        return await context.step("beside", note, "beside")
+
+    task = asyncio.create_task(beside())
+    await context.step("prepare", prepare)
+    said = await approved(context, "a")
+    return [said, await task, await approved(context, "b")]
+
+
+class Respelled(OneByOne):
+    """Keeps the first wait in another slot."""
+
+    def __init__(self, slot: str | None) -> None:
+        super().__init__()
+        self._slot = slot
+
+    def end(self, task_id: str, waits: Sequence[Wait], now: datetime) -> datetime:
+        if self._slot is not None:
+            waits = [one.model_copy(update={"slot": self._slot}) for one in waits]
+            self._slot = None
+        return super().end(task_id, waits, now)
+
+
+@pytest.mark.parametrize("slot", [None, "0000000000-1"])
+async def test_the_slot_of_the_task_itself_does_not_depend_on_what_goes_on_beside_it(
+    slot: str | None,
+) -> None:
+    """Also an answer in a slot that did is found."""
+    kit = AgentKit(agent)
+    kit.services.waits = waits = Respelled(slot)
+    assert await run(kit, "raced") == ["a", "beside", "b"]
+    assert waits.open == [["Agree to a?"], ["Agree to b?"]]
+    assert set(STEPS.values()) == {1}

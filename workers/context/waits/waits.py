@@ -319,16 +319,12 @@ class TaskWaits:
     ) -> str | None:
         """Return the slot that has *wait*, if it is not that of its *place*, where *is_known* another one is.
 
-        That is as an earlier worker counted; or it is that of a branch like its own, which it is from then on: code
+        That is as an earlier worker spelled it; or it is that of a branch like its own, which it is from then on: code
         that begins its branches in the order of a set, as `asyncio.as_completed` does, begins them in any order.
         """
-        slots = dict[str, str]()
-        if not is_known and not place.is_plain:
-            slots = {place.slot_in_all: ""}
-        elif is_known and not place.number:
-            slots = {f"{name}-0": name for name in place.branch.names_of_alike}
-        if not slots:
-            return None
+        slots = dict.fromkeys(place.other_slots, "")
+        if is_known and not place.number:
+            slots |= {f"{name}-0": name for name in place.branch.names_of_alike}
         kept = await self._store.digests(self._run.task_id, list(slots)[:MOST_OPEN])
         for slot, digest in kept.items():
             if digest == wait.digest and slot not in self._found:
@@ -336,6 +332,9 @@ class TaskWaits:
                 if slots[slot]:
                     place.branch.take_name(slots[slot])
                 return slot
+        if place.branch.is_main and wait.slot in self._found:
+            # That of another branch, as 0.2 counted.
+            return place.named_slot
         return None
 
     async def _rest(self, wait: Wait) -> tuple[bool, WaitAnswer | None]:
