@@ -24,6 +24,7 @@ from pydantic import ValidationError
 
 from tasklore.contracts import subjects
 from tasklore.contracts.messages import PipelineEvent, PipelineEventKind
+from tasklore.contracts.pipelines import MOST_PHASES
 from tasklore.memory.sessions.pipeline_records import RunRecord
 from tasklore.supervisor.feed.beats import Heartbeat
 from tasklore.supervisor.pipelines.outcome import describe_outcome
@@ -36,10 +37,15 @@ _LOOK_S = 1.0
 _STORED_S = 0.02
 #: Events that wait for a slow client; how the run stands makes up for those that it missed.
 _MOST_WAITING = 256
-#: How far one phase is, as a digit: more than these it has not.
-_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-#: A place as clients send it: the number of the run, a digit a phase, and how much of its end is known.
-RUN_PLACE = r"[0-9]{1,9}\.[0-9a-z]{1,500}(\.over|\.end)?"
+#: Between the stages of two phases.
+_NEXT = "-"
+#: A place as clients send it: the number of the run, a stage a phase, and how much of its end is known.
+RUN_PLACE = (
+    rf"[0-9]{{1,9}}\.[0-9]{{1,12}}({_NEXT}[0-9]{{1,12}}){{0,{MOST_PHASES - 1}}}"
+    r"(\.over|\.end)?"
+)
+#: Stages that a phase passes each time it began: begun, over, pending again, and over without having begun again.
+_STAGES = 4
 #: Events of drivers that tell no step of a phase, and are handed on as they come.
 _BESIDE: frozenset[PipelineEventKind] = frozenset(
     ("accepted", "phase_progress", "phase_reused", "phase_stale", "other")
@@ -62,9 +68,9 @@ class RunPlace(NamedTuple):
     end: str = ""
 
     def __str__(self) -> str:
-        """Return it as clients send it, such as `1.3320` or `1.3331.end`."""
-        digits = "".join(_DIGITS[min(stage, len(_DIGITS) - 1)] for stage in self.stages)
-        return f"{self.run}.{digits}{'.' if self.end else ''}{self.end}"
+        """Return it as clients send it, such as `1.5-4-0` or `1.5-5-3.end`."""
+        stages = _NEXT.join(map(str, self.stages))
+        return f"{self.run}.{stages}{'.' if self.end else ''}{self.end}"
 
     @classmethod
     def parse(cls, text: str) -> "RunPlace":
@@ -75,8 +81,8 @@ class RunPlace(NamedTuple):
         """
         if re.fullmatch(RUN_PLACE, text) is None:
             raise ValueError(f"{text!r} is no place in the events of a run")
-        run, digits, *end = text.split(".")
-        return cls(int(run), tuple(map(_DIGITS.index, digits)), *end)
+        run, stages, *end = text.split(".")
+        return cls(int(run), tuple(map(int, stages.split(_NEXT))), *end)
 
 
 class PhaseStanding(NamedTuple):
@@ -93,11 +99,23 @@ class PhaseStanding(NamedTuple):
     text: str
 
     @property
+    def begun(self) -> int:
+        """The stage at which it began the last time."""
+        return _STAGES * self.run
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it began since it was last made pending: one that is left out, or fails before that, has not."""
+        return self.status == "running" or self.since_ms is not None
+
+    @property
     def stage(self) -> int:
-        """How far it is: 2 once it has begun, 3 once it is over, and two more with each time that it began again."""
+        """How far it is, 0 at first; within a run of the session it only grows, but for one left out more than once."""
         if self.status == "pending":
-            return 2 * self.run + 1 if self.run else 0
-        return 2 * self.run + int(self.status in _KINDS)
+            return self.begun + 2 if self.run else 0
+        if self.status in _KINDS:
+            return self.begun + (1 if self.has_begun else 3)
+        return self.begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,9 +271,9 @@ def _steps_between(at: RunPlace, standing: RunStanding) -> list[RunStep]:
     phases = standing.phases
     steps: list[tuple[int, int, int, PipelineEventKind, PhaseStanding]] = []
     for number, (seen, phase) in enumerate(zip(at.stages, phases, strict=True)):
-        stage = min(phase.stage, len(_DIGITS) - 1)
-        begun = 2 * phase.run
-        if stage >= begun > seen and phase.run and phase.status != "skipped":
+        stage = phase.stage
+        begun = phase.begun
+        if begun > seen and phase.has_begun:
             steps.append((phase.since_ms or 0, begun, number, "phase_started", phase))
         if stage > seen and phase.status in _KINDS:
             ended_ms = phase.ended_ms or phase.since_ms or 0

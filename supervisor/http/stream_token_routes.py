@@ -44,7 +44,7 @@ class StreamToOpen(Form):
         str | None,
         Field(
             max_length=520,
-            description="As the stream wrote it: `1.1.5` of a task, `2` of a request, `1.3320` of a run.",
+            description="As the stream wrote it: `1.1.5` of a task, `2` of a request, `1.5-4-0` of a run.",
         ),
     ] = None
 

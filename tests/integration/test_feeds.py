@@ -379,13 +379,15 @@ async def test_what_is_no_place_is_refused(
         Place.parse(text)
 
 
-@pytest.mark.parametrize("text", ["", "1", "1.", "1.1.ends", "1.A", "a.1", "1.1.end.1"])
+@pytest.mark.parametrize(
+    "text", ["", "1", "1.", "1.1.ends", "1.A", "a.1", "1.1-", "1.1--1", "1.1.end.1"]
+)
 def test_what_is_no_place_in_a_run_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no place"):
         RunPlace.parse(text)
 
 
-@pytest.mark.parametrize("text", ["1.0", "2.3z0.over", "7.3331.end"])
+@pytest.mark.parametrize("text", ["1.0", "2.4-93-0.over", "7.5-5-3.end"])
 def test_a_place_in_a_run_is_spelled_as_it_was_read(text: str) -> None:
     assert str(RunPlace.parse(text)) == text
 

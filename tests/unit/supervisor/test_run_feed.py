@@ -1,0 +1,129 @@
+"""The feed of a run whose phases a test settles: which steps a client hears, from any place on."""
+
+import asyncio
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from tasklore.contracts.pipelines import Phase, Pipeline
+from tasklore.memory.sessions.pipeline_records import (
+    PhaseState,
+    PhaseStatus,
+    RunRecord,
+    RunState,
+)
+from tasklore.supervisor.feed.runs import (
+    RunFeedEvent,
+    RunPlace,
+    RunStanding,
+    RunStep,
+    follow_run,
+)
+
+
+def a_standing(
+    *states: PhaseState, run: int = 1, state: RunState = "running"
+) -> RunStanding:
+    """Return how run *run* stands, whose phases `a`, `b`, ... are in these *states*."""
+    names = "abcdefgh"[: len(states)]
+    phases = tuple(Phase(name=name, agent="EchoAgent", task="echo") for name in names)
+    record = RunRecord(
+        session_id="session",
+        state=state,
+        pipeline=Pipeline(name="naps", version=1, phases=phases),
+        inputs={},
+        supervisor_id="s1",
+        user_id=None,
+        project="",
+        keep=False,
+        run=run,
+        phases=dict(zip(names, states, strict=True)),
+        dependencies={},
+        corrected={},
+        created_ms=1,
+        updated_ms=1,
+    )
+    return RunStanding("session", record, None)
+
+
+def running(run: int) -> PhaseState:
+    return PhaseState("running", run, f"t{run}", since_ms=10 * run)
+
+
+def over(run: int, status: PhaseStatus = "done") -> PhaseState:
+    return replace(running(run), status=status, ended_ms=10 * run + 5)
+
+
+def left_out(run: int, status: PhaseStatus = "skipped") -> PhaseState:
+    """Return the end of a phase that was dispatched *run* times, though not for this."""
+    return PhaseState(status, run, ended_ms=10 * run + 7)
+
+
+async def follow(
+    *standings: RunStanding, after: RunPlace | None = None
+) -> list[RunFeedEvent]:
+    """Return the events for a client at *after* while the run stands as *standings* say, one a look."""
+
+    async def listen(_subject: str, _hear: object) -> object:
+        return object()
+
+    async def unlisten(_subscription: object) -> None:
+        pass
+
+    left = list(standings)
+    leaving = asyncio.Event()
+
+    async def look() -> RunStanding:
+        standing = left.pop(0)
+        if not left:
+            leaving.set()
+        return standing
+
+    link = cast("Any", SimpleNamespace(listen=listen, unlisten=unlisten))
+    feed = follow_run(link, "session", look=look, after=after, leaving=leaving)
+    return [event async for events in feed for event in events]
+
+
+def steps_in(events: list[RunFeedEvent]) -> list[tuple[str, str | None]]:
+    """Return kind and phase of each step."""
+    return [
+        (event.event.kind, event.event.phase)
+        for event in events
+        if isinstance(event, RunStep)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [("skipped", "phase_skipped"), ("failed", "phase_failed")]
+)
+async def test_a_phase_that_ends_in_a_rerun_without_its_task_says_so(
+    status: PhaseStatus, kind: str
+) -> None:
+    """It was done in the first run; none of its tasks begins in the second."""
+    reset = a_standing(PhaseState(run=1), run=2)
+    ended = a_standing(left_out(1, status), run=2)
+    assert steps_in(await follow(ended, after=reset.place)) == [(kind, "a")]
+    assert steps_in(await follow(ended, after=ended.place)) == []
+
+
+async def test_a_phase_that_is_reset_within_a_run_tells_its_next_steps() -> None:
+    """Whatever it reached before: left out, its end, or its beginning."""
+    again = [("phase_started", "a"), ("phase_done", "a")]
+    for before in (left_out(1), over(1), running(1)):
+        seen = a_standing(before).place
+        assert steps_in(await follow(a_standing(over(2)), after=seen)) == again
+    seen = a_standing(over(1)).place
+    skipped = a_standing(left_out(1))
+    assert steps_in(await follow(skipped, after=seen)) == [("phase_skipped", "a")]
+
+
+async def test_a_phase_tells_its_steps_however_often_it_began() -> None:
+    for run in (17, 18, 400, 10**6):
+        seen = a_standing(PhaseState(run=run - 1), PhaseState()).place
+        now = a_standing(over(run), PhaseState())
+        events = await follow(now, after=RunPlace.parse(str(seen)))
+        assert steps_in(events) == [("phase_started", "a"), ("phase_done", "a")]
+        assert isinstance(events[-1], RunStep)
+        assert events[-1].at == now.place
