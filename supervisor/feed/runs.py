@@ -187,35 +187,40 @@ async def follow_run(
     look: Callable[[], Awaitable[RunStanding]],
     after: RunPlace | None,
     leaving: asyncio.Event,
+    beat_s: float,
 ) -> AsyncGenerator[list[RunFeedEvent], None]:
     """Yield how a run stands and every step from then on, or each step behind *after*; its end is the last.
 
-    Nothing at all is yielded after a second without news. It ends without the end of the run once the process is
-    *leaving*. Errors of *look* are raised.
+    How it stands is yielded again where it runs anew, and *after* is left out where that is of another run. Nothing at
+    all is yielded every *beat_s* seconds. It ends without the end of the run once the process is *leaving*. Errors of
+    *look* are raised.
     """
     async with _hear(link, session_id) as heard:
-        standing = await look()
         at = after
-        if at is None or not _is_before(at, standing.place):
-            at = standing.place._replace(end="over" if standing.is_over else "")
-            yield [RunSeen(at, standing)]
         pause_s = _LOOK_S
-        beat = Heartbeat(_LOOK_S)
+        beat = Heartbeat(beat_s)
         while True:
-            steps: list[RunFeedEvent] = [*_steps_between(at, standing)]
+            heard.news.clear()
+            standing = await look()
+            events: list[RunFeedEvent] = []
+            if at is None or not _is_before(at, standing.place):
+                at = standing.place._replace(end="over" if standing.is_over else "")
+                events.append(RunSeen(at, standing))
+            steps = _steps_between(at, standing)
             if steps:
                 at = steps[-1].at or at
                 pause_s = _LOOK_S
-            steps += [RunStep(None, event) for event in heard.take()]
+            events += steps
+            events += [RunStep(None, event) for event in heard.take()]
             if standing.is_over:
-                yield [*steps, *_end_of(at, standing)]
+                yield [*events, *_end_of(at, standing)]
                 return
-            if steps:
-                yield steps
+            if events:
+                yield events
             if leaving.is_set():
                 return
             try:
-                async with asyncio.timeout(pause_s):
+                async with asyncio.timeout(min(pause_s, beat.due_in_s)):
                     await heard.news.wait()
                 # The step may not be stored yet of which was heard.
                 pause_s = _STORED_S
@@ -223,8 +228,6 @@ async def follow_run(
                 pause_s = min(_LOOK_S, 2 * pause_s)
             if beat.take():
                 yield []
-            heard.news.clear()
-            standing = await look()
 
 
 class _Heard:

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
@@ -153,10 +154,12 @@ async def events_of(
         look=partial(read_standing, parts, caller, session_id),
         after=after,
         leaving=parts.life.draining,
+        beat_s=parts.heartbeat_s,
     )
     try:
-        async for events in feed:
-            yield b"".join(map(_encode, events)) or HEARTBEAT
+        async with aclosing(feed):
+            async for events in feed:
+                yield b"".join(map(_encode, events)) or HEARTBEAT
     except (Refused, TaskloreError) as error:
         # It is no longer known, or the store does not answer: a client that comes back is told.
         log.info("run_not_followed", session=session_id, error=str(error))

@@ -17,6 +17,7 @@ from tasklore.memory.sessions.pipeline_records import (
 from tasklore.supervisor.feed.runs import (
     RunFeedEvent,
     RunPlace,
+    RunSeen,
     RunStanding,
     RunStep,
     follow_run,
@@ -82,7 +83,9 @@ async def follow(
         return standing
 
     link = cast("Any", SimpleNamespace(listen=listen, unlisten=unlisten))
-    feed = follow_run(link, "session", look=look, after=after, leaving=leaving)
+    feed = follow_run(
+        link, "session", look=look, after=after, leaving=leaving, beat_s=60.0
+    )
     return [event async for events in feed for event in events]
 
 
@@ -127,3 +130,26 @@ async def test_a_phase_tells_its_steps_however_often_it_began() -> None:
         assert steps_in(events) == [("phase_started", "a"), ("phase_done", "a")]
         assert isinstance(events[-1], RunStep)
         assert events[-1].at == now.place
+
+
+@pytest.mark.parametrize("phases", [1, 2])
+async def test_a_client_that_was_slow_goes_on_with_how_the_next_run_stands(
+    phases: int,
+) -> None:
+    """It was in a run that failed and runs again, by the same declaration or by one of a phase more."""
+    first = a_standing(running(1))
+    others = [PhaseState()] * (phases - 1)
+    rerun = a_standing(PhaseState(run=1), *others, run=2)
+    later = a_standing(running(2), *others, run=2)
+    events = await follow(first, rerun, later)
+    assert [type(event) for event in events] == [RunSeen, RunSeen, RunStep]
+    assert [event.at for event in events] == [first.place, rerun.place, later.place]
+
+
+async def test_a_client_that_comes_back_to_a_run_that_is_over_hears_its_end() -> None:
+    ended = a_standing(over(1), state="failed")
+    events = await follow(ended, after=a_standing(running(1)).place)
+    assert steps_in(events) == [("phase_done", "a"), ("failed", None)]
+    assert events[-1] == RunSeen(ended.place, ended, is_end=True)
+    last = await follow(ended, after=ended.place)
+    assert [event.at for event in last] == [ended.place]
