@@ -21,23 +21,6 @@ local function stands(earlier, row, has_ended)
   if tonumber(own) < tonumber(known) then return true end
   return state ~= 'accepted' and (state == 'forgotten' or not has_ended)
 end
-local function list(id, created, row, has_ended, set)
-  local is_new = redis.call('HSETNX', KEYS[2], id, row) == 1
-  if not is_new then
-    if stands(redis.call('HGET', KEYS[2], id), row, has_ended) then return end
-    redis.call('HSET', KEYS[2], id, row)
-  end
-  redis.call('ZADD', KEYS[1], created, id)
-  if not has_ended then
-    redis.call('ZADD', KEYS[3], created, id)
-  elseif not is_new then
-    redis.call('ZREM', KEYS[3], id)
-  end
-  if not set then return end
-  local left = has_ended and keep or keep_open
-  redis.call('ZADD', set, spell(now() + left), id)
-  if redis.call('PTTL', set) < left then redis.call('PEXPIRE', set, spell(left + DAY)) end
-end
 local function unlist(id)
   redis.call('ZREM', KEYS[1], id)
   -- The row of an open one is found by the list of these.
@@ -60,10 +43,51 @@ local function trim()
   end
   for place = 1, 3 do redis.call('PEXPIRE', KEYS[place], spell(keep_open + DAY)) end
 end
+local function add(lists, name, ...)
+  local list = lists[name] or {}
+  lists[name] = list
+  for _, word in ipairs({...}) do list[#list + 1] = word end
+end
+-- Of all runs at once, one command each: a command costs more than what it does for one of them.
 local function write()
-  for at = 5, #ARGV, 5 do
-    local set = tonumber(ARGV[at + 4])
-    list(ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3] == '1', set > 0 and KEYS[3 + set])
+  local ids = {}
+  for at = 5, #ARGV, 5 do ids[#ids + 1] = ARGV[at] end
+  local found, known = redis.call('HMGET', KEYS[2], unpack(ids)), {}
+  for place, id in ipairs(ids) do known[id] = found[place] end
+  local rows, listed, opened, theirs, longest = {}, {}, {}, {}, {}
+  for place, id in ipairs(ids) do
+    local at = 5 * place
+    local created, row, has_ended, set = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3] == '1', ARGV[at + 4]
+    local earlier = known[id]
+    if not (earlier and stands(earlier, row, has_ended)) then
+      known[id] = row
+      rows[#rows + 1], rows[#rows + 2] = id, row
+      listed[#listed + 1], listed[#listed + 2] = created, id
+      if not has_ended then
+        opened[id] = created
+      elseif earlier then
+        opened[id] = false
+      end
+      if set ~= '0' then
+        local left = has_ended and keep or keep_open
+        add(theirs, KEYS[3 + set], spell(now() + left), id)
+        longest[KEYS[3 + set]] = math.max(left, longest[KEYS[3 + set]] or 0)
+      end
+    end
+  end
+  if #rows > 0 then
+    redis.call('HSET', KEYS[2], unpack(rows))
+    redis.call('ZADD', KEYS[1], unpack(listed))
+  end
+  local changes = {}
+  for id, created in pairs(opened) do
+    if created then add(changes, 'ZADD', created, id) else add(changes, 'ZREM', id) end
+  end
+  for command, words in pairs(changes) do redis.call(command, KEYS[3], unpack(words)) end
+  for set, words in pairs(theirs) do
+    redis.call('ZADD', set, unpack(words))
+    local left = longest[set]
+    if redis.call('PTTL', set) < left then redis.call('PEXPIRE', set, spell(left + DAY)) end
   end
   if trimmed > 0 then trim() end
 end

@@ -123,6 +123,40 @@ def test_a_row_is_read_as_it_was_spelled() -> None:
     assert read_row(AGENT, "t1", row("t1").spell()) == row("t1")
 
 
+async def test_rows_of_one_command_are_listed_as_one_after_the_other(
+    valkey_or_redis: Redis, index: RunIndex
+) -> None:
+    """A task may end, or begin anew, beside an earlier row of its own; the set of its user knows the latest time."""
+
+    async def read(agent_id: str) -> tuple[Any, ...]:
+        own = keys.runs(agent_id)
+        return (
+            await valkey_or_redis.hgetall(own.rows),
+            await valkey_or_redis.zrange(own.listed, 0, -1, withscores=True),
+            await valkey_or_redis.zrange(own.open, 0, -1, withscores=True),
+            await valkey_or_redis.zrange(own.of_user(ANA), 0, -1),
+        )
+
+    choice = random.Random(7)
+    for turn in range(40):
+        rows = []
+        for _ in range(12):
+            opened = row(
+                choice.choice("abcd"),
+                generation=choice.randint(1, 3),
+                user=choice.choice(("", ANA)),
+            )
+            rows.append(choice.choice((opened, ended(opened), ended(opened, "failed"))))
+        together, apart = f"Together{turn}", f"Apart{turn}"
+        await index.write([one._replace(agent_id=together) for one in rows])
+        for one in rows:
+            await index.write([one._replace(agent_id=apart)])
+        found = await read(together)
+        expected = await read(apart)
+        assert [sorted(part) for part in found] == [sorted(part) for part in expected]
+        assert found[0] == expected[0]
+
+
 @pytest.mark.parametrize(
     "body",
     [
