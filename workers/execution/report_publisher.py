@@ -23,6 +23,7 @@ from tasklore.contracts.errors import (
 )
 from tasklore.contracts.identifiers import TaskName, user_token
 from tasklore.contracts.messages import CompletionReport, TaskAssignment
+from tasklore.memory.gathered_calls import GatheredCalls
 from tasklore.memory.ledger.expired import spell_expired
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.run_rows import RunRow, row_of, row_of_report
@@ -42,6 +43,8 @@ log = structlog.get_logger(__name__)
 
 #: Seconds after which a delivery is offered again when its report could not be stored.
 _RETURN_S = 2.0
+#: Bytes of reports up to which they are written beside those of others: many larger ones would not be in time together.
+_GATHERED_BYTES = 16 * 1024
 #: How a report says that the ledger did not take it; a result with this word in it is compared in vain.
 _UNFENCED = b'"fence":"none"'
 
@@ -67,6 +70,8 @@ class ReportPublisher:
         self._acknowledger = acknowledger
         self._hooks = hooks
         self._ledger_pause_s = ledger_pause_s
+        #: What runs that end in one turn report, is written to the ledger, and listed, at once.
+        self._finishes = GatheredCalls(self._finish)
 
     async def publish(self, outcomes: Sequence[Outcome], engine: PullEngine) -> bool:
         """Publish the reports of *outcomes*; return when all are on their way, each is acknowledged when it is stored.
@@ -110,12 +115,12 @@ class ReportPublisher:
     ) -> None:
         """Let the ledger decide, and publish its decision: a cancel request makes another outcome of one."""
         bodies = [_fitting_body(outcome) for outcome in outcomes]
-        earlier = await self._ledger.finish_many(
-            [
-                _finish_of(self._agent_id, outcome, body)
-                for outcome, body in zip(outcomes, bodies, strict=True)
-            ]
-        )
+        finishes = [
+            _finish_of(self._agent_id, outcome, body)
+            for outcome, body in zip(outcomes, bodies, strict=True)
+        ]
+        is_small = sum(map(len, bodies)) <= _GATHERED_BYTES
+        earlier = await (self._finishes.ask if is_small else self._finish)(finishes)
         taken = [
             outcome
             for outcome, stored in zip(outcomes, earlier, strict=True)
@@ -159,6 +164,11 @@ class ReportPublisher:
         if rows := [row for row in standing if row is not None]:
             # Ours were listed in the same batch, before it was known that they are not taken.
             await self._list(rows)
+
+    async def _finish(
+        self, reports: Sequence[Finish]
+    ) -> Sequence[bytes | CancelRequest | ReportExpired | None]:
+        return await self._ledger.finish_many(reports)
 
     async def _list(self, rows: Sequence[RunRow]) -> None:
         """List *rows*; where the ledger is away, the next run of that task lists it, or none does."""
