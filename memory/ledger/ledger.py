@@ -328,11 +328,16 @@ class Ledger:
                     raise
             generation, reason, _ = wished
             told = entry.agent_id, generation, reason
-            command = scripts.CANCEL_ELSEWHERE, 1, keys.task_agent(task_id), *told
+            command: Command = (
+                scripts.CANCEL_ELSEWHERE,
+                1,
+                keys.task_agent(task_id),
+                *told,
+            )
         else:
             beside = () if entry is None else entry.keys
             where = keys.task_agent(task_id), *beside
-            command = scripts.CANCEL_UNNAMED, len(where), *where, layout, *wished
+            command = (scripts.CANCEL_UNNAMED, len(where), *where, layout, *wished)
         return (await self._batch.run([("FCALL", *command)]))[0]
 
     async def wish(self, *task_ids: str) -> CancelRequest | None:
