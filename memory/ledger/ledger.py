@@ -319,6 +319,7 @@ class Ledger:
     async def _ask_to_cancel(self, task_id: str, wished: tuple[int, str, int]) -> Any:
         entry = await self._entries.find(task_id)
         layout = await self._entries.layout()
+        command: Command
         if layout == "1" or (entry is not None and entry.agent_id):
             assert entry is not None  # noqa: S101 - layout 1 has a place for every id
             try:

@@ -87,7 +87,9 @@ class UserTasks:
     ) -> set[str]:
         """Leave of tasks that have ended only their state, and what *make* returns for their newest report.
 
-        Return the ids of these. The others have no report, or one of which *make* makes None, and stay as they are.
+        Of one whose report has expired only its state and when it ended are left: a late copy of it runs no more.
+        Return the ids of these. The others have not ended, or have a report of which *make* makes None, and stay as
+        they are.
         """
         wanted = list(task_ids)
         replaced = set[str]()
@@ -101,8 +103,14 @@ class UserTasks:
             commands: list[Command] = []
             for (task_id, entry), body in zip(known.items(), bodies, strict=True):
                 fields = as_mapping(body)
-                told = _newest(list(fields), b"report:")
-                if told is None or (report := make(fields[told])) is None:
+                told = _newest(
+                    [field.replace(b"finished_at:", b"report:") for field in fields],
+                    b"report:",
+                )
+                if told is None:
+                    continue
+                report = make(fields[told]) if told in fields else b""
+                if report is None:
                     continue
                 replaced.add(task_id)
                 state = fields.get(told.replace(b"report:", b"state:"), b"")

@@ -87,6 +87,7 @@ class Town:
             self.outbox,
             self.documents,
             nowhere,
+            ledger=self.ledger,
             deadline_s=PATIENCE_S,
         )
 

@@ -32,6 +32,7 @@ from tasklore.memory.ledger.runs import (
     RunName,
 )
 from tasklore.memory.ledger.task_tree import TaskTree
+from tasklore.memory.ledger.user_tasks import UserTasks
 from tasklore.memory.ledger.waits import Waits
 from tests.ledger_layouts import set_layout
 from tests.servers import PATIENCE_S
@@ -258,6 +259,30 @@ async def test_a_late_end_of_a_generation_leaves_the_next_one_where_it_is_found(
     await ledger.finish(TASK, 2, "completed", a_report(TASK))
     await ledger.accept(TASK, 2, b"{}")
     assert await redis.pttl(keys.task_agent(TASK)) <= 86_400_000
+
+
+async def test_forgetting_leaves_the_fence_of_an_old_task_without_a_word(
+    redis: Redis,
+) -> None:
+    """A late copy of it runs no more, though its report has expired."""
+    ledger = process(redis, "2")
+    tasks = UserTasks(redis, step_s=PATIENCE_S)
+    tasks._entries._layout = Fixed("2")
+    await ledger.cancel(TASK, None, "for Ann")
+    await ledger.accept(TASK, 1, b"{}")
+    await ledger.finish_many(
+        [Finish(TASK, 1, "cancelled", a_report(TASK, "cancelled"), "token")]
+    )
+    left = await redis.pttl(keys.entry(TASK))
+    await redis.delete(keys.entry_report(keys.entry(TASK), 1))
+    assert await tasks.replace_reports([TASK], lambda body: body) == {TASK}
+    kept = await redis.hgetall(keys.entry(TASK))
+    assert set(kept) == {b"state:1", b"finished_at:1"}
+    assert await redis.get(keys.task_agent(TASK)) == b"Scout!1!it was cancelled"
+    for key in (keys.entry(TASK), keys.task_agent(TASK)):
+        assert left - 60_000 < await redis.pttl(key) <= left
+    begun = await ledger.begin(TASK, 1, "w1", 1, LEASE_MS)
+    assert isinstance(begun, ReportExpired)
 
 
 async def test_a_fence_at_rest_is_small(redis: Redis) -> None:

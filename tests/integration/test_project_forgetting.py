@@ -16,6 +16,7 @@ from tasklore.contracts.identifiers import user_token
 from tasklore.memory import keys
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.projects.project import ProjectMemory
 from tasklore.memory.sessions.session import SessionCache
 from tasklore.runtime.servers.embedded import EmbeddedServers
@@ -37,7 +38,10 @@ def parts_of(redis: Redis, folder: Path) -> tuple[UserStore, ...]:
     """Return the places in which pipelines leave something of a user."""
     nats: Any = SimpleNamespace()
     documents = DocumentStore(redis, Kinds.load(), deadline_s=30.0)
-    stores = all_stores(nats, redis, nats, documents, folder, deadline_s=30.0)
+    ledger = Ledger(redis)
+    stores = all_stores(
+        nats, redis, nats, documents, folder, ledger=ledger, deadline_s=30.0
+    )
     return tuple(
         store
         for store in stores

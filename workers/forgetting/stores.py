@@ -61,9 +61,13 @@ def all_stores(
     documents: DocumentStore,
     evidence: Path,
     *,
+    ledger: Ledger,
     deadline_s: float = _DEADLINE_S,
 ) -> tuple[UserStore, ...]:
-    """Return every store of a deployment, in order; *evidence* is this machine's folder of failed runs."""
+    """Return every store of a deployment, in order; *evidence* is this machine's folder of failed runs.
+
+    *ledger* keeps what is left of tasks as long as the deployment keeps others.
+    """
     sessions = SessionCache(redis, deadline_s=deadline_s)
     conversations = Conversations(redis, deadline_s=deadline_s)
     owners = EntryOwners(redis, deadline_s=deadline_s)
@@ -77,7 +81,7 @@ def all_stores(
 
     tasks = TaskEraser(
         link,
-        ledger=Ledger(redis, deadline_s=deadline_s),
+        ledger=ledger,
         tasks=UserTasks(redis),
         index=RunIndex(redis, deadline_s=deadline_s),
         outbox=outbox,

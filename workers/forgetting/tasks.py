@@ -195,7 +195,7 @@ class TaskEraser:
             async for one in self._read(stream, subject):
                 if names_user(one.body, user_id):
                     try:
-                        task_id = TaskAssignment.model_validate_json(one.body).task_id
+                        task_id = TaskAssignment.model_validate_json(one.body).named
                     except ValidationError:
                         task_id = None
                     yield _Found(stream, one.sequence, task_id, one.body)

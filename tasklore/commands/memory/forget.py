@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
+from datetime import timedelta
 from functools import partial
 
 from tasklore.commands.exits import FAILED, OK
@@ -19,6 +20,7 @@ from tasklore.commands.render.screen import (
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import InvalidInput
 from tasklore.memory.documents.storage.reader import MAX_USER_ID
+from tasklore.memory.ledger.ledger import Ledger
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import open_outbox
 from tasklore.runtime.settings import Settings
@@ -30,6 +32,9 @@ from tasklore.workers.forgetting.erasure import (
 )
 from tasklore.workers.forgetting.server_files import rewrite_redis, rewrite_streams
 from tasklore.workers.forgetting.stores import all_stores
+
+#: Seconds for one answer of the ledger.
+_LEDGER_S = 10.0
 
 #: The messages that leave remains in the files of each stream.
 _STAYING = {
@@ -92,12 +97,19 @@ async def places_of_users() -> AsyncIterator[
         user_memory() as memory,
         open_outbox(link := Link(client)) as outbox,
     ):
+        settings = Settings.load()
         stores = all_stores(
             link,
             redis=memory.client,
             outbox=outbox,
             documents=memory.documents,
-            evidence=Settings.load().evidence_dir,
+            evidence=settings.evidence_dir,
+            ledger=Ledger(
+                memory.client,
+                keep=timedelta(days=settings.ledger_keep_days),
+                reports_keep=timedelta(hours=settings.ledger_report_hours),
+                deadline_s=_LEDGER_S,
+            ),
         )
         yield (
             stores,
