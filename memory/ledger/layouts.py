@@ -18,7 +18,7 @@ process knows the key as it was `KNOWN_S` seconds ago at most, and asks nothing 
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 from redis.asyncio import ConnectionPool, Redis
@@ -142,6 +142,13 @@ class Entry(NamedTuple):
         return (command, script, len(places), *places, told, *words)
 
 
+class Found(NamedTuple):
+    """The *reply* to a command about a task whose entry lies at *entry*."""
+
+    entry: Entry
+    reply: Any
+
+
 class Entries:
     """Finds entries for one store, with its *batch* of commands."""
 
@@ -181,6 +188,37 @@ class Entries:
                 found.append(_entry(layout, TaskName(agent_id, task_id)))
             else:
                 found.append(None if layout == "2" else _of_layout_1(task_id))
+        return found
+
+    async def ask_many(
+        self,
+        task_ids: Sequence[str],
+        spell: Callable[[int, Entry], Command],
+        is_unknown: Callable[[Any], bool],
+    ) -> list[Found | None]:
+        """Return the reply to what *spell* makes for the entry of each of *task_ids*, by its place; None for no entry.
+
+        A task may move to layout 2 between the look at its pointer, which was not there, and the command: where a reply
+        *is_unknown* the pointer is asked again.
+        """
+        found: list[Found | None] = [None] * len(task_ids)
+        places = list(range(len(task_ids)))
+        while places:
+            entries = await self.find_many([task_ids[place] for place in places])
+            asked = [
+                (place, entry)
+                for place, entry in zip(places, entries, strict=True)
+                if entry is not None and (found[place] is None or entry.agent_id)
+            ]
+            replies = await self._batch.run([spell(*one) for one in asked])
+            for (place, entry), reply in zip(asked, replies, strict=True):
+                found[place] = Found(entry, reply)
+            may_move = await self.layout() != "1"
+            places = [
+                place
+                for (place, entry), reply in zip(asked, replies, strict=True)
+                if may_move and not entry.agent_id and is_unknown(reply)
+            ]
         return found
 
     async def make(self, task_id: str) -> Entry:

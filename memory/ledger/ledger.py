@@ -15,6 +15,7 @@ of generation 1, as that one is owed too. Of the whole task are `user`, the toke
 and `once.{name}`, which call made its effect of that name.
 """
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -32,7 +33,7 @@ from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
 from tasklore.memory.ledger import scripts
 from tasklore.memory.ledger.expired import expired_report
-from tasklore.memory.ledger.layouts import Entries, read_pointer
+from tasklore.memory.ledger.layouts import Entries, Entry, read_pointer
 from tasklore.memory.ledger.run_index import RunIndex
 from tasklore.memory.ledger.run_rows import OPEN_STATES, RunRow
 from tasklore.memory.ledger.runs import (
@@ -277,10 +278,14 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        entry = await self._entries.find(task_id)
-        if entry is None:
+        [asked] = await self._entries.ask_many(
+            [task_id],
+            lambda _, entry: entry.call(scripts.WAKE, generation),
+            is_unknown=lambda reply: reply == -1,
+        )
+        if asked is None:
             return "ended"
-        found = (await self._batch.run([entry.call(scripts.WAKE, generation)]))[0]
+        found = asked.reply
         if isinstance(found, int):
             return "ended" if found < 0 else "running"
         attempts, assignment, trace = found
@@ -550,16 +555,19 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        entry = await self._entries.find(task_id)
-        if entry is None:
+        [asked] = await self._entries.ask_many(
+            [task_id],
+            lambda _, entry: entry.ask(scripts.FIND_REPORT, generation),
+            is_unknown=operator.not_,
+        )
+        if asked is None:
             return None
-        command = entry.ask(scripts.FIND_REPORT, generation)
-        found: bytes | list[Any] | None = (await self._batch.run([command]))[0]
+        found: bytes | list[Any] | None = asked.reply
         if not isinstance(found, list):
             return found
         expired = _expired_in(found)
         return expired and _spell(
-            TaskName(entry.agent_id, task_id), generation, expired
+            TaskName(asked.entry.agent_id, task_id), generation, expired
         )
 
     async def note_wait(
@@ -635,17 +643,15 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        entry = await self._entries.find(task_id)
-        if entry is None:
-            return await self._read_wish(task_id)
-        command: Command = (
-            ("HGETALL", entry.keys[0])
-            if entry.layout == "1"
-            else entry.ask(scripts.READ_ENTRY)
+        [asked] = await self._entries.ask_many(
+            [task_id], lambda _, entry: _reading(entry), is_unknown=operator.not_
         )
+        if asked is None:
+            return await self._read_wish(task_id)
+        entry = asked.entry
         if entry.agent_id:
             task_id = TaskName(entry.agent_id, task_id)
-        found = as_mapping((await self._batch.run([command]))[0])
+        found = as_mapping(asked.reply)
         if not (found or entry.agent_id) and await self._entries.layout() != "1":
             return await self._read_wish(task_id)
         return entry_of(task_id, found)
@@ -658,6 +664,14 @@ class Ledger:
             return None
         field = b"cancel:%d" % wished.generation
         return entry_of(task_id, {field: wished.reason.encode()})
+
+
+def _reading(entry: Entry) -> Command:
+    return (
+        ("HGETALL", entry.keys[0])
+        if entry.layout == "1"
+        else entry.ask(scripts.READ_ENTRY)
+    )
 
 
 def entry_of(task_id: str, fields: dict[bytes, bytes]) -> LedgerEntry | None:

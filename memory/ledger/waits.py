@@ -7,6 +7,7 @@ One list names every open wait by when to look at it next: an answer moves it th
 between the answer and the wake-up leaves it to be found.
 """
 
+import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, get_args
@@ -419,14 +420,12 @@ class Waits:
     ) -> list[WaitState | None]:
         """Return all that is known of each wait, in one round trip; *assignment* and *trace* are empty unless asked."""
         many = int(with_assignments)
-        entries = await self._entries.find_many([one.task_id for one in names])
-        asked = [
-            entry.ask(scripts.READ_WAIT, one.slot, many)
-            for one, entry in zip(names, entries, strict=True)
-            if entry is not None
-        ]
-        found = iter(await self._batch.run(asked) if asked else ())
-        return [None if entry is None else _read(next(found)) for entry in entries]
+        found = await self._entries.ask_many(
+            [one.task_id for one in names],
+            lambda place, entry: entry.ask(scripts.READ_WAIT, names[place].slot, many),
+            is_unknown=operator.not_,
+        )
+        return [None if one is None else _read(one.reply) for one in found]
 
     async def note_notices(self, task_id: str, slot: str, number: int) -> None:
         """Note that *number* notices of a wait were sent."""

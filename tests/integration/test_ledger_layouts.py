@@ -285,6 +285,44 @@ async def test_forgetting_leaves_the_fence_of_an_old_task_without_a_word(
     assert isinstance(begun, ReportExpired)
 
 
+@pytest.mark.parametrize("known", ["12", "21"])
+async def test_a_task_that_moves_between_two_looks_is_found(
+    known: Layout, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever knows its id alone has seen no pointer, and then asks layout 1, which it has left."""
+    ledger = process(redis, known)
+    waits = Waits(redis, deadline_s=PATIENCE_S)
+    waits._entries._layout = Fixed(known)
+    find_many = layouts.Entries.find_many
+    is_to_move = False
+
+    async def find_then_move(
+        self: layouts.Entries, task_ids: Sequence[str]
+    ) -> list[layouts.Entry | None]:
+        nonlocal is_to_move
+        found = await find_many(self, task_ids)
+        if is_to_move:
+            is_to_move = False
+            moved = await Migration(redis, named_within_s=0).convert(lambda _: None)
+            assert moved.entries
+        return found
+
+    monkeypatch.setattr(layouts.Entries, "find_many", find_then_move)
+    for kind in ("completed", "waiting", "asked"):
+        await redis.flushdb()
+        task = str((await seed(redis))[kind])
+        is_to_move = True
+        if kind == "completed":
+            assert await ledger.find_report(task, 1) == a_report(
+                TaskName("Scout", task)
+            )
+        elif kind == "waiting":
+            assert await ledger.wake(task, 1) != "ended"
+        else:
+            assert await waits.read(task, "0") is not None
+        assert not is_to_move
+
+
 async def test_a_fence_at_rest_is_small(redis: Redis) -> None:
     """It is a packed hash again, though it held an assignment."""
     ledger = process(redis, "2")
