@@ -101,6 +101,10 @@ _EXAMINE = (
 )
 
 
+#: The parts of a task are moved to another layout of the ledger whole.
+_MOVE = ("rename",)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
     """One user of both servers. `owns` are key patterns that it reads and writes, `reads` those that it only reads.
@@ -536,7 +540,7 @@ def _operator() -> Role:
             do.erases(*do.STREAMS),
             do.examines(),
         ),
-        commands=(*_STORE, *_SEARCH, *_EXAMINE),
+        commands=(*_STORE, *_SEARCH, *_EXAMINE, *_MOVE),
         owns=("tl:*",),
         channels=(keys.FLIGHTS,),
     )

@@ -5,6 +5,7 @@
 -- Returns: 1: done; 0: it is not in layout 1; -1: nobody is known to whom it belongs; -2: it is in both layouts
 local task, children, entry, pointer = unpack(KEYS)
 if redis.call('TYPE', task).ok ~= 'hash' then return 0 end
+if ARGV[1] ~= '' and redis.call('EXISTS', entry) == 1 then return -2 end
 local left = redis.call('PTTL', task)
 local fields = redis.call('HGETALL', task)
 local ended, moved, newest, known = {}, {}, 1, {}
@@ -21,7 +22,6 @@ local wish = known['cancel:' .. g] or known['state:' .. g] == 'cancelled' and 'i
 redis.call('SET', pointer, ARGV[1] .. (wish and '!' .. g .. '!' .. wish or ''))
 live(pointer)
 if ARGV[1] == '' then return redis.call('UNLINK', task) end
-if redis.call('EXISTS', entry) == 1 then return -2 end
 -- include now
 -- include error_of
 for name, value in pairs(known) do
@@ -38,19 +38,11 @@ for name, value in pairs(known) do
 end
 redis.call('UNLINK', task)
 live(entry)
--- Moved by hand: to rename keys is a right that no role has otherwise.
-local function move(from, to, read, write)
-  local rest = redis.call('PTTL', from)
-  local parts = read(from)
-  for at = 1, #parts, 2 do write(to, parts[at], parts[at + 1]) end
-  if rest > 0 then redis.call('PEXPIRE', to, rest) end
-  redis.call('UNLINK', from)
+for from, to in pairs({
+  [task .. ':steps'] = entry .. ':steps',
+  [task .. ':results'] = entry .. ':results',
+  [children] = entry .. ':children',
+}) do
+  if redis.call('EXISTS', from) == 1 then redis.call('RENAME', from, to) end
 end
-local function fields_of(from) return redis.call('HGETALL', from) end
-local function put(to, name, value) redis.call('HSET', to, name, value) end
-move(task .. ':steps', entry .. ':steps', fields_of, put)
-move(task .. ':results', entry .. ':results', fields_of, put)
-move(children, entry .. ':children',
-  function(from) return redis.call('ZRANGE', from, 0, -1, 'WITHSCORES') end,
-  function(to, member, score) redis.call('ZADD', to, score, member) end)
 return 1

@@ -5,7 +5,7 @@ its last look at the key, so that processes side by side are never more than one
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -38,10 +38,15 @@ Tell = Callable[[str], None]
 
 @dataclass(slots=True)
 class Moved:
-    """How many entries were moved, and the ids of tasks that name no agent, by which they could be."""
+    """How many entries were moved, and the ids of tasks that could not be.
+
+    *unknown* name no agent; *twice* are those that are in both layouts, as a process that knows nothing of layout 2
+    makes them.
+    """
 
     entries: int = 0
     unknown: list[str] = field(default_factory=list)
+    twice: list[str] = field(default_factory=list)
 
 
 class Migration:
@@ -50,6 +55,7 @@ class Migration:
     Args:
         settled_s: Seconds after each step until every process knows it.
         named_within_s: Seconds that a task which names no agent has to end.
+        demand_new_ones: Raises while a process is connected that knows nothing of layout 2; asked before each step.
     """
 
     def __init__(
@@ -58,10 +64,12 @@ class Migration:
         *,
         settled_s: float = SETTLED_S,
         named_within_s: float = _NAMED_WITHIN_S,
+        demand_new_ones: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._batch = CommandBatch(client, _DEADLINE_S, has_large_replies=True)
         self._settled_s = settled_s
         self._named_within_s = named_within_s
+        self._demand_new_ones = demand_new_ones
 
     async def layout(self) -> Layout:
         """Return how far it is.
@@ -75,25 +83,30 @@ class Migration:
     async def run(self, tell: Tell, *, drops_unknown: bool = False) -> Moved:
         """Move the ledger from its present step to the end; return the count of moved entries.
 
-        The last step is not made where tasks name no agent, unless *drops_unknown*: then they are dropped.
+        The last step is not made where tasks name no agent, unless *drops_unknown*: then they are dropped; nor where
+        one is in both layouts. Of two that run side by side, each goes on from where the other has come to.
 
         Raises:
             MemoryUnavailable: the server did not answer; go on later.
         """
         moved = Moved()
-        if await self.layout() == "2":
-            return moved
-        if await self.layout() == "1":
-            await self._mark("12")
-        if await self.layout() == "12":
-            await self._settle(tell, "reads both layouts")
-            await self._mark("21")
-        await self._settle(tell, "makes new entries in layout 2")
-        moved = await self.convert(tell)
-        if drops_unknown and moved.unknown:
-            await self._batch.run([("UNLINK", *map(keys.task, moved.unknown))])
-        if drops_unknown or not moved.unknown:
-            await self._mark("2")
+        while (layout := await self.layout()) != "2":
+            if layout == "1":
+                await self._mark("1", "12")
+            elif layout == "12":
+                await self._settle(tell, "reads both layouts")
+                await self._mark("12", "21")
+            else:
+                await self._settle(tell, "makes new entries in layout 2")
+                moved = await self.convert(tell)
+                while drops_unknown and not await self._drop(moved.unknown):
+                    # Some have named their agents meanwhile.
+                    later = await self.convert(tell)
+                    later.entries += moved.entries
+                    moved = later
+                if moved.twice or (moved.unknown and not drops_unknown):
+                    break
+                await self._mark("21", "2")
         return moved
 
     async def convert(self, tell: Tell) -> Moved:
@@ -113,6 +126,7 @@ class Migration:
         """Look at all entries once; return how many were moved, and keep in *moved* those that could not be."""
         before = moved.entries
         moved.unknown.clear()
+        moved.twice.clear()
         async for page in self._pages():
             commands = [_conversion(key, fields) for key, fields in page]
             done = await self._batch.run(commands)
@@ -120,12 +134,11 @@ class Migration:
             if agents:
                 await self._batch.run([("SADD", keys.ledger_agents(), *agents)])
             moved.entries += sum(one == 1 for one in done)
-            left = [
-                keys.parse_task(key)
-                for (key, _), one in zip(page, done, strict=True)
-                if one < 0
-            ]
-            moved.unknown += [one for one in left if one not in moved.unknown]
+            for (key, _), one in zip(page, done, strict=True):
+                # A scan may show a key twice.
+                left = {-1: moved.unknown, -2: moved.twice}.get(one, [])
+                if (task_id := keys.parse_task(key)) not in left:
+                    left.append(task_id)
         return moved.entries - before
 
     async def _pages(self) -> AsyncIterator[list[tuple[bytes, dict[bytes, bytes]]]]:
@@ -141,8 +154,29 @@ class Migration:
                 fields = map(as_mapping, replies)
                 yield list(zip(page, fields, strict=True))
 
-    async def _mark(self, layout: Layout) -> None:
-        await self._batch.run([("SET", keys.ledger_layout(), MARKS[layout])])
+    async def _drop(self, task_ids: Sequence[str]) -> bool:
+        """Remove each of *task_ids* that still names no agent; return whether all are gone."""
+        dropped = await self._batch.run(
+            [
+                (
+                    "FCALL",
+                    scripts.DROP_UNKNOWN,
+                    2,
+                    keys.task(task_id),
+                    keys.children(task_id),
+                )
+                for task_id in task_ids
+            ]
+        )
+        return all(dropped)
+
+    async def _mark(self, before: Layout, after: Layout) -> None:
+        """Make the step from one layout to the next, unless another run has made it."""
+        if self._demand_new_ones is not None:
+            await self._demand_new_ones()
+        marks = MARKS.get(before, b""), MARKS[after]
+        command = "FCALL", scripts.MARK, 1, keys.ledger_layout(), *marks
+        await self._batch.run([command])
 
     async def _settle(self, tell: Tell, what: str) -> None:
         tell(f"In {self._settled_s:g} s every process {what}.")

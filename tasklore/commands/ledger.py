@@ -1,5 +1,6 @@
 """`tasklore bootstrap --ledger 2`: the ledger is taken to layout 2, once, while everything works on."""
 
+from functools import partial
 from typing import Any
 
 from tasklore.commands.exits import FAILED, OK
@@ -21,17 +22,24 @@ async def migrate_ledger(*, drops_unknown: bool, settled_s: float = SETTLED_S) -
         Unreachable: no server is there, or it does not let this user.
     """
     async with open_redis("tasklore-bootstrap", _DEADLINE_S) as redis:
-        migration = Migration(redis, settled_s=settled_s)
+        demand = partial(_demand_new_ones, redis)
+        migration = Migration(redis, settled_s=settled_s, demand_new_ones=demand)
         if await migration.layout() == "2":
             print("The ledger has layout 2 already.")
             return OK
-        await _demand_new_ones(redis)
+        await demand()
         moved = await migration.run(print, drops_unknown=drops_unknown)
+    if moved.twice:
+        print(
+            f"Left in both layouts: {unknown_tasks(moved.twice)}, as a process of 0.2 makes them. End it, let "
+            "`tasklore trace` show each, remove the entry that is wrong, and run this again."
+        )
     if moved.unknown and not drops_unknown:
         print(
             f"Left in layout 1: {unknown_tasks(moved.unknown)}, of which nothing says whose tasks they are. Run this "
             "again when they have ended, or with --drop-unknown, which forgets them."
         )
+    if moved.twice or (moved.unknown and not drops_unknown):
         return FAILED
     print(
         f"The ledger has layout 2: {moved.entries:,} entries were moved. From here on no process of 0.2 may start."

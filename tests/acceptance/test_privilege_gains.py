@@ -235,6 +235,7 @@ _COMMANDS: dict[str, str] = {
     "hdel": "K F",
     "hstrlen": "K F",
     "append": "K V",
+    "rename": "K K",
     "strlen": "K",
     "getrange": "K 0 9",
     "lindex": "K 0",

@@ -12,7 +12,11 @@ import pytest
 from redis.asyncio import Redis
 
 from tasklore.contracts.admission.waits import RunWait, Wait, WaitAnswer
-from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
+from tasklore.contracts.errors import (
+    ConfigurationError,
+    InvalidInput,
+    MemoryUnavailable,
+)
 from tasklore.contracts.identifiers import TaskName
 from tasklore.contracts.messages import CompletionReport
 from tasklore.memory import keys
@@ -21,7 +25,7 @@ from tasklore.memory.ledger import layouts
 from tasklore.memory.ledger.journal import Journal
 from tasklore.memory.ledger.layouts import KNOWN_S, Layout, LedgerLayout
 from tasklore.memory.ledger.ledger import Ledger, LedgerEntry
-from tasklore.memory.ledger.migration import Migration
+from tasklore.memory.ledger.migration import Migration, Moved, Tell
 from tasklore.memory.ledger.run_rows import RunRow
 from tasklore.memory.ledger.runs import (
     CancelRequest,
@@ -556,6 +560,74 @@ async def test_a_task_that_names_no_agent_stops_the_last_step_unless_it_is_dropp
     assert (await again.run(lambda _: None, drops_unknown=True)).unknown == [TASK]
     assert await again.layout() == "2"
     assert await count_entries(redis, TASK) == 0
+
+
+async def test_a_task_that_names_its_agent_at_last_is_moved_and_not_dropped(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is dropped by what it says then, not by what it said when it was looked at."""
+    ledger = process(redis, "21")
+    await process(redis, "1").begin(str(TASK), 1, "w1", 1, LEASE_MS)
+    convert = Migration.convert
+
+    async def convert_then_end(self: Migration, tell: Tell) -> Moved:
+        moved = await convert(self, tell)
+        if moved.unknown:
+            await ledger.finish(TASK, 1, "completed", a_report(TASK))
+        return moved
+
+    monkeypatch.setattr(Migration, "convert", convert_then_end)
+    migration = Migration(redis, settled_s=0, named_within_s=0)
+    moved = await migration.run(lambda _: None, drops_unknown=True)
+    assert (moved.entries, moved.unknown) == (1, [])
+    found = (await read(process(redis, "2"), str(TASK))).generations[1].report
+    assert found == a_report(TASK)
+
+
+async def test_a_task_in_both_layouts_stops_the_last_step_and_stays_as_it_is(
+    redis: Redis,
+) -> None:
+    """As a process of 0.2 makes it that is started too late."""
+    await process(redis, "2").begin(TASK, 1, "w1", 1, LEASE_MS)
+    await process(redis, "1").finish(TASK, 1, "completed", a_report(TASK))
+    await process(redis, "2").cancel(TASK, None, "enough")
+    pointer = await redis.get(keys.task_agent(TASK))
+    migration = Migration(redis, settled_s=0, named_within_s=0)
+    moved = await migration.run(lambda _: None, drops_unknown=True)
+    assert (moved.twice, moved.unknown) == ([TASK], [])
+    assert await migration.layout() == "21"
+    assert await redis.get(keys.task_agent(TASK)) == pointer
+    assert await count_entries(redis, TASK) == 2
+
+
+async def test_a_run_of_the_migration_that_was_suspended_takes_no_step_back(
+    redis: Redis,
+) -> None:
+    """Nor is one made beside a process of before, however late that was started."""
+    other = Migration(redis, settled_s=0, named_within_s=0)
+    asked = count(1)
+
+    async def let_the_other_end() -> None:
+        next(asked)
+        await other.run(lambda _: None)
+
+    suspended = Migration(
+        redis, settled_s=0, named_within_s=0, demand_new_ones=let_the_other_end
+    )
+    for start in ("1", "12", "21"):
+        await set_layout(redis, start)  # type: ignore[arg-type]  # of the tuple
+        await suspended.run(lambda _: None)
+        assert await other.layout() == "2"
+    assert next(asked) == 4
+
+    async def refuse() -> None:
+        raise ConfigurationError("0.2 is there")
+
+    await set_layout(redis, "21")
+    late = Migration(redis, settled_s=0, named_within_s=0, demand_new_ones=refuse)
+    with pytest.raises(ConfigurationError):
+        await late.run(lambda _: None)
+    assert await other.layout() == "21"
 
 
 @pytest.mark.parametrize("seed_number", range(10))
