@@ -214,7 +214,14 @@ def make_owner_bounds(redis: Redis, settings: Settings) -> OwnerBounds:
         most["store"] = settings.kept_max_bytes
     keep = timedelta(days=settings.ledger_keep_days)
     breaker = Breaker()
-    return OwnerBounds(Holdings(redis, most, results_keep=keep, breaker=breaker))
+    holdings = Holdings(
+        redis,
+        most,
+        results_keep=keep,
+        reports_keep=timedelta(hours=settings.ledger_report_hours),
+        breaker=breaker,
+    )
+    return OwnerBounds(holdings)
 
 
 def make_admission(opened: Connections, gate: Gate) -> AdmissionDesk:

@@ -113,7 +113,8 @@ class Holdings:
         client: A client that does not decode responses.
         most: The bytes of each store; without those of `store` it has what the server may use (`maxmemory`), and no
             bound where that has none.
-        results_keep: How long an ended task is known.
+        results_keep: How long the result of an ended task is kept, in layout 1 of the ledger.
+        reports_keep: The same in layout 2, at most *results_keep*.
         breaker: When given, a frozen server costs one deadline a rest.
     """
 
@@ -123,6 +124,7 @@ class Holdings:
         most: Mapping[Store, int],
         *,
         results_keep: timedelta = HOLDING_KINDS["results"].keep,
+        reports_keep: timedelta = timedelta(days=1),
         deadline_s: float = 1.0,
         breaker: Breaker | None = None,
     ) -> None:
@@ -132,6 +134,7 @@ class Holdings:
         self._server_bytes = _UNBOUNDED
         self._asked_at = float("-inf")
         self._results_keep = results_keep
+        self._reports_keep = min(results_keep, reports_keep)
         self._swept_to: bytes = b"0"
 
     async def take(
@@ -184,14 +187,18 @@ class Holdings:
 
     async def end_tasks(self, ended: Sequence[EndedTask]) -> int:
         """Count *ended* tasks no longer as such, but their results; return how many of them were counted."""
+        if not ended:
+            return 0
         words: list[str | int] = []
+        has_fences = await self._entries.layout() in ("21", "2")
+        results_keep = self._reports_keep if has_fences else self._results_keep
         for one in ended:
             kinds: list[Kind] = ["results"] if one.size else []
             kinds += ["remembered"] if one.is_remembered else []
             words += [_name("tasks", one.task_id), len(kinds)]
             for name in kinds:
                 kind = HOLDING_KINDS[name]
-                keep = self._results_keep if name == "results" else kind.keep
+                keep = results_keep if name == "results" else kind.keep
                 words += [kind.store, name, one.size + kind.beside, keep // _MS]
         return await self._end(words)
 

@@ -18,9 +18,11 @@ from tasklore.memory.holdings.store import (
     NoRoom,
     Store,
 )
+from tasklore.memory.ledger.layouts import Layout
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import EmbeddedServers
+from tests.ledger_layouts import set_layout
 from tests.servers import PATIENCE_S
 
 KIB = 1024
@@ -126,6 +128,23 @@ async def test_the_same_task_again_counts_once_and_is_its_owners(
     await holdings.take("bo", [a_task(1)], may_refuse=True)
     assert await holdings.kept("ana") == {"tasks": 5 * KIB, "results": ASIDE}
     assert await holdings.kept("bo") == {}
+
+
+@pytest.mark.parametrize(("layout", "days"), [("1", 7), ("12", 7), ("21", 1), ("2", 1)])
+async def test_a_result_counts_as_long_as_the_ledger_keeps_it(
+    layout: Layout, days: int, redis: Redis
+) -> None:
+    """Layout 2 keeps what a task has said for a time of its own."""
+    await set_layout(redis, layout)
+    holdings = Holdings(redis, MOST, deadline_s=PATIENCE_S)
+    await holdings.take("ana", [a_task(1)], may_refuse=True)
+    seconds, _ = await redis.time()
+    before_ms = int(seconds) * 1000
+    assert await holdings.end_tasks([EndedTask("t1", 700)]) == 1
+    [(_, until)] = await redis.zrange(keys.HOLDINGS.until, 0, -1, withscores=True)
+    kept_ms = timedelta(days=days) / timedelta(milliseconds=1)
+    # Ends are counted in steps, so that many share one.
+    assert kept_ms <= until - before_ms <= 1.1 * kept_ms
 
 
 async def test_an_ended_task_leaves_its_report_to_its_owner(holdings: Holdings) -> None:
