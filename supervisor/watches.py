@@ -428,7 +428,9 @@ class CallbackWatch(Watcher):
                 self._now(), seen, CALLBACKS
             ):
                 seen += len(page)
-                entries = [await self._ledger.read(task_id) for task_id in page]
+                # An id alone leads to an entry only as long as its report is kept.
+                named = [await self._ledger.name(task_id) for task_id in page]
+                entries = [await self._ledger.read(task) for task in named]
                 reports = [
                     one.generations[one.newest].report
                     for one in entries

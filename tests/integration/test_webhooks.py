@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 
 from deploy.credentials import make_certificates
 from tasklore.contracts.callers import Caller
-from tasklore.contracts.identifiers import user_token
+from tasklore.contracts.identifiers import TaskName, user_token
 from tasklore.contracts.messages import CompletionReport, MemoryNote
 from tasklore.memory import keys
 from tasklore.memory.ledger.ledger import Ledger
@@ -39,6 +39,7 @@ from tasklore.supervisor.webhooks.events import MOST_BYTES, WebhookEvents
 from tasklore.supervisor.webhooks.sender import NotDelivered, Sender, parse_secrets
 from tests.http_client import ask
 from tests.integration.http_stand import CARD, http_stand
+from tests.ledger_layouts import set_layout
 from tests.receiver import PATIENCE_S, SECRET, Receiver, receiving
 from tests.unit.supervisor.webhooks import a_webhook
 
@@ -459,6 +460,23 @@ async def test_a_task_whose_report_nobody_took_is_found_in_the_ledger(
         for one in await outbox.find("waiting", 10)
     }
     assert (found, await outbox.counts()) == ({"T3", "T250", "T499"}, (3, 0))
+
+
+async def test_a_task_that_ended_while_supervisors_were_away_for_days_gets_its_event(
+    outbox: WebhookOutbox, redis: Redis
+) -> None:
+    """Its report has expired, and with it the pointer from its id; what is left says how it ended."""
+    await set_layout(redis, "2")
+    task = TaskName("A", "T1")
+    ledger = Ledger(redis, deadline_s=PATIENCE_S)
+    callback = LOCAL.make_callback("http://127.0.0.1:1/")
+    await outbox.await_task(task, callback, datetime.now(UTC) + timedelta(days=40))
+    await ledger.finish(task, 1, "completed", a_report(task).model_dump_json().encode())
+    await redis.delete(keys.task_agent(task), keys.entry_report(keys.entry(task), 1))
+    await CallbackWatch(WebhookEvents(outbox, Metrics("test")), ledger).look()
+    [one] = await outbox.find("waiting", 10)
+    data = json.loads(one.webhook.body)["data"]
+    assert (data["task_id"], data["error"]["type"]) == ("T1", "ReportExpired")
 
 
 async def test_a_large_result_is_left_to_the_api(

@@ -180,7 +180,7 @@ class Retries:
     async def close(self, job: Job) -> None:
         """Take the open waits of *job*, which has ended, off the list of all; else the desk does so later."""
         try:
-            await self._waits.close(job.assignment.task_id)
+            await self._waits.close(job.assignment.named)
         except MemoryUnavailable as error:
             log.info(
                 "waits_not_closed", task_id=job.assignment.task_id, error=str(error)

@@ -12,6 +12,7 @@ import pytest
 
 from tasklore import Context
 from tasklore.contracts.errors import GiveUp, MemoryUnavailable
+from tasklore.contracts.identifiers import TaskName
 from tasklore.memory.ledger.runs import Past, Run
 from tasklore.runtime.messaging.pull import Delivery
 from tasklore.workers.execution.job import JobReader
@@ -203,6 +204,7 @@ async def test_the_waits_of_earlier_runs_are_closed_with_the_report(
 
     async def close(task_id: str) -> None:
         assert worker.outbox.reports()
+        assert isinstance(task_id, TaskName)
         closed.append(task_id)
 
     worker.waits.close = close  # type: ignore[method-assign]  # to be noted
