@@ -19,10 +19,8 @@ if wait then
   generation = wait.generation
   if ARGV[4] ~= '1' and wait.digest ~= ARGV[3] then return {-3} end
 else
-  for _, field in ipairs(redis.call('HKEYS', key)) do
-    local number = tonumber(string.match(field, '^[a-z_]+:(%d+)$') or '0')
-    if number > generation then generation = number end
-  end
+-- include newest
+  generation = newest
 end
 local g = ':' .. string.format('%.0f', generation)
 local found = redis.call('HMGET', key, 'report' .. g, 'cancel' .. g, 'finished_at' .. g)

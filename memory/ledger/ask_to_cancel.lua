@@ -3,11 +3,8 @@
 -- Returns: the report, or {6, ...} as report.lua; {generation, state, assignment, what it waits for}
 local generation = tonumber(ARGV[1])
 if generation == 0 then
-  generation = 1
-  for _, field in ipairs(redis.call('HKEYS', key)) do
-    local number = tonumber(string.match(field, '^[a-z_]+:(%d+)$') or '0')
-    if number > generation then generation = number end
-  end
+-- include newest
+  generation = math.max(1, newest)
 end
 local g = ':' .. string.format('%.0f', generation)
 -- include own

@@ -7,13 +7,10 @@
 -- include now
 -- include entry
 -- include pointer
-local children, heads, results, generation = pointer and key .. ':children' or KEYS[2], key .. ':steps', key .. ':results', 0
+local children, heads, results = pointer and key .. ':children' or KEYS[2], key .. ':steps', key .. ':results'
 if redis.call('TYPE', key).ok ~= 'hash' then return {0} end
-for _, field in ipairs(redis.call('HKEYS', key)) do
-  local number = tonumber(string.match(field, '^[a-z_]+:(%d+)$') or '0')
-  if number > generation then generation = number end
-end
-local g = ':' .. string.format('%.0f', generation)
+-- include newest
+local g = ':' .. string.format('%.0f', newest)
 local found = redis.call('HMGET', key, 'state' .. g, 'attempts' .. g, 'started_at' .. g, 'cancel' .. g,
   'assignment' .. g, 'report' .. g, 'waits_for' .. g, 'worker' .. g, 'leased_until' .. g,
   'crashes' .. g, 'lost' .. g, 'finished_at' .. g, 'error' .. g)
@@ -35,5 +32,5 @@ if count > 0 then
     end
   end
 end
-return {generation, found[1], found[2], found[3], found[4], found[5], found[6], found[7], found[8],
+return {newest, found[1], found[2], found[3], found[4], found[5], found[6], found[7], found[8],
   found[9], found[10], found[11], now, redis.call('ZCARD', children), listed, count, steps, found[12], found[13]}
