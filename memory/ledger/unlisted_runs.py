@@ -4,7 +4,7 @@ So a short task is listed once, by its end, and one that goes on soon after it b
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import structlog
 
@@ -43,6 +43,10 @@ class UnlistedRuns:
         self._fresh.pop(task_id, None)
         self._due.pop(task_id, None)
 
+    def _settle(self, task_ids: Iterable[str]) -> None:
+        for task_id in task_ids:
+            self._due.pop(task_id, None)
+
     async def _write(self) -> None:
         try:
             while self._fresh or self._due:
@@ -54,9 +58,11 @@ class UnlistedRuns:
                     )
                 except MemoryUnavailable as error:
                     log.info("runs_not_listed", runs=len(listed), error=str(error))
+                except Exception:  # a row that cannot be made holds up no others
+                    log.exception("runs_left_out", runs=len(listed))
+                    self._settle(listed)
                 else:
-                    for task_id in listed:
-                        self._due.pop(task_id, None)
+                    self._settle(listed)
                 self._due |= self._fresh
                 self._fresh = {}
                 while len(self._due) > _MOST_KEPT:

@@ -1,0 +1,31 @@
+"""Runs that nobody has listed are listed a moment later, one that cannot be apart from the others."""
+
+from collections.abc import Sequence
+
+from tasklore.memory.ledger.run_rows import RunRow
+from tasklore.memory.ledger.unlisted_runs import UnlistedRuns
+
+
+class NotedIndex:
+    """Stands for `RunIndex`: keeps what was listed."""
+
+    def __init__(self) -> None:
+        self.listed: list[str] = []
+
+    async def write(self, rows: Sequence[RunRow]) -> None:
+        self.listed += [row.task_id for row in rows]
+
+
+async def test_a_row_that_cannot_be_made_holds_up_no_later_ones() -> None:
+    index = NotedIndex()
+    unlisted = UnlistedRuns(index)  # type: ignore[arg-type]  # a fake
+
+    def fail() -> RunRow:
+        raise ValueError("no agent has that name")
+
+    unlisted.add("odd", fail)
+    await unlisted._writing
+    assert index.listed == []
+    unlisted.add("sound", lambda: RunRow("sound", "A", "look", 1))
+    await unlisted._writing
+    assert index.listed == ["sound"]
