@@ -1,6 +1,8 @@
 """The layouts of the ledger, for tests that hold in each: `layout` sets one before a store is asked."""
 
+import asyncio
 from dataclasses import dataclass
+from datetime import timedelta
 
 import pytest
 from redis.asyncio import Redis
@@ -9,6 +11,8 @@ from tasklore.contracts.identifiers import TaskName
 from tasklore.memory import keys
 from tasklore.memory.ledger import layouts
 from tasklore.memory.ledger.layouts import MARKS, Entry, Layout
+from tasklore.memory.ledger.ledger import Ledger
+from tests.servers import PATIENCE_S
 
 #: The agent of every task that a test names by its id alone.
 AGENT = "TreeAgent"
@@ -44,6 +48,33 @@ async def set_layout(client: Redis, layout: Layout) -> None:
         await client.delete(keys.ledger_layout())
     else:
         await client.set(keys.ledger_layout(), MARKS[layout])
+
+
+async def finish_long_ago(
+    client: Redis,
+    task: TaskName,
+    *,
+    generation: int = 1,
+    end: str = "completed",
+    report: bytes = b"{}",
+) -> None:
+    """Let *task* have ended in layout 2 for longer than its report, and the pointer to its agent, are kept."""
+    await set_layout(client, "2")
+    ledger = Ledger(
+        client, deadline_s=PATIENCE_S, reports_keep=timedelta(milliseconds=1)
+    )
+    await ledger.finish(task, generation, end, report)
+
+    async def is_over() -> bool:
+        entry = await ledger.read(task)
+        assert entry is not None
+        # A cancelled one is found by its id as long as it is known: its children ask for it.
+        has_pointer = end != "cancelled" and await client.exists(keys.task_agent(task))
+        return entry.generations[generation].expired is not None and not has_pointer
+
+    async with asyncio.timeout(PATIENCE_S):
+        while not await is_over():  # noqa: ASYNC110 - a server is asked
+            await asyncio.sleep(0.01)
 
 
 @pytest.fixture(params=["1", "12", "21", "2"], ids=lambda word: f"layout-{word}")

@@ -26,9 +26,9 @@ from tasklore.contracts.errors import (
     TaskloreError,
     Unreachable,
 )
-from tasklore.contracts.identifiers import checked_name
+from tasklore.contracts.identifiers import TaskName, checked_name
 from tasklore.contracts.traces import read_context
-from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.ledger import Ledger, LedgerEntry
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.supervisor.dead_letters.known_agents import KnownAgents, read_known_agents
@@ -279,8 +279,12 @@ class DeadLetters:
         """
         agent_id = None
         with contextlib.suppress(MemoryUnavailable, InvalidInput):
-            entry = await self._ledger.read(checked_name(task_id, "task_id"))
-            agent_id = agent_of(entry)
+            named = await self._ledger.name(checked_name(task_id, "task_id"))
+            agent_id = (
+                named.agent_id
+                if isinstance(named, TaskName)
+                else agent_of(await self._ledger.read(named))
+            )
         selection = Selection(agent_id)
         found: list[Letter] = []
         last = await self._stream.last_of(selection)
@@ -460,8 +464,7 @@ class DeadLetters:
             async with turns:
                 # A fault of the letter shows when it is sent; without the ledger it is sent all the same.
                 with contextlib.suppress(InvalidInput, MemoryUnavailable):
-                    task_id = checked_name(letter.content.task_id or "", "task_id")
-                    entry = await self._ledger.read(task_id)
+                    entry = await self._read_entry(letter)
             why = None if is_forced else end_after(letter, entry)
             if agent_of(entry) not in (None, letter.agent_id):
                 why = (
@@ -478,6 +481,22 @@ class DeadLetters:
             [letter for letter in letters if letter.content.task_id is not None], look
         )
         return known
+
+    async def _read_entry(self, letter: Letter) -> LedgerEntry | None:
+        """Return what the ledger knows of the task of *letter*, however long ago that ended.
+
+        Raises:
+            InvalidInput: the letter names no task or agent that there can be.
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        task_id = checked_name(letter.content.task_id or "", "task_id")
+        if letter.agent_id is not None:
+            agent_id = checked_name(letter.agent_id, "agent_id")
+            entry = await self._ledger.read(TaskName(agent_id, task_id))
+            if entry is not None:
+                return entry
+        # It may be the task of another agent, or only a request to cancel it.
+        return await self._ledger.read(task_id)
 
     async def _publish(self, redrive: Redrive) -> None:
         await self._outbox.put(
@@ -510,8 +529,8 @@ class DeadLetters:
         """
         if letter.is_whole:
             return letter.body
-        task_id = letter.content.task_id
-        entry = await self._ledger.read(task_id) if task_id is not None else None
+        has_task = letter.content.task_id is not None
+        entry = await self._read_entry(letter) if has_task else None
         known = entry.generations.get(letter.generation) if entry is not None else None
         if (
             known is not None

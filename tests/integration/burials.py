@@ -13,6 +13,7 @@ from typing import Any
 from nats.aio.client import Client
 
 from tasklore.contracts import subjects
+from tasklore.contracts.identifiers import TaskName
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.dead_letter import DEAD_BODY
@@ -24,6 +25,7 @@ from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.dead_letters.letters import digest_of
 from tasklore.supervisor.dead_letters.queue import DeadLetters, open_dead_letters
+from tests.ledger_layouts import finish_long_ago
 
 #: Seconds in which a server has written to disk what it was told; it does so once a second.
 PATIENCE_S = 60.0
@@ -77,6 +79,11 @@ class Morgue:
             (one.subject or "", dict(one.headers or {}), one.data or b"")
             for one in found
         ]
+
+    async def finish_long_ago(self, task: TaskName, generation: int, end: str) -> None:
+        """Let *task* have ended so days ago, in the ledger by agent."""
+        async with valkey.connect(self.servers.redis_url) as redis:
+            await finish_long_ago(redis, task, generation=generation, end=end)
 
     def on_disk(self, text: bytes) -> int:
         """Return how often *text* stands in the files of DEAD."""

@@ -6,13 +6,19 @@ from datetime import timedelta
 import pytest
 
 from tasklore.contracts.errors import InvalidInput, Unreachable
+from tasklore.contracts.identifiers import TaskName
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.dead_letters import queue
 from tasklore.supervisor.dead_letters import stream as dead_stream
 from tasklore.supervisor.dead_letters.letters import FOREIGN, Letter, Selection
 from tasklore.supervisor.dead_letters.summaries import LetterSummary
-from tests.integration.burials import Morgue, a_letter, an_assignment, morgue_of
+from tests.integration.burials import (
+    Morgue,
+    a_letter,
+    an_assignment,
+    morgue_of,
+)
 
 
 @pytest.fixture
@@ -146,6 +152,19 @@ async def test_a_page_of_which_little_fits_comes_back_short_and_goes_on(
                 break
         assert found == [1]
         assert 3 <= calls <= 8
+
+
+async def test_letters_of_a_task_that_ended_days_ago_are_read_of_its_agent_alone(
+    morgue: Morgue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the ledger by agent the pointer to it is gone."""
+    monkeypatch.setattr(dead_stream, "PAGE", 8)
+    [task_id] = await morgue.bury_many(1, agent="RareAgent")
+    await morgue.bury_many(100)
+    await morgue.finish_long_ago(TaskName("RareAgent", task_id), 1, "failed")
+    asked = morgue.letters._stream._reads.asked
+    assert numbers(await morgue.letters.of_task(task_id)) == [1]
+    assert morgue.letters._stream._reads.asked - asked < 5
 
 
 async def test_a_letter_is_read_by_its_number_or_by_its_task(morgue: Morgue) -> None:

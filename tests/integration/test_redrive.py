@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from tasklore.contracts.identifiers import TaskName
 from tasklore.contracts.messages import TaskAssignment
 from tasklore.runtime.messaging.dead_letter import DEAD_BODY
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.outbox import open_outbox
+from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.dead_letters import queue
 from tasklore.supervisor.dead_letters import stream as dead_stream
@@ -26,6 +28,7 @@ from tests.integration.burials import (
     morgue_of,
     put_card,
 )
+from tests.ledger_layouts import set_layout
 
 
 @pytest.fixture
@@ -111,6 +114,47 @@ async def test_a_redrive_that_was_killed_before_it_deleted_is_repeated_without_h
     outcome = await morgue.letters.redrive(Selection())
     assert (outcome.redriven, outcome.kept) == (20, [])
     assert (await morgue.count("TASKS"), await morgue.count("DEAD")) == (20, 0)
+
+
+@pytest.mark.parametrize("end", ["completed", "cancelled", "rejected", "expired"])
+@pytest.mark.parametrize("generation", [1, 3])
+async def test_a_letter_of_a_task_that_ended_days_ago_stays_unless_forced(
+    morgue: Morgue, end: str, generation: int
+) -> None:
+    """The ledger by agent knows how it ended for a week, and which agent an id is of for a day."""
+    task = TaskName("TripAgent", "done")
+    await morgue.finish_long_ago(task, generation, end)
+    await morgue.bury(a_letter("done", generation=generation))
+    for is_trial in (True, False):
+        outcome = await morgue.letters.redrive(Selection(), is_trial=is_trial)
+        assert outcome.redriven == 0
+        assert f"{end} after this letter was written" in outcome.kept[0].why
+    assert await morgue.count("TASKS") == 0
+    assert (await morgue.letters.redrive([1], is_forced=True)).redriven == 1
+
+
+async def test_what_was_sent_again_and_ended_days_ago_is_not_sent_again(
+    morgue: Morgue,
+) -> None:
+    """Its redrive was killed before it deleted the letter."""
+    await morgue.finish_long_ago(TaskName("TripAgent", "t1"), 2, "completed")
+    await morgue.bury(a_letter("t1"))
+    assert (await morgue.letters.redrive(Selection())).redriven == 1
+    assert (await morgue.count("TASKS"), await morgue.count("DEAD")) == (0, 0)
+
+
+async def test_a_body_that_was_cut_comes_out_of_the_ledger_after_days(
+    morgue: Morgue,
+) -> None:
+    long = an_assignment("long", user_id="x" * (DEAD_BODY + 100))
+    task = TaskName("TripAgent", "long")
+    async with valkey.connect(morgue.servers.redis_url) as redis:
+        await set_layout(redis, "2")
+    await morgue.ledger.accept(task, 1, long)
+    await morgue.finish_long_ago(task, 1, "failed")
+    await morgue.bury(a_letter("long", long))
+    outcome = await morgue.letters.redrive(Selection())
+    assert (outcome.redriven, outcome.kept) == (1, [])
 
 
 @pytest.mark.parametrize("end", ["completed", "cancelled", "rejected", "expired"])
