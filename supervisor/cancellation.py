@@ -101,9 +101,10 @@ class Canceller:
     async def heed(self, request: Cancellation) -> None:
         """Make a cancel request of another program final; without the ledger it reaches running tasks only."""
         try:
-            found = await self._ledger.cancel(request.task_id, None, request.reason)
+            task_id = await self._ledger.name(request.task_id)
+            found = await self._ledger.cancel(task_id, None, request.reason)
             if isinstance(found, CancelOutcome):
-                await self.conclude(request.task_id, found, request.reason)
+                await self.conclude(task_id, found, request.reason)
         except MemoryUnavailable as error:
             log.warning(
                 "cancellation_not_noted", task_id=request.task_id, error=str(error)

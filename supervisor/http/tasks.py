@@ -401,7 +401,7 @@ async def read_task(parts: ApiParts, caller: Caller, task_id: str) -> Sent:
     # One of several tasks of a request is its sender's as the request is.
     whole = whole_task_id(task_id)
     known = await parts.records.find(task_place(caller, whole or task_id))
-    entry = await parts.ledger.read(task_id)
+    entry = await parts.ledger.read(await parts.ledger.name(task_id))
     # A key for one user sees what was sent, or asked for, with it; any other, every task there is.
     is_unknown = known.record is None and (caller.user is not None or entry is None)
     if is_unknown or (whole is not None and entry is None):

@@ -33,7 +33,7 @@ from tasklore.runtime.messaging.streams import Sizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.reports.comparison import ComparisonDesk
 from tasklore.supervisor.reports.reports import ReportDesk
-from tests.ledger_layouts import set_layout
+from tests.ledger_layouts import finish_long_ago, set_layout
 from tests.servers import PATIENCE_S
 from tests.unit.workers.execution.fake_worker import FakeEngine
 
@@ -206,6 +206,14 @@ async def test_a_report_older_than_an_hour_is_not_published_again(
         await stores.in_stream(stores.task),
         await stores.in_ledger(stores.task),
     ) == (None, report)
+
+
+async def test_a_task_whose_report_has_expired_is_compared_no_more(
+    stores: Stores, redis: Redis
+) -> None:
+    """In the ledger by agent the pointer to the agent has expired as well."""
+    await finish_long_ago(redis, TaskName("A", stores.task))
+    assert len((await stores.compare(stores.task)).settled) == 1
 
 
 async def test_a_report_that_neither_store_has_is_looked_for_again_and_then_dropped(

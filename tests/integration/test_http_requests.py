@@ -16,6 +16,7 @@ from redis.asyncio import Redis
 
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.identifiers import TaskName
 from tasklore.contracts.messages import (
     ChatTurn,
     CompletionReport,
@@ -54,6 +55,7 @@ from tests.integration.http_stand import (
     assigned,
     http_stand,
 )
+from tests.ledger_layouts import finish_long_ago, set_layout
 from tests.unit.supervisor.pipelines.fake_system import FakeSystem, a_chain, echo
 
 HELLO = {"text": "hello"}
@@ -425,6 +427,45 @@ async def test_a_task_that_is_spelled_otherwise_is_refused(
     refused = await ask(stand.url, "POST", "/v1/tasks", body)
     assert refused.status == status
     assert said in str(refused.body)
+
+
+async def test_a_task_whose_report_has_expired_is_shown_with_its_end(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
+    """In the ledger by agent the pointer to the agent has expired as well."""
+    body = {"agent_id": "EchoAgent", "task": "echo", "parameters": {"word": "hi"}}
+    await set_layout(redis, "2")
+    async with http_stand(servers, redis) as stand:
+        sent = await ask(stand.url, "POST", "/v1/tasks", body | {"wait_seconds": 0})
+        task = TaskName("EchoAgent", sent.body["task_id"])
+        await finish_long_ago(redis, task)
+        found = (await ask(stand.url, "GET", f"/v1/tasks/{task}")).body
+    assert found["state"] == "done"
+    error = found["report"]["error"]
+    assert error["type"] == "ReportExpired"
+    assert "its report has expired" in error["message"]
+
+
+async def test_a_request_whose_report_has_expired_is_not_begun_again(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
+    await set_layout(redis, "2")
+    async with http_stand(servers, redis) as stand:
+        stand.service.gate.clear()
+        stand.service.assigns = True
+        await ask(
+            stand.url,
+            "POST",
+            "/v1/requests",
+            HELLO | {"wait_seconds": 0},
+            {"Idempotency-Key": "old"},
+        )
+        await shown(stand, "/v1/requests/old", "running")
+        await finish_long_ago(redis, TaskName("EchoAgent", "r-old"))
+    async with http_stand(servers, redis) as other:
+        done = await shown(other, "/v1/requests/old", "done")
+        assert other.service.asked == []
+    assert "expired" in done["reply"]["text"]  # type: ignore[index]  # it is done
 
 
 async def test_a_cancelled_task_is_shown_as_running_while_it_still_runs(

@@ -253,7 +253,7 @@ async def _read_stored(
     record: RequestRecord,
     text: str | None,
 ) -> Lookup:
-    entry = await parts.ledger.read(record.task_id)
+    entry = await parts.ledger.read(await parts.ledger.name(record.task_id))
     newest = entry.generations[entry.newest] if entry is not None else None
     report = read_body(CompletionReport, newest.report) if newest is not None else None
     assignment = (
