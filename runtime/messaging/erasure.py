@@ -55,6 +55,13 @@ class Erased(NamedTuple):
         return Erased(self.erased + other.erased, self.gone + other.gone)
 
 
+def is_gone(error: JetStreamRefused) -> bool:
+    """Return whether *error* says that a message to be deleted is away already, or never was."""
+    return error.err_code == _NOT_FOUND or (
+        error.err_code == _NOT_DELETED and error.description in _NEVER_WAS
+    )
+
+
 def _everything(_message: Stored) -> bool:
     return True
 
@@ -91,9 +98,7 @@ class Eraser:
                 f"STREAM.MSG.DELETE.{stream}", {"seq": sequence, "no_erase": no_erase}
             )
         except JetStreamRefused as error:
-            if error.err_code == _NOT_FOUND or (
-                error.err_code == _NOT_DELETED and error.description in _NEVER_WAS
-            ):
+            if is_gone(error):
                 return False
             raise
         return True

@@ -17,6 +17,7 @@ from tasklore.runtime.messaging.direct import (
     NoSuchStream,
     open_direct_reads,
 )
+from tasklore.runtime.messaging.erasure import is_gone
 from tasklore.runtime.messaging.jetstream import JetStreamRefused, ask_jetstream
 from tasklore.runtime.messaging.link import Link
 from tasklore.supervisor.dead_letters.letters import Letter, Selection, read_letter
@@ -25,8 +26,7 @@ from tasklore.supervisor.dead_letters.summaries import LetterSummary, summary_of
 #: Letters read with one request.
 PAGE = 256
 
-#: The server's codes for a sequence that is not (or no longer) there, and for a stream that does not exist.
-_GONE = 10057
+#: The server's code for a stream that does not exist.
 _UNKNOWN_STREAM = 10059
 
 
@@ -165,7 +165,7 @@ class DeadStream:
         try:
             await self._call("MSG.DELETE", {"seq": sequence, "no_erase": not erase})
         except JetStreamRefused as error:
-            if error.err_code == _GONE:
+            if is_gone(error):
                 return False
             raise
         return True

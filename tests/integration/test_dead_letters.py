@@ -226,3 +226,15 @@ async def test_without_a_stream_the_error_says_what_to_start(morgue: Morgue) -> 
     ):
         with pytest.raises(Unreachable, match="tasklore up"):
             await asked
+
+
+@pytest.mark.parametrize("erase", [True, False])
+@pytest.mark.parametrize("sequence", [1, 2, 3])
+async def test_a_letter_that_another_has_deleted_is_gone_wherever_it_lay(
+    morgue: Morgue, sequence: int, erase: bool
+) -> None:
+    """The server says so with one code for the oldest and with another for those behind it."""
+    await morgue.bury_many(3)
+    stream = morgue.letters._stream
+    assert await stream.remove(sequence, erase=erase)
+    assert not await stream.remove(sequence, erase=erase)

@@ -316,6 +316,25 @@ async def test_two_operators_at_once_send_each_letter_once(morgue: Morgue) -> No
     assert (await morgue.count("TASKS"), await morgue.count("DEAD")) == (300, 0)
 
 
+async def test_a_letter_that_another_operator_deleted_first_is_neither_counted_nor_kept(
+    morgue: Morgue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lay between others, and the redrive goes on behind it."""
+    await morgue.bury_many(3)
+    remove = morgue.letters._stream.remove
+
+    async def come_second(sequence: int, *, erase: bool) -> bool:
+        if sequence == 2:
+            await remove(sequence, erase=erase)
+        return await remove(sequence, erase=erase)
+
+    monkeypatch.setattr(morgue.letters._stream, "remove", come_second)
+    outcomes = [await morgue.letters.redrive([one]) for one in (2, 1, 3)]
+    assert [outcome.redriven for outcome in outcomes] == [0, 1, 1]
+    assert [outcome.kept for outcome in outcomes] == [[], [], []]
+    assert [outcome.stopped for outcome in outcomes] == [None, None, None]
+
+
 async def test_what_was_sent_before_is_not_sent_again_when_the_stream_forgot_it(
     morgue: Morgue,
 ) -> None:
