@@ -15,6 +15,7 @@ from nats.aio.client import Client
 from pydantic import ValidationError
 
 from tasklore.contracts import subjects
+from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.messages import (
     Cancellation,
@@ -51,6 +52,14 @@ class Cancelling(NamedTuple):
         return cls(
             "cancelled" if report.status == "cancelled" else "too_late", report.status
         )
+
+
+def _may_keep_places(wait: RunWait) -> bool:
+    """Return whether a task that waits so may keep places under bounds: it waits for one more, or for a limit on runs.
+
+    Any other is not woken: each would be one more delivery, for which workers may have to be started.
+    """
+    return wait.kind in ("bound", "limit") and not wait.model
 
 
 class Canceller:
@@ -147,7 +156,7 @@ class Canceller:
         task_id = assignment.task_id
         try:
             await self._waiting.forget(f"{task_id}:{found.generation}")
-            if found.waits_for is not None and not found.waits_for.model:
+            if found.waits_for is not None and _may_keep_places(found.waits_for):
                 await self._wake(assignment, found)
             else:
                 # A scheduled run that stays in LATER is found cancelled when it is due.
