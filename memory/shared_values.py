@@ -1,12 +1,15 @@
 """Values that one of many processes reads for all: the others take its copy while that is fresh."""
 
 import asyncio
+import contextlib
+import secrets
 from collections.abc import Awaitable, Callable
 from typing import Generic, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from redis.asyncio import Redis
 
+from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.memory.command_batch import CommandBatch
 
 _LEASE_MS = 3_000
@@ -51,12 +54,16 @@ class SharedReading(Generic[Value]):
     async def take(self, read: Callable[[], Awaitable[Value]]) -> Reading[Value]:
         """Return what a process read within `keep_ms`; where none did, *read* and keep it.
 
-        One process at a time reads; when it takes longer than its lease, or died, the next one does.
+        One process at a time reads; when it takes longer than its lease, or died, the next one does. One that fails
+        lets the next one try at once. Whoever has waited for as long as a lease reads for itself.
 
         Raises:
             MemoryUnavailable: the store did not answer in time.
         """
-        lease = ("SET", self._lease_key, "1", "NX", "PX", _LEASE_MS)
+        token = secrets.token_hex(8)
+        lease = ("SET", self._lease_key, token, "NX", "PX", _LEASE_MS)
+        loop = asyncio.get_running_loop()
+        waits_until = loop.time() + _LEASE_MS / 1000
         while True:
             kept, left_ms = await self._batch.run(
                 [("GET", self._key), ("PTTL", self._key)]
@@ -69,11 +76,23 @@ class SharedReading(Generic[Value]):
                     pass
                 else:
                     return Reading(value, max(0, self._keep_ms - left_ms) / 1000)
-            if (await self._batch.run([lease]))[0]:
+            if (await self._batch.run([lease]))[0] or loop.time() >= waits_until:
                 break
             await asyncio.sleep(_PAUSE_S)
-        value = await read()
+        try:
+            value = await read()
+        except Exception:
+            await self._give_back(token)
+            raise
         # The lease lapses by itself: it may be that of the next process by now, and what is kept stops the others.
         kept_value = self._kind.dump_json(value)
         await self._batch.run([("SET", self._key, kept_value, "PX", self._keep_ms)])
         return Reading(value, 0.0)
+
+    async def _give_back(self, token: str) -> None:
+        """Let the next process read, unless the lease is no longer that of *token*."""
+        # It lapses soon by itself, and two that read side by side do no harm.
+        with contextlib.suppress(MemoryUnavailable):
+            holder = (await self._batch.run([("GET", self._lease_key)]))[0]
+            if holder == token.encode():
+                await self._batch.run([("DEL", self._lease_key)])

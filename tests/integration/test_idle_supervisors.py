@@ -184,12 +184,29 @@ async def test_one_process_reads_for_all_until_it_is_old(
     assert made == [0, 1]
 
 
-async def test_a_reader_that_fails_shares_nothing_and_the_next_one_reads(
-    readings: list[SharedReading[dict[str, int]]],
+async def test_a_reader_that_fails_shares_nothing_and_the_next_one_reads_at_once(
+    readings: list[SharedReading[dict[str, int]]], valkey_or_redis: Redis
 ) -> None:
     made, read = numbered(fails=1)
     with pytest.raises(Unreachable):
         await readings[0].take(read)
+    assert not await valkey_or_redis.exists(*keys.backlog())
     async with asyncio.timeout(PATIENCE_S):
         assert (await readings[1].take(read)).value == {"number": 0}
     assert made == [0]
+
+
+async def test_whoever_waited_for_as_long_as_a_lease_reads_for_itself(
+    readings: list[SharedReading[dict[str, int]]], valkey_or_redis: Redis
+) -> None:
+    """The others are as many as there are, and each may fail for as long; the lease of another is left to it."""
+    _, lease = keys.backlog()
+    await valkey_or_redis.set(lease, "another")
+    made, read = numbered(fails=1)
+    async with asyncio.timeout(PATIENCE_S):
+        with pytest.raises(Unreachable):
+            await readings[0].take(read)
+        assert await valkey_or_redis.get(lease) == b"another"
+        found = await asyncio.gather(*(one.take(read) for one in readings))
+    assert len(found) == len(readings)
+    assert made
