@@ -64,7 +64,7 @@ MOST_BYTES = 64 * 1024**2
 MOST_NAMED = 1_000
 _NAMED_AT_ONCE = 32
 #: Letters of one task that are returned, the newest.
-_MOST_OF_TASK = 20
+MOST_OF_TASK = 20
 #: Letters that stayed and are named; the others are only counted.
 _MOST_KEPT = 1_000
 #: Letters erased at once: the server does one after the other, and others wait for DEAD meanwhile.
@@ -88,6 +88,16 @@ class LetterPage(NamedTuple):
     letters: list[LetterSummary]
     goes_on_at: int | None
     total: int | None
+
+
+class TaskLetters(NamedTuple):
+    """Letters of one task, the newest first.
+
+    *goes_on_at* is what the next call is asked with, `before`; None when `MOST_OF_TASK` were found, or all are known.
+    """
+
+    letters: list[Letter]
+    goes_on_at: int | None
 
 
 class Position(NamedTuple):
@@ -272,26 +282,40 @@ class DeadLetters:
             )
         return letter
 
-    async def of_task(self, task_id: str) -> list[Letter]:
-        """Return the letters of *task_id*, the newest first and twenty at most.
+    async def of_task(self, task_id: str, *, before: int | None = None) -> TaskLetters:
+        """Return letters of *task_id*, the newest first: of one call's share of those that lie there, twenty at most.
 
-        Where the ledger knows its agent those of that one are read, else all that lie there.
+        Where the ledger knows its agent those of that one are read, else all. *before* goes on with older ones.
         """
-        agent_id = None
+        selection = Selection(await self._find_agent(task_id))
+        end = await self._stream.last_of(selection) + 1
+        if before is not None:
+            end = min(end, before)
+        sequences: list[int] = []
+        goes_on_at = None
+        budget = _Budget()
+        async for page in self._stream.pages_back(selection, end, MOST_OF_TASK):
+            sequences += [
+                one.sequence for one in page.letters if one.task_id == task_id
+            ]
+            if len(sequences) >= MOST_OF_TASK:
+                break
+            if not budget.take(page):
+                goes_on_at = page.first
+                break
+        newest = sequences[:MOST_OF_TASK]
+        read = [await self._stream.read(sequence) for sequence in newest]
+        letters = [letter for letter in read if letter is not None]
+        return TaskLetters(letters, goes_on_at)
+
+    async def _find_agent(self, task_id: str) -> str | None:
+        """Return the agent of *task_id*, None where the ledger does not say."""
         with contextlib.suppress(MemoryUnavailable, InvalidInput):
             named = await self._ledger.name(checked_name(task_id, "task_id"))
-            agent_id = (
-                named.agent_id
-                if isinstance(named, TaskName)
-                else agent_of(await self._ledger.read(named))
-            )
-        selection = Selection(agent_id)
-        found: list[Letter] = []
-        last = await self._stream.last_of(selection)
-        async for page in self._stream.pages(selection, last):
-            found += [one for one in page.letters if one.content.task_id == task_id]
-            del found[:-_MOST_OF_TASK]
-        return found[::-1]
+            if isinstance(named, TaskName):
+                return named.agent_id
+            return agent_of(await self._ledger.read(named))
+        return None
 
     async def why_kept(self, letter: Letter) -> str | None:
         """Return why *letter* would stay if it were to be sent again now, None where it would be sent."""

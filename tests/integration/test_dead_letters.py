@@ -158,21 +158,45 @@ async def test_letters_of_a_task_that_ended_days_ago_are_read_of_its_agent_alone
     morgue: Morgue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the ledger by agent the pointer to it is gone."""
-    monkeypatch.setattr(dead_stream, "PAGE", 8)
+    monkeypatch.setattr(queue, "MOST_LOOKED_AT", 8)
     [task_id] = await morgue.bury_many(1, agent="RareAgent")
     await morgue.bury_many(100)
     await morgue.finish_long_ago(TaskName("RareAgent", task_id), 1, "failed")
-    asked = morgue.letters._stream._reads.asked
-    assert numbers(await morgue.letters.of_task(task_id)) == [1]
-    assert morgue.letters._stream._reads.asked - asked < 5
+    page = await morgue.letters.of_task(task_id)
+    assert (numbers(page.letters), page.goes_on_at) == ([1], None)
+
+
+async def test_letters_of_an_unknown_task_are_looked_for_in_calls_that_are_bounded(
+    morgue: Morgue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "MOST_LOOKED_AT", 50)
+    [task_id] = await morgue.bury_many(1)
+    await morgue.bury_many(300)
+    found: list[int] = []
+    before = None
+    calls = 0
+    while True:
+        calls += 1
+        page = await morgue.letters.of_task(task_id, before=before)
+        found += numbers(page.letters)
+        if (before := page.goes_on_at) is None:
+            break
+    assert found == [1]
+    assert 3 <= calls <= 6
+
+
+async def test_the_newest_twenty_letters_of_a_task_are_returned(morgue: Morgue) -> None:
+    await morgue.bury(*(a_letter("t1", generation=one) for one in range(1, 46)))
+    page = await morgue.letters.of_task("t1")
+    assert (numbers(page.letters), page.goes_on_at) == (list(range(45, 25, -1)), None)
 
 
 async def test_a_letter_is_read_by_its_number_or_by_its_task(morgue: Morgue) -> None:
     first, second = await morgue.bury_many(2)
     await morgue.bury(a_letter(first, generation=2))
     assert (await morgue.letters.read(2)).content.task_id == second
-    assert numbers(await morgue.letters.of_task(first)) == [3, 1]
-    assert await morgue.letters.of_task("nobody") == []
+    assert numbers((await morgue.letters.of_task(first)).letters) == [3, 1]
+    assert await morgue.letters.of_task("nobody") == ([], None)
     assert (await morgue.letters.purge([2])).purged == 1
     for number in (2, 4):
         with pytest.raises(InvalidInput, match=f"no dead letter {number}"):

@@ -165,7 +165,8 @@ async def _say_places(answers: Sequence[PersonReply | ReplyPart]) -> None:
     with contextlib.suppress(TaskloreError, TimeoutError):
         async with asyncio.timeout(PLACE_S), dead_letters() as letters:
             for task_id in failed:
-                for letter in await letters.of_task(task_id):
+                # It has died just now: its letter is among the newest.
+                for letter in (await letters.of_task(task_id)).letters:
                     if letter.content.place is not None:
                         place = " ".join(printable(letter.content.place).split())
                         say(f"it failed at {place[:PLACE_WIDTH]}")

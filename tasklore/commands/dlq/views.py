@@ -19,7 +19,11 @@ from tasklore.commands.render.screen import (
 from tasklore.commands.render.words import count_of
 from tasklore.contracts.errors import InvalidInput
 from tasklore.supervisor.dead_letters.letters import Letter
-from tasklore.supervisor.dead_letters.queue import LetterPage
+from tasklore.supervisor.dead_letters.queue import (
+    MOST_OF_TASK,
+    DeadLetters,
+    LetterPage,
+)
 from tasklore.supervisor.dead_letters.summaries import (
     LetterCounts,
     LetterGroup,
@@ -130,6 +134,16 @@ def as_groups(counts: LetterCounts) -> list[dict[str, Any]]:
     ]
 
 
+async def _read_letters(letters: DeadLetters, task_id: str) -> list[Letter]:
+    """Return the newest letters of *task_id*, as many calls as that takes."""
+    page = await letters.of_task(task_id)
+    found = page.letters
+    while page.goes_on_at is not None and len(found) < MOST_OF_TASK:
+        page = await letters.of_task(task_id, before=page.goes_on_at)
+        found += page.letters
+    return found[:MOST_OF_TASK]
+
+
 async def print_letter(which: str, *, as_json: bool) -> None:
     """Print everything about the letter at sequence *which*, or about every letter of the task of that id.
 
@@ -140,7 +154,7 @@ async def print_letter(which: str, *, as_json: bool) -> None:
         found = (
             [await letters.read(int(which))]
             if which.isdecimal()
-            else await letters.of_task(which)
+            else await _read_letters(letters, which)
         )
         reasons = [await letters.why_kept(letter) for letter in found]
     if not found:
