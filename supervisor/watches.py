@@ -114,7 +114,7 @@ class StreamWatch(Watcher):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backlog:
+class TaskBacklog:
     """Numbers of tasks by subject, when the oldest was stored ("" where that is not known), and of workers by agent."""
 
     tasks: dict[str, int]
@@ -139,7 +139,7 @@ class BacklogWatch(Watcher):
     def __init__(
         self,
         link: Link,
-        shared: SharedReading[Backlog],
+        shared: SharedReading[TaskBacklog],
         agents: Callable[[], Iterable[str]],
         run_times: RunTimes,
         now: Callable[[], float] = time.time,
@@ -181,7 +181,7 @@ class BacklogWatch(Watcher):
 
     async def look(self) -> None:
         """Ask once, or take what another supervisor was answered just now."""
-        backlog = Backlog(tasks={}, first_at="", workers={})
+        backlog = TaskBacklog(tasks={}, first_at="", workers={})
         try:
             try:
                 backlog = (await self._shared.take(self._read)).value
@@ -211,7 +211,7 @@ class BacklogWatch(Watcher):
             else frozenset()
         )
 
-    async def _read(self) -> Backlog:
+    async def _read(self) -> TaskBacklog:
         """Ask the server.
 
         Raises:
@@ -229,7 +229,7 @@ class BacklogWatch(Watcher):
         except TaskloreError as error:
             # Before the first worker there is no bucket of them.
             log.info("workers_not_counted", error=str(error))
-        return Backlog(
+        return TaskBacklog(
             tasks=state.get("subjects") or {},
             first_at=state["first_ts"],
             workers=Counter(key.partition(".")[0] for key in present),
@@ -474,7 +474,7 @@ def make_watches(
     dead = StreamWatch(link.client, subjects.DEAD)
     messages = StreamWatch(link.client, subjects.MESSAGES)
     shared = SharedReading(
-        redis, keys.backlog(), keep_ms=BACKLOG_MS, kind=TypeAdapter(Backlog)
+        redis, keys.backlog(), keep_ms=BACKLOG_MS, kind=TypeAdapter(TaskBacklog)
     )
     backlog = BacklogWatch(
         link, shared, lambda: cards.catalogue.cards, reports.run_times

@@ -100,7 +100,7 @@ class TaskLetters(NamedTuple):
     goes_on_at: int | None
 
 
-class Position(NamedTuple):
+class LetterPosition(NamedTuple):
     """How far a long work on letters came: all up to sequence *after* are done, those up to *up_to* are meant."""
 
     after: int
@@ -111,7 +111,7 @@ class GroupPage(NamedTuple):
     """How many letters there are of each agent and error so far; *position* is where to go on, None at the end."""
 
     counts: LetterCounts
-    position: Position | None
+    position: LetterPosition | None
 
 
 class KeptLetter(NamedTuple):
@@ -133,7 +133,7 @@ class LetterOutcome:
     kept: list[KeptLetter] = field(default_factory=list)
     kept_in_all: int = 0
     stopped: str | None = None
-    position: Position | None = None
+    position: LetterPosition | None = None
 
     @property
     def redriven(self) -> int:
@@ -151,7 +151,7 @@ class PurgeOutcome(NamedTuple):
     """How many letters were deleted, and where the next call goes on; None when all is done."""
 
     purged: int
-    position: Position | None
+    position: LetterPosition | None
 
 
 class _Known(NamedTuple):
@@ -239,7 +239,7 @@ class DeadLetters:
         self,
         selection: Selection,
         *,
-        position: Position | None = None,
+        position: LetterPosition | None = None,
         into: LetterCounts | None = None,
     ) -> GroupPage:
         """Return how many letters of each agent and error fit *selection*, from *position* on.
@@ -253,7 +253,7 @@ class DeadLetters:
         async for page in self._stream.pages(selection, last, after=after):
             counts.add(map(summary_of, page.letters))
             if not budget.take(page) and page.has_more:
-                return GroupPage(counts, Position(page.last, page.end))
+                return GroupPage(counts, LetterPosition(page.last, page.end))
         return GroupPage(counts, None)
 
     async def count_all(self, selection: Selection) -> LetterCounts:
@@ -366,7 +366,7 @@ class DeadLetters:
                 if outcome.stopped is not None:
                     break
                 if not budget.take(page) and page.has_more:
-                    outcome.position = Position(page.last, page.end)
+                    outcome.position = LetterPosition(page.last, page.end)
                     break
         except Unreachable as error:
             if not outcome.sent.total and not outcome.kept:
@@ -376,7 +376,7 @@ class DeadLetters:
         return outcome
 
     async def purge(
-        self, choice: Choice, *, position: Position | None = None
+        self, choice: Choice, *, position: LetterPosition | None = None
     ) -> PurgeOutcome:
         """Delete the letters of *choice* and return how many those were; their bytes are gone from the files too.
 
@@ -401,10 +401,10 @@ class DeadLetters:
         async for page in self._select(choice, position):
             await _each(page.letters, erase)
             if not budget.take(page) and page.has_more:
-                return PurgeOutcome(deleted, Position(page.last, page.end))
+                return PurgeOutcome(deleted, LetterPosition(page.last, page.end))
         return PurgeOutcome(deleted, None)
 
-    async def _last(self, selection: Selection, position: Position | None) -> int:
+    async def _last(self, selection: Selection, position: LetterPosition | None) -> int:
         return (
             await self._stream.last_of(selection)
             if position is None
@@ -412,7 +412,7 @@ class DeadLetters:
         )
 
     async def _select(
-        self, choice: Choice, position: Position | None
+        self, choice: Choice, position: LetterPosition | None
     ) -> AsyncIterator[LetterRange]:
         """Yield the letters of *choice* behind *position*, the oldest first."""
         if isinstance(choice, Selection):

@@ -23,7 +23,7 @@ from tasklore.supervisor.dead_letters.queue import (
     Choice,
     DeadLetters,
     LetterOutcome,
-    Position,
+    LetterPosition,
 )
 from tasklore.supervisor.dead_letters.redrive import Renewal
 from tasklore.supervisor.dead_letters.summaries import LetterCounts, summary_of
@@ -122,7 +122,7 @@ async def purge_letters(
             question = f"Delete {_count(counts.total)}?"
             confirm(question, unasked=_DECLINED, declined=_DECLINED)
         purged = 0
-        position: Position | None = None
+        position: LetterPosition | None = None
         async with patience("deleting"):
             while True:
                 outcome = await letters.purge(choice, position=position)

@@ -14,10 +14,10 @@ from tasklore.supervisor import watches
 from tasklore.supervisor.reports.reports import UNKNOWN_S, RunTimes
 from tasklore.supervisor.watches import (
     MOST_AGENTS,
-    Backlog,
     BacklogWatch,
     LedgerWatch,
     StreamWatch,
+    TaskBacklog,
 )
 from tests.unit.supervisor.reports import report
 
@@ -40,7 +40,9 @@ class Unshared:
 
     is_away = False
 
-    async def take(self, read: Callable[[], Awaitable[Backlog]]) -> Reading[Backlog]:
+    async def take(
+        self, read: Callable[[], Awaitable[TaskBacklog]]
+    ) -> Reading[TaskBacklog]:
         if self.is_away:
             raise MemoryUnavailable("away")
         return Reading(await read(), 0.0)
