@@ -1,5 +1,6 @@
 """Every spelling of a number is that number, no text breaks the reader or slows it, and arithmetic keeps its laws."""
 
+import operator
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from tasklore.contracts.quantities.amounts import Amount, canonical
+from tasklore.contracts.quantities.errors import UnitMismatch
 from tasklore.contracts.quantities.numerals import find_amounts, parse_number
 from tasklore.contracts.quantities.times import find_durations, find_moments
 from tests.steps import steps
@@ -24,6 +26,8 @@ decimals = st.decimals(
     max_value=10**20,
     places=6,
 )
+#: So close together that two of them are often equal.
+near_numbers = st.integers(-3, 3).map(Decimal)
 amounts = decimals.map(Amount)
 units = st.sampled_from([None, "USD", "EUR", "km", "%"])
 
@@ -306,3 +310,23 @@ def test_equal_amounts_hash_alike(amount: Amount, unit: str | None) -> None:
         Amount(Decimal(f"{amount.value:f}"), unit)
     )
     assert {amount: 1}[amount.value] == 1
+
+
+@given(near_numbers, units, near_numbers, units)
+def test_amounts_are_in_the_order_of_their_values(
+    first: Decimal, first_unit: str | None, second: Decimal, second_unit: str | None
+) -> None:
+    """An amount without unit is compared by its value alone, and equal only to one without unit."""
+    left = Amount(first, first_unit)
+    right = Amount(second, second_unit)
+    is_same = first == second and first_unit == second_unit
+    assert (left == right, left != right) == (is_same, not is_same)
+    assert not is_same or hash(left) == hash(right)
+    for compare in (operator.lt, operator.le, operator.gt, operator.ge):
+        if first_unit and second_unit and first_unit != second_unit:
+            with pytest.raises(UnitMismatch):
+                compare(left, right)
+        else:
+            assert compare(left, right) == compare(first, second)
+        assert compare(left, second) == compare(first, second)
+        assert compare(first, right) == compare(first, second)

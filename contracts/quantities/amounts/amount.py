@@ -43,7 +43,8 @@ class Amount(Frozen):
     """An exact quantity: `Amount("50k")`, `Amount(50_000)` and `Amount("$50,000.00")` hold the same value.
 
     Calculates with Amount, int and Decimal; a float or a bool is a TypeError, two different units are a UnitMismatch.
-    A unitless operand takes the unit of the other; a quotient of one unit has none. Quotients keep 34 digits.
+    A unitless operand takes the unit of the other, also to be compared by its value, though the two are not equal; a
+    quotient of one unit has none. Quotients keep 34 digits.
     """
 
     __slots__ = ("unit", "value")
