@@ -1,6 +1,6 @@
--- Stores what a step of a run returned; another step in its place goes, with every later one.
+-- Stores what a step of a run returned, in place of another one, and removes the steps that the run takes again.
 -- KEYS: of entry.lua
--- ARGV: of entry.lua, generation, worker, position, head, result, keep_ms
+-- ARGV: of entry.lua, generation, worker, position, head, result, keep_ms, positions to remove...
 -- Returns: 1: stored; -1: the run was replaced, has ended or is to be cancelled
 -- include entry
 -- include pointer
@@ -9,14 +9,9 @@ local found = redis.call('HMGET', key, 'report' .. g, 'cancel' .. g, 'worker' ..
 if found[1] or found[2] or found[6] or wished == ARGV[1] then return -1 end
 -- include now
 if found[3] and found[3] ~= ARGV[2] and found[4] and tonumber(found[4]) > now then return -1 end
-local head = redis.call('HGET', heads, ARGV[3])
-if head and string.gsub(head, '^@%d+ ', '') ~= ARGV[4] then
-  for _, position in ipairs(redis.call('HKEYS', heads)) do
-    if tonumber(position) >= tonumber(ARGV[3]) then
-      redis.call('HDEL', heads, position)
-      redis.call('HDEL', results, position)
-    end
-  end
+for i = 7, #ARGV do
+  redis.call('HDEL', heads, ARGV[i])
+  redis.call('HDEL', results, ARGV[i])
 end
 -- A task that got further than ever is not one that only kills its worker: its crashes alone count anew.
 if tonumber(ARGV[3]) > tonumber(found[5] or '-1') then

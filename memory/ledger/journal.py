@@ -55,16 +55,22 @@ class Journal:
         return next((one for one in found if one is not None), None)
 
     async def write(
-        self, run: RunName, position: int, head: str, result: bytes
+        self,
+        run: RunName,
+        position: int,
+        head: str,
+        result: bytes,
+        dropped: Iterable[int] = (),
     ) -> None:
-        """Store *result* at *position*; steps from there on go when another head stands there.
+        """Store *result* at *position*, in place of what stands there, and remove the steps at *dropped*.
 
         Raises:
             RunReplaced: another worker has taken the task meanwhile, it has ended or is to be cancelled.
         """
         stored = run.generation, run.worker_id, position, head, result, self._keep_ms
         entry = await self._entries.make(run.task_id)
-        if (await self._batch.run([entry.call(scripts.JOURNAL, *stored)]))[0] < 0:
+        command = entry.call(scripts.JOURNAL, *stored, *dropped)
+        if (await self._batch.run([command]))[0] < 0:
             msg = f"another worker has taken task {run.task_id!r}, or it has ended; the step is not kept"
             raise RunReplaced(msg)
 

@@ -87,22 +87,24 @@ async def test_steps_are_kept_as_long_as_the_task_that_is_to_read_them(
     await demand_kept()
 
 
-async def test_another_step_in_the_place_of_one_takes_all_later_ones_with_it(
+async def test_another_step_in_the_place_of_one_takes_those_with_it_that_are_named(
     ledger: Ledger, journal: Journal
 ) -> None:
-    """The code has changed, so that what follows may rest on the old step."""
+    """What may rest on the old step, in the same write; of other branches all stays."""
     await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS)
     for position in range(12):
         await journal.write(RUN, position, f"digest{position} name", b"1")
-    await journal.write(RUN, 2, "other name", b"2")
+    await journal.write(RUN, 2, "other name", b"2", range(4, 12))
     assert await journal.heads(TASK) == {
         0: "digest0 name",
         1: "digest1 name",
         2: "other name",
+        3: "digest3 name",
     }
-    assert [await journal.result(TASK, position) for position in (1, 2, 11)] == [
+    assert [await journal.result(TASK, position) for position in (1, 2, 3, 11)] == [
         b"1",
         b"2",
+        b"1",
         None,
     ]
 

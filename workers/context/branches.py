@@ -71,11 +71,14 @@ class Branch:
     """One asyncio task of a run, the *number*th that runs *function* for *begun_by*; the main one is begun by none.
 
     `count` is how many steps and waits it has come to. What never asks anything of the context counts for nothing: then
-    `is_used` is false, and the run ends whatever it does.
+    `is_used` is false, and the run ends whatever it does. `has_changed` says that a step of it, or of a branch that it
+    began, is another one than in the run before: what it begins from then on `is_begun_anew`, and reads no journal.
     """
 
     is_used = False
     count = 0
+    has_changed = False
+    is_begun_anew = False
 
     def __init__(
         self, begun_by: "Branch | None" = None, function: str = "", number: int = 0
@@ -107,6 +110,14 @@ class Branch:
         return self._name_of(
             renumbered.get((self._function, self._number), self._number)
         )
+
+    @property
+    def ancestors(self) -> Iterator["Branch"]:
+        """The branch that began it, that which began this, up to the main one."""
+        branch = self.begun_by
+        while branch is not None:
+            yield branch
+            branch = branch.begun_by
 
     @property
     def names_of_alike(self) -> list[str]:
@@ -143,7 +154,10 @@ class Branch:
         """Return the next branch that this one begins, which runs *function*."""
         number = self._begun[function]
         self._begun[function] = number + 1
-        return Branch(self, function, number)
+        branch = Branch(self, function, number)
+        branch.has_changed = self.has_changed
+        branch.is_begun_anew = self.has_changed
+        return branch
 
     def _name_of(self, number: int) -> str:
         begun_by = "" if self.begun_by is None else self.begun_by.name

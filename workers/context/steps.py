@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import hashlib
 import inspect
-from collections.abc import Awaitable, Callable
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -60,11 +61,6 @@ class Place(NamedTuple):
         return {self.named_slot, str(self.of_all)} - {self.slot}
 
     @property
-    def is_plain(self) -> bool:
-        """Whether only the main branch has come to anything so far."""
-        return self.branch.is_main and self.number == self.of_all
-
-    @property
     def name(self) -> str:
         """What a head in the journal calls it."""
         return f"{self.branch.name}.{self.number}"
@@ -118,7 +114,7 @@ class Steps:
             spelled, result = _spell(
                 name, adapter, await _call(name, function, arguments)
             )
-        await self._journal.write(self._run, position, written, spelled)
+        await self._write(position, written, spelled)
         return result
 
     def take_place(self, what: str) -> Place:
@@ -167,17 +163,31 @@ class Steps:
                     step=head.partition(" ")[2],
                     stored=stored.partition(" ")[2],
                 )
-                kept.drop_from(position)
+                kept.drop_behind(position, place)
             elif position is not None:
                 return position, kept.heads[position], True
             position, written = kept.add(place, head, position)
             return position, written, False
 
+    async def _write(self, position: int, head: str, result: bytes) -> None:
+        """Write the result of a step that was located, and remove what this run has dropped so far."""
+        kept = self._kept
+        if kept is None or not kept.dropped:
+            await self._journal.write(self._run, position, head, result)
+            return
+        async with self._lock:
+            # No step takes a position meanwhile that is being removed.
+            dropped = sorted(kept.dropped)
+            await self._journal.write(
+                self._run, position, head, result, dropped=dropped
+            )
+            kept.dropped.clear()
+
 
 class _Kept:
     """The heads of the journal by position, and which of them this run has come to.
 
-    A head of another place than the position says, and of another branch than the main one, names its place behind the
+    A head of another place than its position says, or of another branch than the main one, names its place behind the
     digest: "d1d1@3fa9c01d22.0 send". Of workers of 0.2, which count all branches as one, none does.
     """
 
@@ -186,10 +196,18 @@ class _Kept:
         self._last = max(heads, default=-1)
         self._by_place = {_place_in(head): at for at, head in heads.items()}
         self._by_place.pop("", None)
+        self._by_branch = defaultdict[str, set[int]](set)
+        for at, head in heads.items():
+            self._by_branch[_branch_in(head)].add(at)
         self._found: set[int] = set()
+        #: Positions that hold what this run takes again, or does not come to any more.
+        self.dropped: set[int] = set()
 
     def find(self, place: Place, head: str) -> int | None:
         """Return the position of what stands in *place*, None where nothing is known to."""
+        if place.branch.is_begun_anew:
+            place.branch.is_begun_anew = False
+            self._drop(self._by_branch[place.branch.name])
         found = self._by_place.get(place.name)
         if (
             found is not None
@@ -200,10 +218,8 @@ class _Kept:
             found = found if moved is None else moved
         if found is None:
             found = next(filter(lambda at: self._is_of(at, head), _plain(place)), None)
-        if found is None and place.is_plain:
-            at = place.of_all
-            is_other = at in self.heads and at not in self._found
-            found = at if is_other and not _place_in(self.heads[at]) else None
+        if found is None and place.branch.is_main and self._is_bare(place.number):
+            found = place.number
         if found is not None:
             self._found.add(found)
         return found
@@ -211,25 +227,43 @@ class _Kept:
     def add(self, place: Place, head: str, position: int | None) -> tuple[int, str]:
         """Note the step in *place*, at *position* where another one stood, and return its position and its head."""
         if position is None:
-            position = place.number
-            if not place.is_plain or position in self.heads:
-                position = max(self._last + 1, place.of_all)
+            # Behind all that it may rest on.
+            position = max(self._last + 1, place.of_all)
         written = head
         if not place.branch.is_main or position != place.number:
             digest, _, name = head.partition(" ")
             written = f"{digest}@{place.name} {name}"
             self._by_place[place.name] = position
         self.heads[position] = written
+        self._by_branch[place.branch.name].add(position)
         self._last = max(self._last, position)
         self._found.add(position)
+        self.dropped.discard(position)
         return position, written
 
-    def drop_from(self, position: int) -> None:
-        """Forget what stands at *position* and behind it, as the journal does once another step is written there."""
-        self.heads = {at: head for at, head in self.heads.items() if at < position}
-        self._by_place = {
-            where: at for where, at in self._by_place.items() if at < position
-        }
+    def drop_behind(self, position: int, place: Place) -> None:
+        """Drop what may rest on the step in *place*, at *position*, where another one stood: all is taken again.
+
+        That is what its branch, and those that wait for it, have not come to yet, and whatever they begin from now on.
+        Branches beside it go on with what they have done.
+        """
+        own = self._by_branch[place.branch.name]
+        self._drop(at for at in own if _number_of(at, self.heads[at]) > place.number)
+        place.branch.has_changed = True
+        for branch in place.branch.ancestors:
+            branch.has_changed = True
+            self._drop(at for at in self._by_branch[branch.name] if at > position)
+
+    def _drop(self, positions: Iterable[int]) -> None:
+        """Drop what stands at *positions*, but for what this run has come to."""
+        dropped = set(positions) - self._found
+        for at in dropped:
+            head = self.heads.pop(at)
+            self._by_branch[_branch_in(head)].discard(at)
+            self._by_place.pop(_place_in(head), None)
+        if dropped:
+            self.dropped |= dropped
+            self._last = max(self.heads, default=-1)
 
     def _find_moved(self, place: Place, head: str) -> int | None:
         """Return where the step stands if it began another branch like its own before, and make that its branch."""
@@ -247,6 +281,11 @@ class _Kept:
     def _is_of(self, position: int, head: str) -> bool:
         return self.heads.get(position) == head and position not in self._found
 
+    def _is_bare(self, position: int) -> bool:
+        """Return whether what stands at *position* names no place, and was not come to."""
+        head = self.heads.get(position)
+        return head is not None and position not in self._found and not _place_in(head)
+
 
 def _plain(place: Place) -> tuple[int, ...]:
     """Return the positions at which the head of a step in *place* may stand without its place."""
@@ -256,6 +295,17 @@ def _plain(place: Place) -> tuple[int, ...]:
 def _place_in(head: str) -> str:
     """Return the place that *head* names, "" where its position says it."""
     return head.partition(" ")[0].partition("@")[2]
+
+
+def _branch_in(head: str) -> str:
+    """Return the name of the branch that *head* names, "" where it names none, as of the main one."""
+    return _place_in(head).partition(".")[0]
+
+
+def _number_of(position: int, head: str) -> int:
+    """Return as which of its branch *head* stands at *position*."""
+    number = _place_in(head).partition(".")[2]
+    return int(number) if number else position
 
 
 def _strip(head: str) -> str:

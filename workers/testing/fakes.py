@@ -270,13 +270,17 @@ class KitJournal:
         return self._tasks[task_id][position][1]
 
     async def write(
-        self, run: "RunName", position: int, head: str, result: bytes
+        self,
+        run: "RunName",
+        position: int,
+        head: str,
+        result: bytes,
+        dropped: Iterable[int] = (),
     ) -> None:
-        """Store *result* at *position*; steps from there on go when another head stands there."""
+        """Store *result* at *position*, in place of what stands there, and remove the steps at *dropped*."""
         steps = self._tasks.setdefault(run.task_id, {})
-        if position in steps and steps[position][0] != head:
-            for later in [place for place in steps if place >= position]:
-                del steps[later]
+        for at in dropped:
+            steps.pop(at, None)
         steps[position] = head, result
 
     async def remove(self, task_ids: Iterable[str]) -> None:

@@ -513,7 +513,7 @@ async def test_the_branches_of_a_run_are_those_of_the_next_one() -> None:
     assert names[0][0] == ""
 
 
-@pytest.mark.parametrize("later", ["ba", "bac"])
+@pytest.mark.parametrize("later", ["ba", "bac", "bd"])
 async def test_steps_of_branches_that_are_begun_in_another_order_are_not_taken_again(
     later: str,
 ) -> None:
@@ -575,3 +575,40 @@ async def test_the_slot_of_the_task_itself_does_not_depend_on_what_goes_on_besid
     assert await run(kit, "raced") == ["a", "beside", "b"]
     assert waits.open == [["Agree to a?"], ["Agree to b?"]]
     assert set(STEPS.values()) == {1}
+
+
+@shape
+async def changing(context: Context) -> Any:
+    """Take another step in one branch late, when another one has come to all of its own and a third to nothing."""
+    is_first = context.attempt <= 2
+
+    async def change() -> None:
+        await asyncio.sleep(0.0 if is_first else 0.1)
+        await context.step("look", note, "old" if is_first else "new")
+        await context.step("behind", note, "behind")
+
+    async def keep(name: str, wait_s: float) -> None:
+        await asyncio.sleep(wait_s if is_first else 2 * wait_s)
+        await context.step("pay", note, f"pay {name}", once=True)
+        await asyncio.wait_for(context.step("send", note, f"send {name}"), 60)
+
+    async def close() -> None:
+        await context.signal("closed", within=timedelta(days=1), otherwise=None)
+        await context.step("end", note, "end")
+
+    await asyncio.gather(change(), keep("a", 0.03), keep("b", 0.1))
+    await context.step("sum", note, "sum")
+    await asyncio.wait_for(close(), 60)
+    if context.attempt < 4:
+        raise ConnectionResetError("again")
+    return context.attempt
+
+
+async def test_a_step_that_differs_takes_nothing_of_the_branches_beside_it() -> None:
+    """What follows it is taken again in its own branch, and in those that wait for it."""
+    kit = AgentKit(agent, signals={"closed": 1})
+    assert await run(kit, "changing") == 4
+    paid = [f"{what} {name}" for what in ("pay", "send") for name in "ab"]
+    again = ["behind", "sum", "end"]
+    taken = Counter(["old", "new", *again, *again, *paid])
+    assert taken == STEPS
