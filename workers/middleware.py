@@ -70,7 +70,8 @@ class Middleware:
         *error* is the one that is reported, TaskExpired or TaskCancelled for a run that was cut short; CancelledError
         where the worker leaves. Not called when the function was not: a `before_run` raised, or the parameters are
         unfit. It runs outside the task's deadline; all of one run have `AFTER_RUN_S` seconds, after which they are
-        cancelled and that is logged; the result counts all the same.
+        cancelled and that is logged; the result counts all the same. It may use *context* but for waits: a question, a
+        signal or a sleep raises InvalidInput.
         """
 
     def before_retry(
@@ -175,6 +176,7 @@ async def call_task(
         raise
     finally:
         if was_called and hooks.after_run:
+            variables.run(context.leave)
             after = asyncio.create_task(
                 notify_async(hooks.after_run, job, context, failure), context=variables
             )

@@ -56,6 +56,7 @@ _OURS = (
 DELEGATING: set[str] = {"anyio.streams.memory"}
 
 _of_run: ContextVar["Branches | None"] = ContextVar("branches_of_run", default=None)
+_is_behind: ContextVar[bool] = ContextVar("is_behind_run", default=False)
 
 
 class Waiting(TaskloreError):
@@ -209,6 +210,11 @@ class Branches:
             self._is_over = self._is_watched = False
         _of_run.set(self)
 
+    def leave(self) -> None:
+        """Let code of the current context use the run behind its end, outside of its branches."""
+        _of_run.set(None)
+        _is_behind.set(True)
+
     def add(self, task: asyncio.Task[Any]) -> Branch:
         """Note that *task* was made, by the branch that is at work, and return its branch."""
         if self._main_task is None:
@@ -251,10 +257,24 @@ class Branches:
         Raises:
             CancelledError: it is over, and code that swallowed that goes on.
         """
+        if _is_behind.get():
+            return
         self.come()
         if self._is_over:
             await asyncio.sleep(_REFUSED_S)
             raise asyncio.CancelledError
+
+    async def demand_waiting(self, what: str) -> None:
+        """Note that the branch at work is used, and is about to wait in *what*.
+
+        Raises:
+            InvalidInput: it is a hook behind the run, which no answer brings back.
+            CancelledError: as `demand_going`.
+        """
+        if _is_behind.get():
+            msg = f"{what} cannot wait behind its run; wait in the task or in before_run, not in after_run"
+            raise InvalidInput(msg)
+        await self.demand_going()
 
     @contextmanager
     def opened(self, wait: Wait) -> Iterator[asyncio.Future[None]]:

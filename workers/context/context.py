@@ -448,6 +448,10 @@ class Context(TaskCaller, TaskAsker):
         """Let the next asyncio task of the current context be the run's; for the host."""
         self._branches.enter()
 
+    def leave(self) -> None:
+        """Let hooks in the current context use it behind the run; for the host."""
+        self._branches.leave()
+
     def set_deadline(self, deadline: datetime | None) -> None:
         """Set the end of its time, which counts from a person's yes; for the host, before the task sees it."""
         self._assignment = self._assignment.model_copy(update={"deadline": deadline})

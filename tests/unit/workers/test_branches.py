@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from tasklore import Agent, Context, Parameters
+from tasklore import Agent, Context, Middleware, Parameters
 from tasklore.contracts.admission.waits import MOST_OPEN, Wait
 from tasklore.workers.context import branches
+from tasklore.workers.execution.job import Job
 from tasklore.workers.testing import NOW, AgentKit
 from tasklore.workers.testing.fakes import KitJournal
 from tasklore.workers.testing.waits import KitWaits
@@ -612,3 +613,41 @@ async def test_a_step_that_differs_takes_nothing_of_the_branches_beside_it() -> 
     again = ["behind", "sum", "end"]
     taken = Counter(["old", "new", *again, *again, *paid])
     assert taken == STEPS
+
+
+class Behind(Middleware):
+    """Uses the context when the function has returned, and tries to wait there."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    async def after_run(
+        self, job: Job, context: Context, error: BaseException | None
+    ) -> None:
+        self.seen.append(await context.once("told"))
+        self.seen.append(await context.step("tell", note, "told"))
+        self.seen.append(await context.call("AnyAgent", "any"))
+        await asyncio.sleep(0.3)
+        await context.sleep(timedelta(days=1))
+
+
+@shape
+async def stepping(context: Context) -> Any:
+    beside = asyncio.create_task(context.sleep(timedelta(days=1)))
+    await asyncio.sleep(0)
+    assert not beside.done()
+    return await context.step("look", note, "looked")
+
+
+async def test_a_hook_behind_the_run_uses_the_context_and_is_told_that_it_cannot_wait(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What the run left behind is ended, the hook is not."""
+    behind = Behind()
+    told = Agent("ToldAgent", middleware=[behind])
+    told.task(remember=False)(work)
+    kit = AgentKit(told, calls={"AnyAgent.any": "called"})
+    assert await run(kit, "stepping") == "looked"
+    assert behind.seen == [True, "told", "called"]
+    assert set(STEPS) == {"looked", "told"}
+    assert "cannot wait behind its run; wait in the task" in capsys.readouterr().out

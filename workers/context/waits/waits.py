@@ -101,7 +101,7 @@ class TaskWaits:
         escalate: tuple[str, timedelta] | None,
     ) -> R:
         """Return the answer of a person; see `Context.ask_person`."""
-        await self._branches.demand_going()
+        await self._branches.demand_waiting(f"the question {question!r}")
         if otherwise is not None and model is Approval:
             otherwise = (
                 _WORDS.get(otherwise, otherwise)
@@ -188,7 +188,7 @@ class TaskWaits:
         self, name: str, model: type[R] | None, *, within: timedelta, otherwise: Any
     ) -> R | Any:
         """Return the value of a signal; see `Context.signal`."""
-        await self._branches.demand_going()
+        await self._branches.demand_waiting(f"the signal {name!r}")
         adapter = TypeAdapter(model) if model is not None else _JSON
         self._steps.take_place(f"the signal {name!r}")
         answer = await self._await(
@@ -211,7 +211,7 @@ class TaskWaits:
 
     async def sleep(self, span: timedelta) -> None:
         """Return when *span* is over; see `Context.sleep`."""
-        await self._branches.demand_going()
+        await self._branches.demand_waiting("a sleep")
         place = self._steps.take_place("a sleep")
         await self._await(
             self._make(
