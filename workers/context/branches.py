@@ -171,6 +171,7 @@ class Branches:
 
     # Most runs have one branch and are in no wait: what these do not need is made by those that do.
     _timer: asyncio.TimerHandle | asyncio.Handle | None = None
+    _told_again: asyncio.TimerHandle | None = None
     _pause_s = _FIRST_PAUSE_S
     _mark: Sequence[tuple[int, int, int]] = ()
     _unmoved_since = 0.0
@@ -208,6 +209,8 @@ class Branches:
             self._main = Branch()
             self._main_task = None
             self._is_over = self._is_watched = False
+            if self._told_again is not None:
+                self._told_again.cancel()
         _of_run.set(self)
 
     def leave(self) -> None:
@@ -346,7 +349,7 @@ class Branches:
         self._is_over = True
         for _, over in self._open.values():
             over.cancel()
-        asyncio.get_running_loop().call_later(_TOLD_AGAIN_S, self._tell_again)
+        self._tell_again_in(_TOLD_AGAIN_S)
 
     def _close_with(self, task: asyncio.Task[Any]) -> None:
         """End whatever the main branch *task*, which has ended, has left behind: another run may begin."""
@@ -354,14 +357,22 @@ class Branches:
             self._close()
             self._tell_again()
 
+    def _tell_again_in(self, pause_s: float) -> None:
+        if self._told_again is not None:
+            self._told_again.cancel()
+        loop = asyncio.get_running_loop()
+        self._told_again = loop.call_later(pause_s, self._tell_again)
+
     def _tell_again(self) -> None:
+        if not self._is_over:
+            return
         left = [task for task in self._used() if not task.done()]
         for task in left:
             task.cancel()
         if left:
             # At any time of a loop that swallows it: it ends where nothing does.
             pause_s = random.uniform(0.0, _REFUSED_S)  # noqa: S311 - jitter
-            asyncio.get_running_loop().call_later(pause_s, self._tell_again)
+            self._tell_again_in(pause_s)
 
     def _used(self) -> list[asyncio.Task[Any]]:
         """Return the asyncio tasks that the task depends on: its main one, and those that asked of the context."""

@@ -651,3 +651,23 @@ async def test_a_hook_behind_the_run_uses_the_context_and_is_told_that_it_cannot
     assert behind.seen == [True, "told", "called"]
     assert set(STEPS) == {"looked", "told"}
     assert "cannot wait behind its run; wait in the task" in capsys.readouterr().out
+
+
+async def test_what_a_persons_yes_ran_in_ends_nothing_of_the_task_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The end of the first is told again after a while, when the task itself may be at work."""
+    monkeypatch.setattr(branches, "_TOLD_AGAIN_S", 0.05)
+
+    async def come(run_branches: branches.Branches, pause_s: float) -> str:
+        await run_branches.demand_going()
+        await asyncio.sleep(pause_s)
+        await run_branches.demand_going()
+        return run_branches.current.name
+
+    made = branches.Branches(None)
+    for pause_s in (0.0, 0.2):
+        made.enter()
+        main = asyncio.create_task(come(made, pause_s))
+        await asyncio.wait({main})
+        assert main.result() == ""
