@@ -671,3 +671,23 @@ async def test_what_a_persons_yes_ran_in_ends_nothing_of_the_task_behind_it(
         main = asyncio.create_task(come(made, pause_s))
         await asyncio.wait({main})
         assert main.result() == ""
+
+
+@shape
+async def crowded(context: Context) -> Any:
+    """Ask in two groups, the second in another order in the last run."""
+    numbers = range(MOST_OPEN + 50)
+    first = await asyncio.gather(
+        *(approved(context, str(number)) for number in numbers[:150])
+    )
+    turned = numbers[150:] if context.attempt < 3 else numbers[:149:-1]
+    return first + await asyncio.gather(
+        *(approved(context, str(number)) for number in turned)
+    )
+
+
+async def test_an_answer_is_found_among_more_branches_than_can_wait_at_once() -> None:
+    kit = AgentKit(agent, answers=[True] * (MOST_OPEN + 50))
+    done = await run(kit, "crowded")
+    assert sorted(map(int, done)) == list(range(MOST_OPEN + 50))
+    assert len(kit.questions) == MOST_OPEN + 50

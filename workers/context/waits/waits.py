@@ -7,7 +7,7 @@ for now and then.
 import asyncio
 import hashlib
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 from unicodedata import category
@@ -325,13 +325,14 @@ class TaskWaits:
         slots = dict.fromkeys(place.other_slots, "")
         if is_known and not place.number:
             slots |= {f"{name}-0": name for name in place.branch.names_of_alike}
-        kept = await self._store.digests(self._run.task_id, list(slots)[:MOST_OPEN])
-        for slot, digest in kept.items():
-            if digest == wait.digest and slot not in self._found:
-                self._found.add(slot)
-                if slots[slot]:
-                    place.branch.take_name(slots[slot])
-                return slot
+        for page in _pages(list(slots)):
+            kept = await self._store.digests(self._run.task_id, page)
+            for slot, digest in kept.items():
+                if digest == wait.digest and slot not in self._found:
+                    self._found.add(slot)
+                    if slots[slot]:
+                        place.branch.take_name(slots[slot])
+                    return slot
         if place.branch.is_main and wait.slot in self._found:
             # That of another branch, as 0.2 counted.
             return place.named_slot
@@ -397,6 +398,12 @@ class TaskWaits:
 
     def _left_s(self, wait: Wait) -> float:
         return (wait.until - self._now()).total_seconds()
+
+
+def _pages(slots: list[str]) -> Iterator[list[str]]:
+    """Yield *slots* in parts that are read at once."""
+    for first in range(0, len(slots), MOST_OPEN):
+        yield slots[first : first + MOST_OPEN]
 
 
 def _is_same(known: Wait, wait: Wait) -> bool:
