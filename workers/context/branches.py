@@ -52,8 +52,9 @@ _OURS = (
     "tasklore.memory",
 )
 
-#: Modules whose code waits for other tasks of the same run where it stands still, and leaves them all else.
-DELEGATING: set[str] = {"anyio.streams.memory"}
+#: Modules whose code waits for other tasks of the same run where it stands still, and leaves them all else: a graph of
+#: pydantic-ai runs its nodes, and a node its tools, in tasks of their own.
+_DELEGATING = ("anyio.streams.memory", "pydantic_graph")
 
 _of_run: ContextVar["Branches | None"] = ContextVar("branches_of_run", default=None)
 _is_behind: ContextVar[bool] = ContextVar("is_behind_run", default=False)
@@ -417,7 +418,7 @@ class Branches:
         if parts:
             return all(self._examine(part, seen, marks) for part in parts)
         last = frames[-1] if frames else None
-        if last is None or not _is_in(last, DELEGATING):
+        if last is None or not _is_in(last, _DELEGATING):
             marks.append((id(awaited), id(last), last.f_lasti if last else 0))
         return True
 

@@ -50,7 +50,6 @@ from tasklore.runtime.models.llm import Sent
 from tasklore.runtime.models.prices import Tokens
 from tasklore.runtime.models.wire import estimate_tokens
 from tasklore.runtime.tracing.spans import Value
-from tasklore.workers.context.branches import DELEGATING
 from tasklore.workers.context.context import Context
 from tasklore.workers.pydantic_agents.models import (
     classify,
@@ -60,9 +59,6 @@ from tasklore.workers.pydantic_agents.models import (
 from tasklore.workers.pydantic_agents.shown import class_of, digest, shown
 
 log = structlog.get_logger(__name__)
-
-# A graph runs its nodes, and a node its tools, in tasks of their own.
-DELEGATING.add("pydantic_graph")
 
 #: How a tool is declared: `Tool(..., metadata=WRITES)`. One without a declaration reads.
 READS: dict[str, Any] = {"tasklore": {"may": "read"}}
