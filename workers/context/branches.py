@@ -60,7 +60,7 @@ _of_run: ContextVar["Branches | None"] = ContextVar("branches_of_run", default=N
 _is_behind: ContextVar[bool] = ContextVar("is_behind_run", default=False)
 
 
-class Waiting(TaskloreError):
+class RunParked(TaskloreError):
     """The run is over, and another one follows when one of *waits* has its answer, or its time has come."""
 
     def __init__(self, waits: tuple[Wait, ...]) -> None:
@@ -181,7 +181,7 @@ class Branches:
     _is_watched = False
     _main_task: "ref[asyncio.Task[Any]] | None" = None
 
-    def __init__(self, park: Callable[[Waiting], None] | None) -> None:
+    def __init__(self, park: Callable[[RunParked], None] | None) -> None:
         self._park = park
         self._main = Branch()
 
@@ -342,7 +342,7 @@ class Branches:
     def _end(self) -> None:
         by_slot = {wait.slot: wait for wait, _ in self._open.values()}
         if self._park is not None:
-            self._park(Waiting(tuple(by_slot.values())))
+            self._park(RunParked(tuple(by_slot.values())))
         self._close()
 
     def _close(self) -> None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from tasklore.contracts.admission.waits import RunWait
     from tasklore.memory.ledger.runs import RunName
-    from tasklore.workers.context.branches import Waiting
+    from tasklore.workers.context.branches import RunParked
     from tasklore.workers.context.children import Lend
     from tasklore.workers.context.output import TaskOutputWriter
     from tasklore.workers.context.services import Services
@@ -87,7 +87,7 @@ class Context(TaskCaller, TaskAsker):
         claim: Callable[[str], Awaitable[bool]] | None = None,
         run: "RunName | None" = None,
         lend: "Lend | None" = None,
-        park: "Callable[[Waiting], None] | None" = None,
+        park: "Callable[[RunParked], None] | None" = None,
         waited_for: "RunWait | None" = None,
     ) -> None:
         super().__init__(run.generation if run is not None else 1, attempt, lend)

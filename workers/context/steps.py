@@ -38,7 +38,7 @@ _is_inside: ContextVar[bool] = ContextVar("is_inside_step", default=False)
 _MAIN = "0" * 10
 
 
-class Place(NamedTuple):
+class StepPlace(NamedTuple):
     """Where a step or a wait stands: as which of its branch, and as which of all that the run has come to."""
 
     branch: "Branch"
@@ -117,7 +117,7 @@ class Steps:
         await self._write(position, written, spelled)
         return result
 
-    def take_place(self, what: str) -> Place:
+    def take_place(self, what: str) -> StepPlace:
         """Return the next place of the branch that is at work, for *what* is no step itself.
 
         Raises:
@@ -129,13 +129,13 @@ class Steps:
             )
         return self._take_place(what)
 
-    def _take_place(self, what: str) -> Place:
+    def _take_place(self, what: str) -> StepPlace:
         if self._count >= MOST_STEPS:
             raise InvalidInput(
                 f"{what} is number {MOST_STEPS + 1:,}; a task has at most {MOST_STEPS:,} steps"
             )
         branch = self._branches.current
-        place = Place(branch, branch.count, self._count)
+        place = StepPlace(branch, branch.count, self._count)
         branch.count += 1
         self._count += 1
         return place
@@ -146,7 +146,7 @@ class Steps:
             with contextlib.suppress(MemoryUnavailable):
                 await self._journal.remove([self._run.task_id])
 
-    async def _locate(self, place: Place, head: str) -> tuple[int, str, bool]:
+    async def _locate(self, place: StepPlace, head: str) -> tuple[int, str, bool]:
         """Return the position of a step in the journal, its head as it is written there, and whether it is there."""
         async with self._lock:
             if self._kept is None:
@@ -203,7 +203,7 @@ class _Kept:
         #: Positions that hold what this run takes again, or does not come to any more.
         self.dropped: set[int] = set()
 
-    def find(self, place: Place, head: str) -> int | None:
+    def find(self, place: StepPlace, head: str) -> int | None:
         """Return the position of what stands in *place*, None where nothing is known to."""
         if place.branch.is_begun_anew:
             place.branch.is_begun_anew = False
@@ -224,7 +224,7 @@ class _Kept:
             self._found.add(found)
         return found
 
-    def add(self, place: Place, head: str, position: int | None) -> tuple[int, str]:
+    def add(self, place: StepPlace, head: str, position: int | None) -> tuple[int, str]:
         """Note the step in *place*, at *position* where another one stood, and return its position and its head."""
         if position is None:
             # Behind all that it may rest on.
@@ -241,7 +241,7 @@ class _Kept:
         self.dropped.discard(position)
         return position, written
 
-    def drop_behind(self, position: int, place: Place) -> None:
+    def drop_behind(self, position: int, place: StepPlace) -> None:
         """Drop what may rest on the step in *place*, at *position*, where another one stood: all is taken again.
 
         That is what its branch, and those that wait for it, have not come to yet, and whatever they begin from now on.
@@ -265,7 +265,7 @@ class _Kept:
             self.dropped |= dropped
             self._last = max(self.heads, default=-1)
 
-    def _find_moved(self, place: Place, head: str) -> int | None:
+    def _find_moved(self, place: StepPlace, head: str) -> int | None:
         """Return where the step stands if it began another branch like its own before, and make that its branch."""
         for name in place.branch.names_of_alike:
             position = self._by_place.get(f"{name}.0")
@@ -287,7 +287,7 @@ class _Kept:
         return head is not None and position not in self._found and not _place_in(head)
 
 
-def _plain(place: Place) -> tuple[int, ...]:
+def _plain(place: StepPlace) -> tuple[int, ...]:
     """Return the positions at which the head of a step in *place* may stand without its place."""
     return (place.of_all, place.number) if place.branch.is_main else (place.of_all,)
 

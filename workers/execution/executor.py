@@ -44,7 +44,7 @@ from tasklore.memory.long_term.single_flight import Joined
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.pull import PullEngine
 from tasklore.runtime.metrics import Metrics
-from tasklore.workers.context.branches import Waiting
+from tasklore.workers.context.branches import RunParked
 from tasklore.workers.context.context import Context
 from tasklore.workers.execution.bounded_runs import BoundedRuns
 from tasklore.workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
@@ -179,7 +179,7 @@ class Executor:
             )
             # Its delivery is the other worker's by now: acknowledging it would take it from there.
             engine.forget(job.delivery)
-        except Waiting as waiting:
+        except RunParked as waiting:
             await self._retries.wait(job, waiting.waits, engine)
         except (InvalidInput, TaskCancelled, TaskExpired) as error:
             await self._fail(job, error, engine)
@@ -453,7 +453,7 @@ class Executor:
             await running.demand_start(context, job.seconds_left(self._now()))
             with tracing.span(f"run {job.task.name}"):
                 result = await call_task(job, context, self._hooks, call_in_time)
-        except (RunReplaced, Leaving, Waiting):
+        except (RunReplaced, Leaving, RunParked):
             raise
         except Exception as error:  # noqa: BLE001 - whatever a task raises becomes its report or its retry
             await self._fail(job, error, engine, context=context, run_ms=run_ms)

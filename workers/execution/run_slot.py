@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from tasklore.runtime.messaging.pull import Delivery, PullEngine
-from tasklore.workers.context.branches import Waiting
+from tasklore.workers.context.branches import RunParked
 from tasklore.workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
 from tasklore.workers.execution.running_jobs import RunningJob, RunningJobs
 
@@ -46,7 +46,7 @@ class RunSlot:
             self._is_inside = False
             self._exclusive.leave(alone=self._alone, grouped=self._grouped)
 
-    def park(self, waiting: Waiting) -> None:
+    def park(self, waiting: RunParked) -> None:
         """End the run, which waits for something that may take days."""
         self._running.park(waiting)
 

@@ -15,7 +15,7 @@ from tasklore.contracts.errors import (
 from tasklore.contracts.moments import describe_deadline, describe_time
 from tasklore.runtime.logs import bind_task
 from tasklore.runtime.messaging.pull import PullEngine
-from tasklore.workers.context.branches import Waiting
+from tasklore.workers.context.branches import RunParked
 from tasklore.workers.context.context import Context
 from tasklore.workers.execution.job import Job
 from tasklore.workers.execution.stores import Name
@@ -104,7 +104,7 @@ class RunningJob:
         """End the run and offer its task again in a while; it is held against no task."""
         self._cut_short(Leaving(reason, FULL_S * random.uniform(1, 2)))  # noqa: S311 - jitter
 
-    def park(self, waiting: Waiting) -> None:
+    def park(self, waiting: RunParked) -> None:
         """End the run, which waits for something that may take days."""
         self._cut_short(waiting)
 
@@ -112,9 +112,9 @@ class RunningJob:
         """Do nothing, unless the run waits, whatever the task made of its end.
 
         Raises:
-            Waiting: it does.
+            RunParked: it does.
         """
-        if isinstance(self._end, Waiting):
+        if isinstance(self._end, RunParked):
             raise self._end from None
 
     @property

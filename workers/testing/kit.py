@@ -34,7 +34,7 @@ from tasklore.memory.ledger.runs import RunName
 from tasklore.memory.long_term.entries import Remembered
 from tasklore.runtime.messaging.pull import Delivery
 from tasklore.workers.agent import Agent
-from tasklore.workers.context.branches import Waiting
+from tasklore.workers.context.branches import RunParked
 from tasklore.workers.context.context import Context
 from tasklore.workers.context.phase_outputs import entries_of
 from tasklore.workers.execution.job import Job, JobReader, UnfitJob
@@ -305,7 +305,7 @@ class AgentKit:
         return self._effects
 
     def _context(
-        self, job: Job, park: Callable[[Waiting], None] | None = None
+        self, job: Job, park: Callable[[RunParked], None] | None = None
     ) -> Context:
         async def claim(name: str) -> bool:
             effect = job.assignment.task_id, name
@@ -351,7 +351,7 @@ class AgentKit:
                 run_ms = elapsed_ms(context.started)
                 self._answers.keep(job, Remembered(self._now_ms(), run_ms, result))
                 await self._put_into_session(job, result, run_ms)
-            except Waiting as waiting:
+            except RunParked as waiting:
                 self.services.at = self.services.waits.end(
                     job.assignment.task_id, waiting.waits, self.services.now()
                 )
@@ -413,7 +413,7 @@ class _KitRun:
 
     def __init__(self) -> None:
         self._run: asyncio.Task[Any] | None = None
-        self._waiting: Waiting | None = None
+        self._waiting: RunParked | None = None
 
     async def call(
         self, call: Callable[[], Coroutine[Any, Any, R]], variables: contextvars.Context
@@ -426,7 +426,7 @@ class _KitRun:
             if self._waiting is not None:
                 raise self._waiting
 
-    def park(self, waiting: Waiting) -> None:
+    def park(self, waiting: RunParked) -> None:
         """End the run."""
         self._waiting = self._waiting or waiting
         assert self._run is not None  # noqa: S101 - only the run calls it

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tasklore.memory.ledger.runs import RunName
     from tasklore.memory.ledger.waits import Waits
     from tasklore.workers.context.branches import Branches
-    from tasklore.workers.context.steps import Place, Steps
+    from tasklore.workers.context.steps import StepPlace, Steps
 
 log = structlog.get_logger(__name__)
 
@@ -277,7 +277,7 @@ class TaskWaits:
             otherwise=value,
         )
 
-    async def _await(self, wait: Wait, place: "Place | None" = None) -> WaitAnswer:
+    async def _await(self, wait: Wait, place: "StepPlace | None" = None) -> WaitAnswer:
         """Return the answer to *wait*, at *place* of the run's own, or end the run.
 
         Raises:
@@ -315,7 +315,7 @@ class TaskWaits:
         return answer
 
     async def _find_elsewhere(
-        self, wait: Wait, place: "Place", *, is_known: bool
+        self, wait: Wait, place: "StepPlace", *, is_known: bool
     ) -> str | None:
         """Return the slot that has *wait*, if it is not that of its *place*, where *is_known* another one is.
 
