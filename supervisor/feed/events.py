@@ -1,5 +1,6 @@
 """The events of a feed, and the place in it at which a client that was cut off goes on."""
 
+import hashlib
 import re
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -9,24 +10,27 @@ from tasklore.contracts.messages import CompletionReport, EmittedValue, Progress
 from tasklore.runtime.messaging.output import BEGINNING, Position
 from tasklore.supervisor.approvals.questions import ApprovalQuestion
 
+#: Questions and waits that a client can know of at once: more than are open of one task.
+MOST_MARKS = 256
+#: The marks of these, as clients send them behind a place.
+MARKS = rf"(\.[0-9a-f]{{8}}){{0,{MOST_MARKS}}}"
 #: A place as clients send it.
-PLACE = r"[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}(\.[0-9]{1,15})?"
+PLACE = rf"[0-9]{{1,9}}\.[0-9]{{1,9}}\.[0-9]{{1,9}}{MARKS}"
 _PLACE = re.compile(PLACE)
 
 
 class Place(NamedTuple):
-    """How far a client is: at which event of the output, and until when it knows of questions and waits.
+    """How far a client is: at which event of the output, and which questions and waits it knows, by their marks.
 
-    *known_ms* is the time at which the last of these began that was shown, in ms since 1970; 0 is none.
+    What is neither open any more nor waited for has no mark here.
     """
 
     output: Position = BEGINNING
-    known_ms: int = 0
+    known: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return it as clients send it: `1.2.3`, and `1.2.3.1764430000000` behind a question or a wait."""
-        known = f".{self.known_ms}" if self.known_ms else ""
-        return f"{self.output}{known}"
+        """Return it as clients send it: `1.2.3`, and `1.2.3.9f86d081` behind a question or a wait."""
+        return ".".join((str(self.output), *self.known))
 
     @classmethod
     def parse(cls, text: str) -> "Place":
@@ -37,8 +41,9 @@ class Place(NamedTuple):
         """
         if _PLACE.fullmatch(text) is None:
             raise ValueError(f"{text!r} is no place in a feed")
-        generation, attempt, sequence, *known = map(int, text.split("."))
-        return cls(Position(generation, attempt, sequence), *known)
+        generation, attempt, sequence, *known = text.split(".")
+        position = Position(int(generation), int(attempt), int(sequence))
+        return cls(position, tuple(known))
 
 
 #: The beginning of every feed.
@@ -92,6 +97,11 @@ class Waiting(NamedTuple):
         """When it began, in ms since 1970."""
         return to_ms(self.wait.since)
 
+    @property
+    def mark(self) -> str:
+        """What tells it from every other wait of its task, however often a run finds that it still waits."""
+        return _mark(self.task_id, self.wait.kind, self.wait.name, str(self.since_ms))
+
     def describe(self) -> dict[str, Any]:
         """Return why it waits, as JSON, without the fields that are for its next run alone."""
         return self.wait.model_dump(mode="json", exclude={"run", "emitted"})
@@ -109,6 +119,11 @@ class Question(NamedTuple):
         """When it was asked, in ms since 1970."""
         return to_ms(self.question.asked_at)
 
+    @property
+    def mark(self) -> str:
+        """What tells it from every other question of its task, whatever clock it was asked by."""
+        return _mark(self.question.id, "question", self.question.digest)
+
 
 class Done(NamedTuple):
     """The end of a task: its *report*, None where it was cancelled before it had one.
@@ -125,6 +140,11 @@ class Done(NamedTuple):
 #: What becomes of a task. Of `Progress` nothing is kept: a client that was away misses it.
 TaskEvent = Text | Value | Restarted | Gap | Waiting | Question | Progress | Done
 FeedEvent = Routed | TaskEvent
+
+
+def _mark(*words: str) -> str:
+    """Return the mark of what has this name: 8 hex digits."""
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()[:8]
 
 
 def to_ms(at: datetime) -> int:

@@ -38,18 +38,18 @@ async def follow_request(
     sources: SignSources,
     look: Callable[[], Awaitable[RequestStanding]],
     *,
-    known_ms: int,
+    known: tuple[str, ...],
     leaving: asyncio.Event,
     beat_s: float,
 ) -> AsyncGenerator[list[FeedEvent], None]:
     """Yield the events of a request, at last `Done`; nothing at all every *beat_s* seconds.
 
-    The first event is `Routed`, without tasks while there are none. Questions and waits that began until *known_ms* are
-    left out. It ends without `Done` once the process is *leaving*. Errors of *look* are raised, but not that the
-    store does not answer, once it did.
+    The first event is `Routed`, without tasks while there are none, and of a request that is done and became none.
+    Questions and waits with the marks *known* are left out. It ends without `Done` once the process is *leaving*.
+    Errors of *look* are raised, but not that the store does not answer, once it did.
     """
     beat = Heartbeat(beat_s)
-    signs = TaskSigns(sources, asyncio.Event(), known_ms)
+    signs = TaskSigns(sources, asyncio.Event(), known)
     comparison = _Comparison(signs)
     try:
         standing = await look()
@@ -97,7 +97,7 @@ class _Comparison:
         # Before it is known what the request becomes it may be this one task, which may be quick to say how far it is.
         known = standing.task_ids or (standing.whole_id,)
         await self._signs.watch_only(one for one in known if one not in self._ended)
-        at = Place(known_ms=self._signs.known_ms)
+        at = Place(known=self._signs.known)
         events += [*self._signs.take_progress(), *await self._signs.look(at)]
         for task_id, report in standing.ended.items():
             if task_id not in self._ended:

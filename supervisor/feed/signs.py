@@ -2,31 +2,35 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.messages import Progress
 from tasklore.supervisor.approvals.questions import view_of
-from tasklore.supervisor.feed.events import Place, Question, Waiting
+from tasklore.supervisor.feed.events import MOST_MARKS, Place, Question, Waiting
 from tasklore.supervisor.feed.progress import ProgressListeners
 
 if TYPE_CHECKING:
-    from tasklore.memory.ledger.ledger import Ledger, LedgerEntry
+    from tasklore.contracts.admission.waits import RunWait
+    from tasklore.memory.ledger.ledger import Generation, Ledger
     from tasklore.memory.ledger.waits import Waits, WaitState
     from tasklore.runtime.messaging.link import Link
     from tasklore.supervisor.reports.reports import ReportDesk
 
 log = structlog.get_logger(__name__)
 
-#: Seconds between looks at tasks that are silent, and how many all feeds of a process look at in a second.
+#: Seconds between looks at a task, and how many tasks all feeds of a process look at in a second: more than twice as
+#: many are looked at less often. Looks for reports, which read bodies, are counted by themselves.
 _LOOK_S = 2.0
-#: Seconds of silence after which a task is looked at for the first time, or when a run of it has ended.
+_LOOKS_PER_S = 1000
+#: Seconds until a task is looked at for the first time, or when a run of it has ended.
 _SOON_S = 0.25
-_LOOKS_PER_S = 200
+#: States of a generation behind which no later one has begun.
+_GOING_ON = ("accepted", "waiting", "running")
 #: Messages of progress that wait for a slow client; older ones are outdated.
 _MOST_WAITING = 64
 
@@ -49,30 +53,44 @@ class SignSources:
 
 @dataclass(slots=True)
 class _Watched:
-    """One task: its questions and waits that were shown, by their names, and whether it was seen at all."""
+    """One task by its *name*: whether its progress is heard, and what is known of it since the last look."""
 
+    name: str
     hears: bool
-    shown: set[tuple[str, ...]] = field(default_factory=set)
     was_there: bool = False
+    """Whether it was seen at all."""
+    has_looked: bool = False
+    newest: int = 0
+    """Its newest generation, as far as it is known that there is no later one; 0 where that has to be read."""
+    wait_mark: str = ""
+    """The mark of the last wait that was seen."""
+
+
+class _Seen(NamedTuple):
+    """What a look at one task found: why it waits, and its questions."""
+
+    wait: "RunWait | None"
+    states: "Sequence[WaitState]"
 
 
 class TaskSigns:
-    """The signs of some tasks for one client, which knows of questions and waits until *known_ms*.
+    """The signs of some tasks for one client, which knows of the questions and waits with the marks *known*.
 
-    `news` is set when progress was heard. A question or a wait that begins at the same millisecond as another is shown
-    with it.
+    `news` is set when progress was heard.
     """
 
     def __init__(
-        self, sources: SignSources, news: asyncio.Event, known_ms: int = 0
+        self, sources: SignSources, news: asyncio.Event, known: tuple[str, ...] = ()
     ) -> None:
         self.news = news
-        self.known_ms = known_ms
+        self.known = known
+        """The marks of what the client knows, and of what was shown here."""
         self.is_gone = False
         """Whether a task that was there is no longer known."""
         self.is_cancelled = False
-        """Whether one was cancelled that does not run and has no report."""
-        self._known_at_first = known_ms
+        """Whether, at the last look, one was cancelled that does not run and has no report."""
+        self.expired_report: bytes | None = None
+        """What is left of a task whose report is no longer kept: how it ended, as JSON of a report."""
         self._sources = sources
         self._tasks: dict[str, _Watched] = {}
         self._progress: deque[Progress] = deque(maxlen=_MOST_WAITING)
@@ -84,7 +102,7 @@ class TaskSigns:
         for task_id in task_ids:
             if task_id in self._tasks:
                 continue
-            self._tasks[task_id] = _Watched(hears)
+            self._tasks[task_id] = _Watched(task_id, hears)
             self._sources.watched += 1
             if hears:
                 await self._sources.progress.listen(task_id, self._hear)
@@ -113,12 +131,8 @@ class TaskSigns:
         self._progress.clear()
         return taken
 
-    def postpone(self) -> None:
-        """Look later: the task was heard just now, so that it does not wait."""
-        self._look_at = self._loop.time() + self._pause_s
-
     def look_soon(self) -> None:
-        """Look as soon as the task has been silent for a moment: a run of it has ended, maybe to wait."""
+        """Look in a moment: a run of the task has ended, maybe to wait."""
         self._look_at = min(self._look_at, self._loop.time() + _SOON_S)
 
     @property
@@ -126,68 +140,101 @@ class TaskSigns:
         """Seconds until the next look."""
         return max(0.0, self._look_at - self._loop.time())
 
-    @property
-    def _pause_s(self) -> float:
-        return max(_LOOK_S, self._sources.watched / _LOOKS_PER_S)
-
     async def look(self, at: Place) -> list[Waiting | Question]:
-        """Return waits and questions that have begun, oldest first, for a client at *at*; none before it is time."""
+        """Return waits and questions that the client does not know, oldest first; none before it is time to look.
+
+        *at* is where its output is.
+        """
         if self.due_in_s:
             return []
-        self.postpone()
-        found: list[Waiting | Question] = []
+        pause_s = max(_LOOK_S, self._sources.watched / _LOOKS_PER_S)
+        self._look_at = self._loop.time() + pause_s
         try:
-            task_ids = tuple(self._tasks)
-            asked = await self._sources.waits.asked_last(task_ids)
-            for task_id, states in zip(task_ids, asked, strict=True):
-                entry = await self._sources.ledger.read(task_id)
-                found += self._compare(task_id, entry, states, at)
+            seen = await self._see(dict(self._tasks))
         except MemoryUnavailable as error:
             log.info("task_not_looked_at", error=str(error))
-        return self._place(sorted(found, key=lambda one: one.since_ms))
+            return []
+        present: set[str] = set()
+        found: list[tuple[str, Waiting | Question]] = []
+        for task_id, (wait, states) in seen.items():
+            watched = self._tasks[task_id]
+            # A question says more of a person that it waits for.
+            if wait is not None and wait.kind != "person":
+                waiting = Waiting(at, task_id, wait)
+                watched.wait_mark = waiting.mark
+                found.append((waiting.mark, waiting))
+            # A run that finds nothing new to wait for goes on with the same wait.
+            present.add(watched.wait_mark)
+            for state in states:
+                if state.wait.kind != "ask":
+                    continue
+                question = Question(at, task_id, view_of(task_id, state))
+                present.add(question.mark)
+                if not (state.has_answer or state.is_withdrawn or state.has_report):
+                    found.append((question.mark, question))
+        shown: list[Waiting | Question] = []
+        for mark, sign in sorted(found, key=lambda one: one[1].since_ms):
+            if mark not in self.known:
+                kept = (one for one in self.known if one in present)
+                self.known = (*kept, mark)[-MOST_MARKS:]
+                shown.append(sign._replace(at=at._replace(known=self.known)))
+        return shown
 
-    def _compare(
-        self,
-        task_id: str,
-        entry: "LedgerEntry | None",
-        states: Sequence["WaitState"],
-        at: Place,
-    ) -> list[Waiting | Question]:
-        """Return waits and questions since the last look at a task that stands as *entry* and *states* say."""
-        watched = self._tasks[task_id]
+    async def _see(self, tasks: Mapping[str, _Watched]) -> dict[str, _Seen]:
+        """Return what there is of *tasks*, in a few round trips; only of a task that may have ended its entry is read.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        known = {task_id: one for task_id, one in tasks.items() if one.newest}
+        asked = [
+            (getattr(one.name, "agent_id", ""), task_id, one.newest)
+            for task_id, one in known.items()
+        ]
+        found = await self._sources.ledger.glance(asked) if asked else []
+        glances = dict(zip(known, found, strict=True))
+        is_cancelled = False
+        waits: dict[str, RunWait | None] = {}
+        for task_id, watched in tasks.items():
+            glance = glances.get(task_id)
+            if glance is not None and glance.state in _GOING_ON:
+                waits[task_id] = glance.waits_for
+                continue
+            newest = await self._read(watched)
+            if newest is not None:
+                waits[task_id] = newest.waits_for
+                is_cancelled = is_cancelled or _is_cancelled(newest)
+        self.is_cancelled = is_cancelled
+        asking = [tasks[task_id].name for task_id in waits]
+        states = await self._sources.waits.asked_last(asking) if asking else []
+        return {
+            task_id: _Seen(wait, theirs)
+            for (task_id, wait), theirs in zip(waits.items(), states, strict=True)
+            if task_id in self._tasks
+        }
+
+    async def _read(self, watched: _Watched) -> "Generation | None":
+        """Return the newest generation of a task from its entry, None without one."""
+        ledger = self._sources.ledger
+        entry = await ledger.read(watched.name)
+        if entry is None and not watched.has_looked:
+            # One that ended long ago is found by its agent alone.
+            watched.name = await ledger.name(watched.name)
+            entry = await ledger.read(watched.name)
+        watched.has_looked = True
         if entry is None:
             self.is_gone = self.is_gone or watched.was_there
-            return []
+            return None
         watched.was_there = True
+        watched.name = entry.task_id
+        watched.newest = entry.newest
         newest = entry.generations[entry.newest]
-        if newest.report is None and newest.state != "running" and newest.wish:
-            self.is_cancelled = True
-        found: list[Waiting | Question] = [
-            Question(at, task_id, view_of(task_id, state))
-            for state in states
-            if state.wait.kind == "ask"
-            and self._is_new(watched, ("question", state.wait.slot, state.wait.digest))
-        ]
-        wait = newest.waits_for
-        # A question says more of a person that it waits for.
-        if wait is not None and wait.kind != "person":
-            waiting = Waiting(at, task_id, wait)
-            if self._is_new(watched, (wait.kind, wait.name, str(waiting.since_ms))):
-                found.append(waiting)
-        return [one for one in found if one.since_ms > self._known_at_first]
+        if newest.expired is not None:
+            self.expired_report = newest.report
+        return newest
 
-    @staticmethod
-    def _is_new(watched: _Watched, name: tuple[str, ...]) -> bool:
-        is_new = name not in watched.shown
-        watched.shown.add(name)
-        return is_new
 
-    def _place(self, found: Sequence[Waiting | Question]) -> list[Waiting | Question]:
-        """Return *found* with their places: a client that has one of several of a millisecond comes back for all."""
-        placed: list[Waiting | Question] = []
-        for number, one in enumerate(found, 1):
-            is_last = number == len(found) or found[number].since_ms > one.since_ms
-            if is_last:
-                self.known_ms = max(self.known_ms, one.since_ms)
-            placed.append(one._replace(at=one.at._replace(known_ms=self.known_ms)))
-        return placed
+def _is_cancelled(newest: "Generation") -> bool:
+    return (
+        newest.report is None and newest.state != "running" and newest.wish is not None
+    )

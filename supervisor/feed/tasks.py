@@ -3,13 +3,14 @@
 import asyncio
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 
 from tasklore.contracts.errors import TaskloreError
+from tasklore.contracts.messages import CompletionReport
 from tasklore.runtime.messaging.direct import NoSuchStream
 from tasklore.runtime.messaging.output import (
     Emitted,
@@ -30,9 +31,6 @@ from tasklore.supervisor.feed.events import (
     Value,
 )
 from tasklore.supervisor.feed.signs import SignSources, TaskSigns
-
-if TYPE_CHECKING:
-    from tasklore.contracts.messages import CompletionReport
 
 log = structlog.get_logger(__name__)
 
@@ -72,8 +70,8 @@ class TaskFeed:
     @property
     def at(self) -> Place:
         """How far it is."""
-        known_ms = self._after.known_ms if self._signs is None else self._signs.known_ms
-        return Place(self._reader.at, known_ms)
+        known = self._after.known if self._signs is None else self._signs.known
+        return Place(self._reader.at, known)
 
     @property
     def is_cancelled(self) -> bool:
@@ -85,15 +83,20 @@ class TaskFeed:
         """Whether the task is no longer known: its time is over, or its user was forgotten."""
         return self._signs is not None and self._signs.is_gone
 
+    @property
+    def expired_report(self) -> CompletionReport | None:
+        """What is left of the report of a task that ended too long ago, None where it is kept, or has not come."""
+        if self._signs is None or self._signs.expired_report is None:
+            return None
+        return CompletionReport.model_validate_json(self._signs.expired_report)
+
     async def take(self) -> list[TaskEvent]:
         """Return the events since the last call, without waiting for any."""
         had_ended = self._reader.has_ended
-        events = _make_events(await self._read(), self.at.known_ms)
+        events = _make_events(await self._read(), self.at.known)
         signs = self._signs
         if signs is None:
             return events
-        if events:
-            signs.postpone()
         if self._reader.has_ended and not had_ended:
             signs.look_soon()
         return [*events, *signs.take_progress(), *await signs.look(self.at)]
@@ -105,8 +108,8 @@ class TaskFeed:
         return await self._reader.wait(within_s)
 
     async def take_rest(
-        self, report: "CompletionReport", *, tries: int = _TRIES
-    ) -> AsyncIterator[list[TaskEvent]]:
+        self, report: CompletionReport, *, tries: int = _TRIES
+    ) -> AsyncGenerator[list[TaskEvent], None]:
         """Yield the rest of the output of a task that ended with *report*.
 
         Raises:
@@ -115,7 +118,7 @@ class TaskFeed:
         for attempt in range(1, tries + 1):
             try:
                 async for items in self._reader.read_rest(report.attempt):
-                    yield _make_events(items, self.at.known_ms)
+                    yield _make_events(items, self.at.known)
             except NoSuchStream:
                 # Nothing of it will come back; the report has the result.
                 yield [Gap(self.at, self._reader.at.sequence + 1, None)]
@@ -128,7 +131,7 @@ class TaskFeed:
             else:
                 return
 
-    def end(self, report: "CompletionReport | None") -> Done:
+    def end(self, report: CompletionReport | None) -> Done:
         """Return the last event, behind the rest of the output."""
         has_expired = (
             report is not None
@@ -187,7 +190,7 @@ class Feeds:
             reader = await stack.enter_async_context(reading)
             signs = None
             if self.sources is not None:
-                signs = TaskSigns(self.sources, reader.news, after.known_ms)
+                signs = TaskSigns(self.sources, reader.news, after.known)
                 stack.push_async_callback(signs.close)
                 await signs.watch([task_id], hears=hears_progress)
             yield TaskFeed(task_id, reader=reader, signs=signs, after=after)
@@ -217,15 +220,17 @@ class Feeds:
                 sign.add_done_callback(lambda _done: feed.news.set())
             try:
                 going_on = self._follow_until(feed, (reported, left), beat_s)
-                async for events in going_on:
-                    yield events
+                async with aclosing(going_on):
+                    async for events in going_on:
+                        yield events
                 if left.done() or feed.is_gone:
                     return
                 report = reported.result() if reported.done() else None
                 if report is not None:
-                    async for events in feed.take_rest(report):
-                        yield events
-                yield [feed.end(report)]
+                    async with aclosing(feed.take_rest(report)) as rest:
+                        async for events in rest:
+                            yield events
+                yield [feed.end(report or feed.expired_report)]
             except TaskloreError as error:
                 log.info("feed_cut", task_id=task_id, error=str(error))
             finally:
@@ -241,7 +246,11 @@ class Feeds:
     ) -> AsyncGenerator[list[TaskEvent], None]:
         """Yield events, and nothing every *beat_s* seconds, until one of *ends* is done or no report follows."""
         beat = Heartbeat(beat_s)
-        while not (feed.is_gone or any(end.done() for end in ends)):
+        while not (
+            feed.is_gone
+            or feed.expired_report is not None
+            or any(end.done() for end in ends)
+        ):
             if events := await feed.take():
                 yield events
                 await self._pause()
@@ -267,13 +276,13 @@ class Feeds:
         self._note_late(loop.time() - ends_at)
 
 
-def _make_events(items: list[Item], known_ms: int) -> list[TaskEvent]:
+def _make_events(items: list[Item], known: tuple[str, ...]) -> list[TaskEvent]:
     """Return *items* of the output as events; texts that follow on each other are one."""
     events: list[TaskEvent] = []
     for item in items:
-        at = Place(item.at, known_ms)
+        at = Place(item.at, known)
         if isinstance(item, Emitted):
-            events += _split(item, known_ms)
+            events += _split(item, known)
         elif isinstance(item, OutputGap):
             events.append(
                 Gap(at, item.first, None if item.is_end else item.at.sequence)
@@ -283,18 +292,18 @@ def _make_events(items: list[Item], known_ms: int) -> list[TaskEvent]:
     return events
 
 
-def _split(item: Emitted, known_ms: int) -> list[TaskEvent]:
+def _split(item: Emitted, known: tuple[str, ...]) -> list[TaskEvent]:
     events: list[TaskEvent] = []
     number = item.at.sequence - len(item.events)
     for is_text, group in groupby(item.events, lambda event: isinstance(event, str)):
         found = list(group)
         if is_text:
             number += len(found)
-            at = Place(item.at._replace(sequence=number), known_ms)
+            at = Place(item.at._replace(sequence=number), known)
             events.append(Text(at, "".join(map(str, found))))
             continue
         for value in found:
             number += 1
-            at = Place(item.at._replace(sequence=number), known_ms)
+            at = Place(item.at._replace(sequence=number), known)
             events.append(Value(at, value))  # type: ignore[arg-type]  # no text is left
     return events

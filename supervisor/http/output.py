@@ -5,6 +5,7 @@ One that leaves stops nothing.
 """
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header
@@ -89,8 +90,9 @@ async def _events_of(
     feed = parts.feeds.follow(
         task_id, after, leaving=parts.life.draining, beat_s=parts.heartbeat_s
     )
-    async for events in feed:
-        yield b"".join(map(_encode, events)) or HEARTBEAT
+    async with aclosing(feed):
+        async for events in feed:
+            yield b"".join(map(_encode, events)) or HEARTBEAT
 
 
 def _encode(event: TaskEvent) -> bytes:

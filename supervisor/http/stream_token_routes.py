@@ -43,7 +43,7 @@ class StreamToOpen(Form):
     last_event_id: Annotated[
         str | None,
         Field(
-            max_length=520,
+            max_length=8192,
             description="As the stream wrote it: `1.1.5` of a task, `2` of a request, `1.5-4-0` of a run.",
         ),
     ] = None

@@ -8,9 +8,12 @@ import pytest
 from redis.asyncio import Redis
 
 from tasklore.contracts import subjects
-from tasklore.contracts.admission.waits import RunWait, Wait
+from tasklore.contracts.admission.waits import RunWait, Wait, WaitAnswer
+from tasklore.contracts.identifiers import TaskName
 from tasklore.contracts.messages import Progress
 from tasklore.memory import keys
+from tasklore.memory.ledger.expired import REPORT_EXPIRED
+from tasklore.memory.ledger.ledger import LedgerEntry
 from tasklore.memory.ledger.runs import Ended, Run
 from tasklore.memory.ledger.waits import Waits
 from tasklore.runtime.messaging.outbox import Outbox
@@ -21,8 +24,17 @@ from tasklore.runtime.messaging.output import (
     Position,
 )
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tasklore.supervisor.feed.events import FROM_START, Place, Restarted, Text
+from tasklore.supervisor.feed.events import (
+    FROM_START,
+    Done,
+    Place,
+    Question,
+    Restarted,
+    Text,
+    Waiting,
+)
 from tasklore.supervisor.feed.runs import RunPlace
+from tasklore.supervisor.feed.signs import TaskSigns
 from tasklore.workers.context.output import TaskOutputWriter
 from tests.http_client import Connection, ask
 from tests.integration.http_stand import SUPERVISOR, Stand, assigned, http_stand
@@ -35,6 +47,7 @@ from tests.integration.test_task_output import (
     text_of,
     worker,
 )
+from tests.ledger_layouts import set_layout
 from tests.servers import PATIENCE_S
 
 Heard = list[tuple[str, str, Any]]
@@ -105,7 +118,7 @@ async def listen(
 async def test_a_question_is_an_event_once_at_whichever_supervisor_a_client_comes_back(
     servers: EmbeddedServers, redis: Redis
 ) -> None:
-    """Two of one millisecond are told together, and again both to a client that has the first alone."""
+    """Also one of two of a millisecond, and one that another worker asked by a clock that is behind."""
     now = datetime.now(UTC)
     path = "/v1/tasks/asking/output"
     async with (
@@ -120,13 +133,13 @@ async def test_a_question_is_an_event_once_at_whichever_supervisor_a_client_come
         told = await listen(one, path, "question")
         assert [kind for _, kind, _ in told] == ["text", "question"]
         rest = await listen(two, path, "question", after=told[1][0])
-        assert [data["question"] for _, _, data in rest] == ["Pay?"]
+        assert [data["question"] for _, _, data in rest] == ["Ship?"]
         both = await listen(two, path, "question", after=told[0][0])
         assert both == told[1:]
 
         last = await following(one, path, told[0][0], 2)
         assert [data["question"] for _, _, data in last] == ["Pay?", "Ship?"]
-        later = a_question("7", now + timedelta(milliseconds=1), "Sure?")
+        later = a_question("7", now - timedelta(seconds=30), "Sure?")
         await park(one, redis, "asking", *first[1:], later)
         resumed = await listen(two, path, "question", after=last[1][0])
         assert [data["question"] for _, _, data in resumed] == ["Sure?"]
@@ -357,11 +370,14 @@ async def test_a_stream_of_a_request_ends_where_it_is_no_longer_known(
         "1.1.",
         "1.1.1.",
         "-1.1.1",
-        "1.1.1.1.1",
+        "1.1.1.1",
         "1.1.0x1",
         "1.1.end.1",
         "٣.1.1",
         "1.1.1" + "0" * 9,
+        "1.1.1.0a1b2c3",
+        "1.1.1.0A1B2C3D",
+        "1.1.1" + ".0a1b2c3d" * 257,
         "9" * 400,
         "1.1.1\tX",
     ],
@@ -394,7 +410,7 @@ def test_a_place_in_a_run_is_spelled_as_it_was_read(text: str) -> None:
 
 @pytest.mark.parametrize(
     "after",
-    ["0.0.0", "999999999.999999999.999999999", "1.1.1.999999999999999", "7.0.3"],
+    ["0.0.0", "999999999.999999999.999999999", "1.1.1" + ".0a1b2c3d" * 256, "7.0.3"],
 )
 async def test_a_place_that_nobody_was_given_costs_no_more_than_its_client_its_events(
     after: str, servers: EmbeddedServers, redis: Redis
@@ -430,3 +446,126 @@ async def test_a_slow_reader_of_a_feed_gets_all_in_order(
     assert "".join(texts) == "0:" + "".join(
         f"{number:05}" * 1000 for number in range(200)
     )
+
+
+async def test_a_question_is_told_while_another_branch_of_its_run_goes_on_emitting(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
+    async with http_stand(servers, redis) as stand, worker(servers) as outbox:
+        await stand.parts.dispatch.assign(assigned("busy"))
+        output = a_writer(outbox, "busy")
+        listening = asyncio.create_task(
+            listen(stand, "/v1/tasks/busy/output", "question")
+        )
+        words = 0
+        while not listening.done():
+            await output.emit("word ")
+            await asyncio.sleep(0.1)
+            words += 1
+            if words == 5:
+                await park(stand, redis, "busy", a_question("1", datetime.now(UTC)))
+        heard = await listening
+    assert heard[-1][1] == "question"
+
+
+async def test_a_question_that_has_its_answer_is_not_told_to_a_client_that_comes_later(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
+    now = datetime.now(UTC)
+    asked = a_question("1", now), a_question("3", now, "Ship?")
+    async with http_stand(servers, redis) as stand, worker(servers):
+        await stand.parts.dispatch.assign(assigned("answered"))
+        await park(stand, redis, "answered", *asked)
+        answer = WaitAnswer(
+            value={"approved": True},
+            by="ada",
+            at=now,
+            door="http",
+            digest=asked[0].digest,
+        )
+        waits = stand.parts.feeds.demand_sources().waits
+        assert await waits.answer("answered", "1", answer) is None
+        heard = await listen(stand, "/v1/tasks/answered/output", "question")
+    assert [data["question"] for _, _, data in heard] == ["Ship?"]
+
+
+async def look(signs: TaskSigns) -> list[Waiting | Question]:
+    """Return what the next look finds."""
+    await asyncio.sleep(signs.due_in_s)
+    return await signs.look(FROM_START)
+
+
+async def test_a_task_that_is_sent_again_is_no_longer_cancelled(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
+    async with http_stand(servers, redis) as stand, worker(servers):
+        ledger = stand.parts.ledger
+        await stand.parts.dispatch.assign(assigned("again"))
+        await ledger.cancel("again", 1, "no longer wanted")
+        signs = TaskSigns(stand.parts.feeds.demand_sources(), asyncio.Event())
+        await signs.watch(["again"], hears=False)
+        await look(signs)
+        found = [signs.is_cancelled]
+        begun = await ledger.begin(
+            "again", 2, "w", now_ms=1, lease_ms=30_000, token="run"
+        )
+        assert isinstance(begun, Run)
+        await look(signs)
+        found.append(signs.is_cancelled)
+        await signs.close()
+    assert found == [True, False]
+
+
+async def test_the_entry_of_a_task_that_goes_on_is_read_once(
+    servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its assignment may be large, and each of its followers looks at it every two seconds."""
+    async with http_stand(servers, redis) as stand, worker(servers):
+        await stand.parts.dispatch.assign(assigned("large"))
+        ledger = stand.parts.ledger
+        read: list[str] = []
+        read_entry = ledger.read
+
+        async def note(task_id: str) -> LedgerEntry | None:
+            read.append(task_id)
+            return await read_entry(task_id)
+
+        monkeypatch.setattr(ledger, "read", note)
+        signs = TaskSigns(stand.parts.feeds.demand_sources(), asyncio.Event())
+        await signs.watch(["large"], hears=False)
+        assert await look(signs) == []
+        wait = RunWait(
+            kind="limit",
+            name="day",
+            text="the budget of the day",
+            since=datetime.now(UTC),
+            until=datetime.now(UTC) + timedelta(hours=1),
+        )
+        await ledger.note_wait("large", 1, wait)
+        assert [type(sign) for sign in await look(signs)] == [Waiting]
+        assert read == ["large"]
+        await signs.close()
+
+
+async def test_a_feed_of_a_task_whose_report_has_expired_says_so_and_ends(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
+    """Of a ledger by agent that keeps the end of a task for longer than its report."""
+    await set_layout(redis, "2")
+    task = TaskName("EchoAgent", "late")
+    async with http_stand(servers, redis) as stand, worker(servers) as outbox:
+        await stand.parts.dispatch.assign(assigned("late"))
+        await report_of(stand, outbox, "late")
+        await stand.parts.client.jetstream().purge_stream(subjects.REPORTS)
+        await redis.delete(keys.entry_report(keys.entry(task), 1))
+        await redis.delete(keys.task_agent("late"))
+        feed = stand.parts.feeds.follow(
+            "late", FROM_START, leaving=asyncio.Event(), beat_s=PATIENCE_S
+        )
+        async with asyncio.timeout(PATIENCE_S / 2):
+            events = [event async for some in feed for event in some]
+    assert isinstance(events[-1], Done)
+    report = events[-1].report
+    assert report is not None
+    assert report.error is not None
+    assert report.error.type == REPORT_EXPIRED

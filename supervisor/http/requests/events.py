@@ -1,11 +1,12 @@
 """The feed of a request as server-sent events: from its beginning, however late a client comes, and to its end.
 
 Ids are stages, not counts: `1` accepted, `2` routed, `3` progress, partial, waiting and question, `4` done; behind a
-question or a wait the time follows until when a client knows of them. A client that comes back with the id of the last
+question or a wait the marks of those follow that a client knows. A client that comes back with the id of the last
 one it read, to any replica, gets those that follow, and of several tasks once more which have ended.
 """
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import NamedTuple
 
 import structlog
@@ -13,7 +14,14 @@ from pydantic import BaseModel
 
 from tasklore.contracts.errors import TaskloreError
 from tasklore.contracts.messages import Progress
-from tasklore.supervisor.feed.events import Done, FeedEvent, Question, Routed, Waiting
+from tasklore.supervisor.feed.events import (
+    MARKS,
+    Done,
+    FeedEvent,
+    Question,
+    Routed,
+    Waiting,
+)
 from tasklore.supervisor.feed.requests import RequestStanding, follow_request
 from tasklore.supervisor.http.event_streams import (
     HEARTBEAT,
@@ -30,20 +38,21 @@ _ACCEPTED = 1
 _ROUTED = 2
 _PROGRESS = 3
 _DONE = 4
-#: The ids of events: a stage, and until when questions and waits are known, in ms since 1970.
-EVENT_ID = r"[0-9]{1,9}(\.[0-9]{1,15})?"
+#: The ids of events: a stage, and the marks of questions and waits that are known.
+EVENT_ID = rf"[0-9]{{1,9}}{MARKS}"
 
 
 class RequestEventPlace(NamedTuple):
-    """How far a client is: the last stage it knows, and until when it knows of questions and waits."""
+    """How far a client is: the last stage it knows, and the marks of questions and waits that it knows."""
 
     stage: int = 0
-    known_ms: int = 0
+    known: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str | None) -> "RequestEventPlace":
         """Return the place that *text* spells, which fits `EVENT_ID`; the beginning for None."""
-        return cls(*map(int, (text or "0").split(".")))
+        stage, *known = (text or "0").split(".")
+        return cls(int(stage), tuple(known))
 
     @property
     def has_ended(self) -> bool:
@@ -59,13 +68,14 @@ async def events_of(
     feed = follow_request(
         parts.feeds.demand_sources(),
         encoder.look,
-        known_ms=after.known_ms,
+        known=after.known,
         leaving=parts.life.draining,
         beat_s=parts.heartbeat_s,
     )
     try:
-        async for events in feed:
-            yield b"".join(map(encoder.encode, events)) or HEARTBEAT
+        async with aclosing(feed):
+            async for events in feed:
+                yield b"".join(map(encoder.encode, events)) or HEARTBEAT
     except (Refused, TaskloreError) as error:
         # It is no longer known, or the store does not answer: a client that comes back is told.
         log.info("request_not_followed", error=str(error))
@@ -85,7 +95,7 @@ class _Encoder:
         self._place = place
         self._task_id = task_id
         self._reached = after.stage
-        self._known_ms = after.known_ms
+        self._known = after.known
         self._asked: Lookup | None = None
 
     async def look(self) -> RequestStanding:
@@ -129,14 +139,14 @@ class _Encoder:
             kind = "progress" if event.fraction is not None else "partial"
             return first + encode_event(kind, event, self._going_on)
         if isinstance(event, Waiting | Question):
-            self._known_ms = event.at.known_ms
+            self._known = event.at.known
             return first + encode_sign(event, self._going_on)
         return first
 
     @property
     def _going_on(self) -> str:
         """The id of an event while the request goes on."""
-        return f"{_PROGRESS}.{self._known_ms}" if self._known_ms else str(_PROGRESS)
+        return ".".join((str(_PROGRESS), *self._known))
 
     def _encode_stage(self, stage: int, kind: str, body: BaseModel) -> bytes:
         if stage <= self._reached:
