@@ -29,14 +29,13 @@ __all__ = ["Delivery", "Desk", "PullEngine"]
 
 log = structlog.get_logger(__name__)
 
-#: Seconds a pull request stands at the server. It costs two small messages each time it runs out; whoever leaves waits
-#: for that where the server does not see that nobody listens any more.
-STANDING_S = 4.5
+#: Seconds a pull request stands at the server, whose sign of life its end is. It costs two small messages each time;
+#: where the server does not see that nobody listens any more, whoever leaves waits for it, and the requests of one that
+#: was killed take for so long what then waits for `ack_wait`.
+STANDING_S = 1.5
 #: Seconds beyond that after which a request is taken for gone though nothing was heard of it.
 _LATE_S = 1.0
-#: Seconds between the server's signs of life on a standing request.
-SIGN_OF_LIFE_S = 1.5
-#: Seconds without any sign after which a request is taken for lost: two signs and a half, and healed within five.
+#: Seconds without any sign after which a request is taken for lost: two ends and a half, and healed within five.
 LOST_S = 3.75
 #: Seconds without a turn of the loop, or a word of the server, after which the engine counts as stuck.
 STUCK_S = 8.0
@@ -307,7 +306,7 @@ class PullEngine:
             await self._find_again()
         if not self._words and (more := self._askable()):
             self._link.send(self._request, self._order(more), f"{self._inbox}.s")
-        return SIGN_OF_LIFE_S if self._link.is_connected else STUCK_S / 2
+        return STANDING_S if self._link.is_connected else STUCK_S / 2
 
     def _askable(self) -> int:
         """Return how many messages to request now: none while half of the slots are requested already."""
@@ -334,11 +333,7 @@ class PullEngine:
             self._heard_at = self._loop.time()
         self._wanted += batch
         self._stands_until = self._loop.time() + STANDING_S + _LATE_S
-        order = {
-            "batch": batch,
-            "expires": int(STANDING_S * 1e9),
-            "idle_heartbeat": int(SIGN_OF_LIFE_S * 1e9),
-        }
+        order = {"batch": batch, "expires": int(STANDING_S * 1e9)}
         return json.dumps(order).encode()
 
     def _doubt(self) -> None:
@@ -431,8 +426,6 @@ class PullEngine:
 
     def _hear_status(self, headers: dict[str, str]) -> None:
         status = headers["Status"]
-        if status == "100":
-            return
         left = int(headers.get("Nats-Pending-Messages", self._wanted))
         self._wanted = max(0, self._wanted - left)
         self._settled.set()

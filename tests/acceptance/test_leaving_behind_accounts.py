@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from nats.aio.client import Client
+from nats.aio.transport import TcpTransport
 
 from deploy.privileges.roles import Cast
 from tasklore.contracts import subjects
@@ -32,6 +33,8 @@ CAST = Cast(workers={"first": (AGENT,)})
 ACK_WAIT_S = 30.0
 SLOTS = 16
 SOURCE = task_sources(AGENT, ACK_WAIT_S)[0]
+#: Seconds for which a worker that was killed may take tasks to its grave.
+DEAD_S = 2.0
 #: Graceful ends while ten tasks a second come.
 ENDS = 3
 
@@ -150,6 +153,27 @@ async def test_what_comes_after_its_end_waits_for_others(
     for body in bodies:
         await boss.request(f"tasks.{AGENT}.x", body, timeout=PATIENCE_S)
     assert await until_known(boss, SLOTS) == (0, SLOTS)
+    async with workers.one(), asyncio.timeout(ACK_WAIT_S / 2):
+        while not bodies <= workers.desk.taken.keys():  # noqa: ASYNC110 - it is taken by another task
+            await asyncio.sleep(0.01)
+
+
+async def test_requests_of_one_that_was_killed_take_nothing_after_two_seconds(
+    cluster: GuardedCluster, boss: Client
+) -> None:
+    """What they take waits for its lease, and behind accounts nobody sees that they are nobody's any more."""
+    workers = Workers(cluster)
+    bodies = {b"killed %d" % number for number in range(SLOTS)}
+    async with workers.one() as engine:
+        client = engine._link.client
+        client.options["allow_reconnect"] = False
+        assert isinstance(client._transport, TcpTransport)
+        assert client._transport._io_writer is not None
+        client._transport._io_writer.transport.abort()
+        await asyncio.sleep(DEAD_S)
+        for body in bodies:
+            await boss.request(f"tasks.{AGENT}.x", body, timeout=PATIENCE_S)
+        assert await until_known(boss, SLOTS) == (0, SLOTS)
     async with workers.one(), asyncio.timeout(ACK_WAIT_S / 2):
         while not bodies <= workers.desk.taken.keys():  # noqa: ASYNC110 - it is taken by another task
             await asyncio.sleep(0.01)
