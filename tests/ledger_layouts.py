@@ -7,11 +7,14 @@ from datetime import timedelta
 import pytest
 from redis.asyncio import Redis
 
+from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.identifiers import TaskName
 from tasklore.memory import keys
 from tasklore.memory.ledger import layouts
 from tasklore.memory.ledger.layouts import MARKS, Entry, Layout
 from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.migration import Migration
+from tasklore.runtime.servers import valkey
 from tests.servers import PATIENCE_S
 
 #: The agent of every task that a test names by its id alone.
@@ -75,6 +78,20 @@ async def finish_long_ago(
     async with asyncio.timeout(PATIENCE_S):
         while not await is_over():  # noqa: ASYNC110 - a server is asked
             await asyncio.sleep(0.01)
+
+
+async def move(url: str, settled_s: float) -> int:
+    """Take the ledger to layout 2, again whenever its server is away; return how many entries were moved last."""
+    while True:
+        async with valkey.connect(url, name="migration") as client:
+            migration = Migration(client, settled_s=settled_s)
+            try:
+                moved = await migration.run(lambda _: None)
+            except MemoryUnavailable:
+                await asyncio.sleep(0.2)
+                continue
+            assert moved.unknown == []
+            return moved.entries
 
 
 @pytest.fixture(params=["1", "12", "21", "2"], ids=lambda word: f"layout-{word}")

@@ -6,7 +6,6 @@ from collections import Counter
 
 import pytest
 
-from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.memory.ledger.layouts import KNOWN_S
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.migration import Migration
@@ -22,27 +21,13 @@ from tests.acceptance.test_survival import (
     kill_valkey,
     kill_worker,
 )
-from tests.ledger_layouts import set_layout
+from tests.ledger_layouts import move, set_layout
 
 #: Tasks of each test: as many as a variable says where somebody has the time.
 TASKS = int(os.environ.get("MIGRATED_TASKS", "1000"))
 #: Seconds after each step, and over which the tasks are spread: the steps, and some time before and behind them.
 SETTLED_S = KNOWN_S + 2.0
 SPREAD_S = 2 * SETTLED_S + 6.0
-
-
-async def migrate(url: str) -> int:
-    """Take the ledger to layout 2, again whenever its server is away; return how many entries were moved."""
-    while True:
-        async with valkey.connect(url, name="migration") as client:
-            migration = Migration(client, settled_s=SETTLED_S)
-            try:
-                moved = await migration.run(lambda _: None)
-            except MemoryUnavailable:
-                await asyncio.sleep(0.2)
-                continue
-            assert moved.unknown == []
-            return moved.entries
 
 
 async def spread(scene: Scene) -> list[str]:
@@ -85,7 +70,7 @@ async def demand_one_report_each(scene: Scene, tasks: list[str]) -> None:
 async def test_tasks_run_once_while_the_ledger_moves(own_house: House) -> None:
     """Nobody is killed: each has one run."""
     async with at_work(own_house) as scene:
-        moving = asyncio.create_task(migrate(own_house.servers.redis_url))
+        moving = asyncio.create_task(move(own_house.servers.redis_url, SETTLED_S))
         tasks = await spread(scene)
         await moving
         await demand_one_report_each(scene, tasks)
@@ -99,7 +84,7 @@ async def test_no_task_is_lost_while_the_ledger_moves_and_everybody_is_killed(
     """Workers, supervisors and both servers, one after another, in each step of it."""
     strikes = (kill_worker, kill_valkey, kill_supervisor, kill_nats)
     async with at_work(own_house, ack_wait_s=4) as scene:
-        moving = asyncio.create_task(migrate(own_house.servers.redis_url))
+        moving = asyncio.create_task(move(own_house.servers.redis_url, SETTLED_S))
 
         async def strike() -> None:
             number = 0

@@ -1,4 +1,4 @@
-"""Break everything on purpose: `python -m tests.acceptance.chaos [--only storm,healing] [--seeds N] [--tasks N]`.
+"""Break everything on purpose: `python -m tests.acceptance.chaos [--only storm,healing] [--tasks N] [--ledger 2]`.
 
 Prints a table with a row for every promise; the exit status is 1 when one of them was broken.
 """
@@ -7,10 +7,12 @@ import argparse
 import importlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from typing import get_args
 
 import uvloop
 
 from tests.acceptance.chaos.table import Row, finish, names_out_of
+from tests.acceptance.chaos.weather import LedgerUnderStorm
 
 Profile = Callable[[argparse.Namespace], Awaitable[list[Row]]]
 
@@ -35,7 +37,7 @@ PROFILES: dict[str, Profile] = {
 
 
 def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return what was asked for: `only` (names of profiles), `seeds`, `tasks` and `first_seed`.
+    """Return what was asked for: `only` (names of profiles), `seeds`, `tasks`, `first_seed` and `ledger`.
 
     `seeds` and `tasks` are None when not given: each profile has numbers of its own.
     """
@@ -57,6 +59,12 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tasks", type=int, default=None, help="tasks in each storm")
     parser.add_argument(
         "--first-seed", type=int, default=1, help="the seed of the first storm"
+    )
+    parser.add_argument(
+        "--ledger",
+        choices=get_args(LedgerUnderStorm),
+        default="1",
+        help="layout of the ledger in a storm, or that it moves to layout 2 in it",
     )
     return parser.parse_args(arguments)
 

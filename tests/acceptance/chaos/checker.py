@@ -186,10 +186,10 @@ def _check_runs(
         for earlier, later in itertools.pairwise(of_task):
             until = min(later.start, stored_at.get(earlier.task, math.inf))
             cause = troubles.during(earlier.start, until, earlier.pid)
-            if cause is None:
-                # It was allowed to run, frozen before its first line, and woke up in the belief that it still may.
-                cause = troubles.during(
-                    later.start - BEGINNING_S, later.start, later.pid, ("stop",)
+            # One was allowed to run, frozen before its first line, and woke up in the belief that it still may.
+            for frozen in (earlier, later):
+                cause = cause or troubles.during(
+                    frozen.start - BEGINNING_S, frozen.start, frozen.pid, ("stop",)
                 )
             if cause is None and later.task not in fenced:
                 cause = troubles.during(
@@ -224,6 +224,10 @@ def _check_workers(
     findings.miscounted = [
         event.about for event in events if event.kind == "miscounted"
     ]
+    findings.mislisted = [
+        f"{event.task} {event.about}" for event in events if event.kind == "mislisted"
+    ]
+    findings.moved = sum(int(event.about) for event in events if event.kind == "moved")
     findings.troubles = Counter(trouble.cause for trouble in troubles.all)
     open_runs: dict[int, list[Run]] = defaultdict(list)
     for run in (

@@ -35,6 +35,10 @@ class Findings:
     left: list[str] = field(default_factory=list)
     #: Where the count of what has ended is another than the ledger, read task by task.
     miscounted: list[str] = field(default_factory=list)
+    #: What the list of tasks says otherwise than the ledger, or not once.
+    mislisted: list[str] = field(default_factory=list)
+    #: Entries that a moving ledger took to layout 2; the rest was made there.
+    moved: int = 0
     #: Kills that hit a running task.
     hits: int = 0
     #: What was done, by cause.
@@ -56,6 +60,7 @@ class Findings:
             "recomputed, unexplained": self.recomputed_unexplained,
             "left in the queue": self.left,
             "counted otherwise than the ledger": self.miscounted,
+            "listed otherwise than in the ledger": self.mislisted,
             "worker fell": [str(pid) for pid in self.fallen],
         }
         return {name: tasks for name, tasks in found.items() if tasks}

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from redis.asyncio import Redis
+
+from tasklore.memory.ledger.layouts import Layout
 from tasklore.runtime.servers.child import ServerProcess
 from tasklore.runtime.servers.embedded import Durability, EmbeddedServers
 from tests.acceptance.chaos.agent import HISTORY_VARIABLE, agent
@@ -20,6 +23,7 @@ from tests.acceptance.chaos.proxy import Cut, Proxy
 from tests.acceptance.chaos.smith import Smith
 from tests.acceptance.chaos.submitter import Submitter, submitter
 from tests.acceptance.house import QUICK
+from tests.ledger_layouts import set_layout
 
 ServerName = Literal["nats", "valkey"]
 
@@ -176,11 +180,13 @@ async def stand(
     durability: Durability = "strict",
     servers: EmbeddedServers | None = None,
     deed: str = "",
+    layout: Layout = "1",
     **settings: object,
 ) -> AsyncIterator[Ground]:
     """Put up servers (or take *servers*), *seats* workers that take tasks, *supervisors* and a submitter for the block.
 
-    *folder* takes the history and the data; *settings* are the workers', over `tests.acceptance.house.QUICK`.
+    *folder* takes the history and the data; *layout* is that of the ledger;
+    *settings* are the workers', over `tests.acceptance.house.QUICK`.
     """
     environment = {
         **QUICK,
@@ -192,6 +198,8 @@ async def stand(
             servers = await stack.enter_async_context(
                 EmbeddedServers(folder / "servers", durability)
             )
+        async with Redis.from_url(servers.redis_url) as redis:
+            await set_layout(redis, layout)
         history = stack.enter_context(History(folder / "history"))
         program = await stack.enter_async_context(
             submitter(servers.nats_url, agent.agent_id, history)

@@ -34,6 +34,8 @@ Kind = Literal[
     "cut",  # the link of `pid` to the server `about` is cut
     "healed",  # it stands again
     "miscounted",  # the count of what has ended is not what the ledger holds; `about` says both
+    "mislisted",  # a task is not listed as the ledger has it; `about` says how
+    "moved",  # the ledger is in layout 2; `about` is how many entries were moved
     "left",  # tasks that nobody takes out of their stream, although all have reports; `about` says how many and where
     "deleted",  # the consumer or stream `about` was deleted
 ]

@@ -26,6 +26,10 @@ _NEVER: tuple[tuple[str, Callable[[Findings], Sequence[object]]], ...] = (
         "counts of what has ended that differ from the ledger: 0",
         lambda findings: findings.miscounted,
     ),
+    (
+        "tasks that are not listed once as the ledger has them: 0",
+        lambda findings: findings.mislisted,
+    ),
     ("effects made twice: 0", lambda findings: findings.effects_twice),
     ("workers that ended unasked: 0", lambda findings: findings.fallen),
 )

@@ -6,7 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tasklore.contracts.messages import TaskAssignment
+from tasklore.memory.command_batch import Command
 from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.run_index import RunIndex
+from tasklore.memory.ledger.run_rows import RunRow
 from tasklore.memory.ledger.runs import Run
 from tasklore.runtime.messaging.pull import Delivery, PullEngine
 from tasklore.supervisor.reports.comparison import ComparisonDesk
@@ -81,9 +84,20 @@ def _never_compare() -> None:
     ComparisonDesk.work = work  # type: ignore[method-assign]
 
 
+def _list_no_ends() -> None:
+    """Let the list of tasks keep every task open."""
+    listing = RunIndex.listing
+
+    def list_open(self: RunIndex, rows: Sequence[RunRow]) -> list[Command]:
+        return listing(self, [row for row in rows if not row.has_ended])
+
+    RunIndex.listing = list_open  # type: ignore[method-assign]
+
+
 DEEDS: dict[str, Callable[[], None]] = {
     "once": _every_run_may,
     "fence": _fence_nobody,
     "hasty": _acknowledge_too_early,
     "apart": _never_compare,
+    "unlisted": _list_no_ends,
 }

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from redis.asyncio import Redis
 
+from tasklore.memory.ledger.layouts import KNOWN_S
 from tasklore.memory.ledger.tally import Tally
 from tests.acceptance.chaos.agent import agent
 from tests.acceptance.chaos.blows import kill_supervisors, kill_workers, strike
@@ -22,8 +23,10 @@ from tests.acceptance.chaos.promises import rows_of
 from tests.acceptance.chaos.smith import Smith
 from tests.acceptance.chaos.submitter import Assignment, digest_of
 from tests.acceptance.chaos.table import Row
+from tests.acceptance.chaos.troubles import RECOVERY_S
 from tests.acceptance.chaos.weather import Climate, plan
-from tests.acceptance.ledger_counts import ended, reports_in
+from tests.acceptance.ledger_counts import ended, mislisted, reports_in
+from tests.ledger_layouts import move
 
 #: What workers of a storm serve.
 AGENT = "tests.acceptance.chaos.agent"
@@ -44,7 +47,9 @@ async def run(options: argparse.Namespace) -> list[Row]:
 
     The history of a storm that broke a promise is kept, and its folder printed.
     """
-    climate = Climate(**({"tasks": options.tasks} if options.tasks else {}))
+    climate = Climate(ledger=options.ledger)
+    if options.tasks:
+        climate = climate.lasting(options.tasks)
     folder = Path(tempfile.mkdtemp(prefix="tasklore-chaos-"))
     found: list[Findings] = []
     async with Smith([AGENT], folder / "workers") as smith:
@@ -79,6 +84,7 @@ async def storm(
         supervisors=climate.supervisors,
         durability=climate.durability,
         deed=deed,
+        layout="2" if climate.ledger == "2" else "1",
         slots=climate.slots,
         ack_wait_s=climate.ack_wait_s,
     ) as ground:
@@ -90,6 +96,8 @@ async def storm(
                 group.create_task(strike(ground, climate, planned, seed))
                 for planned in plan(climate, seed)
             ]
+            if climate.ledger == "moving":
+                blows.append(group.create_task(_move_ledger(ground, climate)))
             await ground.program.submit_all(_assignments(climate))
             for blow in blows:
                 await blow
@@ -99,6 +107,7 @@ async def storm(
             await _until_taken(ground)
             await compare_stores(ground)
             await _compare_counts(ground)
+            await compare_list(ground)
             await ground.leave()
             ground.program.is_over = True
         await ground.program.read_all()
@@ -176,12 +185,35 @@ async def _compare_counts(ground: Ground) -> None:
         ground.history.note("miscounted", about=f"counted {counted}, held {held}")
 
 
+async def compare_list(ground: Ground, within_s: float = AGREED_WITHIN_S) -> None:
+    """Note which tasks are not listed as the ledger has them, after *within_s* seconds at most."""
+    gives_up_at = time.monotonic() + within_s
+    async with Redis.from_url(ground.servers.redis_url) as redis:
+        while True:
+            found = await mislisted(redis, ground.agent_id)
+            if not found or time.monotonic() > gives_up_at:
+                break
+            await asyncio.sleep(1.0)
+    for task, about in found.items():
+        ground.history.note("mislisted", task=task, about=about)
+
+
+async def _move_ledger(ground: Ground, climate: Climate) -> None:
+    """Take the ledger to layout 2 while it storms; a frozen process knows a layout for so much longer."""
+    await asyncio.sleep(climate.span_s / 4)
+    settled_s = KNOWN_S + climate.silence_s + RECOVERY_S
+    entries = await move(ground.servers.redis_url, settled_s)
+    ground.history.note("moved", about=str(entries))
+
+
 def _tell(seed: int, findings: Findings, seconds: float, folder: Path) -> None:
     """Say how one storm went."""
     recomputed = sum(findings.recomputed.values()) + len(
         findings.recomputed_unexplained
     )
     done = f"{findings.accepted} tasks, {findings.hits} kills in a run, {recomputed} runs again"
+    if findings.moved:
+        done += f", {findings.moved} entries moved"
     sys.stdout.write(f"seed {seed}: {done}, {seconds:.0f} s\n")
     for promise, tasks in findings.violations.items():
         sys.stdout.write(

@@ -231,6 +231,23 @@ def test_a_worker_that_was_frozen_before_its_run_may_run_what_is_done() -> None:
     assert writing(7.0).check().recomputed_unexplained == ["t"]
 
 
+def test_a_worker_that_was_frozen_before_its_run_may_be_replaced_in_it() -> None:
+    """Its lease went while it was frozen; after a freeze long before the run it had another."""
+
+    def writing(woken_at: float) -> Writing:
+        frozen = (
+            Writing().submitted(0, "t").note(1, "stop", 7).note(woken_at, "continue", 7)
+        )
+        return (
+            frozen.run(5, 5.2, "t", 7, effect=False)
+            .run(5.1, 6, "t", 2)
+            .reported(7, "t")
+        )
+
+    assert writing(4.9).check().recomputed == {"stop": 1}
+    assert writing(3.0).check().recomputed_unexplained == ["t"]
+
+
 def test_an_effect_that_a_kill_prevented_is_counted_as_explained() -> None:
     """The claim was made by a run that died before the deed; the next one may not make it."""
     writing = (

@@ -12,7 +12,12 @@ from tests.acceptance.chaos.forged import PATIENCE_S
 from tests.acceptance.chaos.ground import Ground, Seat, stand
 from tests.acceptance.chaos.history import Follower, Kind, read_history
 from tests.acceptance.chaos.smith import Smith
-from tests.acceptance.chaos.storm import AGENT, compare_stores, until_reported
+from tests.acceptance.chaos.storm import (
+    AGENT,
+    compare_list,
+    compare_stores,
+    until_reported,
+)
 from tests.acceptance.chaos.submitter import Assignment
 
 #: Milliseconds of a task: the blow falls in the middle of it, however busy the machine is.
@@ -66,11 +71,12 @@ CASES: dict[str, tuple[Blow, set[str]]] = {
     "hasty": (_kill_after_an_acknowledgement, {"lost"}),
     # What was said through a wire that stalls may arrive when it heals, or not.
     "apart": (_stall_the_ledger, {"another report in the ledger", "not in the ledger"}),
+    "unlisted": (_kill_after_an_effect, {"listed otherwise than in the ledger"}),
 }
 
 
 async def test_a_promise_that_is_switched_off_is_found_out(tmp_path: Path) -> None:
-    """No `once`, no ledger, an acknowledgement too early, nobody who compares: the checker finds each."""
+    """No `once`, no ledger, an acknowledgement too early, nobody who compares, ends not listed: each is found."""
     async with Smith([AGENT], tmp_path / "workers") as smith:
         struck = (
             _struck(smith, tmp_path / deed, deed, blow)
@@ -118,6 +124,7 @@ async def _struck(smith: Smith, folder: Path, deed: str, blow: Blow) -> Findings
             await until_reported(ground, QUIET_S if deed else CALM_S)
             if supervisors:
                 await compare_stores(ground, QUIET_S if deed else CALM_S)
+            await compare_list(ground, QUIET_S if deed else CALM_S)
             await ground.leave()
             ground.program.is_over = True
         await ground.program.read_all()

@@ -2,8 +2,8 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 from tasklore.runtime.servers.embedded import Durability
 
@@ -11,6 +11,8 @@ from tasklore.runtime.servers.embedded import Durability
 Blow = Literal[
     "kill nats", "kill valkey", "stop", "cut nats", "cut valkey", "delete consumer"
 ]
+#: The layout of the ledger in a storm, or that it moves from the first to the second in the middle of one.
+LedgerUnderStorm = Literal["1", "2", "moving"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +40,22 @@ class Climate:
     #: The work goes on at least this long, as blows are slow: they fall within it.
     span_s: float = 30.0
     durability: Durability = "strict"
+    ledger: LedgerUnderStorm = "1"
+
+    def lasting(self, tasks: int) -> Self:
+        """Return it with *tasks*: as much longer, and with as many more blows, as so many tasks take."""
+        times = max(1, round(tasks / self.tasks))
+        return replace(
+            self,
+            tasks=tasks,
+            nats_kills=times * self.nats_kills,
+            valkey_kills=times * self.valkey_kills,
+            stops=times * self.stops,
+            cuts=times * self.cuts,
+            deletions=times * self.deletions,
+            least_hits=times * self.least_hits,
+            span_s=times * self.span_s,
+        )
 
 
 #: A storm for every test run: seconds instead of a minute.
