@@ -3,14 +3,19 @@
 -- KEYS: in layout 1: task; in 2: entry, pointer; where both are read (12 and 21): task, entry, pointer
 -- ARGV[1]: the layout, and from 2 on the agent behind it; 12 makes entries in layout 1, 21 in layout 2
 -- Defines `key`; `pointer`, false in layout 1; `agent`; `layout`
-local layout, agent = string.match(table.remove(ARGV, 1), '^(%d+) ?(.*)$')
-local key, pointer = table.remove(KEYS, 1), false
-if layout == '2' then
-  pointer = table.remove(KEYS, 1)
-elseif layout ~= '1' then
-  local entry, leading = table.remove(KEYS, 1), table.remove(KEYS, 1)
-  if redis.call('EXISTS', key) == 0 and (layout == '21' or redis.call('EXISTS', entry, leading) > 0) then
-    key, pointer = entry, leading
+local layout, agent, key, pointer = table.remove(ARGV, 1), '', KEYS[1], false
+if layout ~= '1' then
+  layout, agent = string.match(layout, '^(%d+) ?(.*)$')
+  if layout ~= '1' then
+    table.remove(KEYS, 1)
+    if layout == '2' then
+      pointer = table.remove(KEYS, 1)
+    else
+      local entry, leading = table.remove(KEYS, 1), table.remove(KEYS, 1)
+      if redis.call('EXISTS', key) == 0 and (layout == '21' or redis.call('EXISTS', entry, leading) > 0) then
+        key, pointer = entry, leading
+      end
+    end
+    table.insert(KEYS, 1, key)
   end
 end
-table.insert(KEYS, 1, key)
