@@ -381,22 +381,23 @@ def _finish_of(agent_id: str, outcome: Outcome, body: bytes) -> Finish:
     A task that names another agent than the one it was sent to ends with *agent_id*, which refuses it.
     """
     assignment = outcome.assignment
+    row = row_of(
+        assignment,
+        outcome.generation,
+        agent_id,
+        state=outcome.status,
+        ended_ms=time.time_ns() // 1_000_000,
+        error=None if outcome.error is None else type(outcome.error).__name__,
+        memory=outcome.memory,
+        run_ms=outcome.run_ms,
+    )
     return Finish(
         TaskName(agent_id, assignment.task_id),
         generation=outcome.generation,
         status=outcome.status,
         report=body,
-        user=user_token(assignment.user_id) if assignment.user_id else "",
-        row=row_of(
-            assignment,
-            outcome.generation,
-            agent_id,
-            state=outcome.status,
-            ended_ms=time.time_ns() // 1_000_000,
-            error=None if outcome.error is None else type(outcome.error).__name__,
-            memory=outcome.memory,
-            run_ms=outcome.run_ms,
-        ),
+        user=row.user,
+        row=row,
     )
 
 
