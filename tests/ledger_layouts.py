@@ -1,8 +1,10 @@
 """The layouts of the ledger, for tests that hold in each: `layout` sets one before a store is asked."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
@@ -14,6 +16,8 @@ from tasklore.memory.ledger import layouts
 from tasklore.memory.ledger.layouts import MARKS, Entry, Layout
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.migration import Migration
+from tasklore.memory.ledger.run_rows import RunRow
+from tasklore.memory.ledger.runs import Ended, Finish
 from tasklore.runtime.servers import valkey
 from tests.servers import PATIENCE_S
 
@@ -43,6 +47,45 @@ class LayoutUnderTest:
         if self.is_by_agent:
             return f"{self.key(task_id)}:children"
         return keys.children(task_id)
+
+
+def row_for(task_id: str, generation: int = 1) -> RunRow:
+    """Return how a task of `AGENT` is listed."""
+    return RunRow(
+        task_id=task_id,
+        agent_id=AGENT,
+        task="leaf",
+        created_ms=1,
+        generation=generation,
+    )
+
+
+class ListingLedger(Ledger):
+    """A ledger that lists each task of `AGENT`, as processes do, which know more of it than a test says."""
+
+    async def accept(
+        self, task_id: str, generation: int, *said: Any, **more: Any
+    ) -> None:
+        more.setdefault("row", row_for(task_id, generation))
+        await super().accept(task_id, generation, *said, **more)
+
+    async def park(self, run: Ended, *said: Any, **more: Any) -> None:
+        more.setdefault("row", row_for(run.task_id, run.generation))
+        await super().park(run, *said, **more)
+
+    async def finish_many(
+        self, reports: Sequence[Finish | tuple[str, int, str, bytes]]
+    ) -> list[Any]:
+        told = [Finish(*one) for one in reports]
+        rows = [
+            row_for(one.task_id, one.generation)._replace(
+                state=one.status, ended_ms=1, user=one.user
+            )
+            for one in told
+        ]
+        return await super().finish_many(
+            [one._replace(row=row) for one, row in zip(told, rows, strict=True)]
+        )
 
 
 async def set_layout(client: Redis, layout: Layout) -> None:

@@ -33,6 +33,7 @@ from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
 from tasklore.memory.ledger import scripts
 from tasklore.memory.ledger.expired import expired_report
+from tasklore.memory.ledger.late_rows import LateRows
 from tasklore.memory.ledger.layouts import Entries, Entry, read_pointer
 from tasklore.memory.ledger.run_index import RunIndex
 from tasklore.memory.ledger.run_rows import OPEN_STATES, RunRow
@@ -51,7 +52,6 @@ from tasklore.memory.ledger.runs import (
     Suspect,
     Woken,
 )
-from tasklore.memory.ledger.unlisted_runs import UnlistedRuns
 
 #: Children of one task that are listed: as many as one `map` calls.
 MOST_CHILDREN = 10_000
@@ -136,7 +136,7 @@ class Ledger:
         self._index = RunIndex(
             client, keep=keep, deadline_s=deadline_s, breaker=breaker
         )
-        self._unlisted = UnlistedRuns(self._index)
+        self._late = LateRows(self._index)
         self._entries = Entries(client, self._batch)
 
     async def _run(
@@ -145,13 +145,15 @@ class Ledger:
         *,
         opened: Sequence[RunRow] = (),
         ended: Sequence[RunRow] = (),
+        is_settled: bool = True,
     ) -> list[Any]:
         """Return the replies to *commands*, before which *opened* runs are listed, and behind which *ended* ones are.
 
-        So whatever is open by the ledger is so in the list, wherever this breaks off.
+        So whatever is open by the ledger is so in the list, wherever this breaks off. Where the ledger may refuse an
+        end it is not *is_settled*, and leaves its run among the open ones.
         """
         before = self._index.listing(opened)
-        behind = self._index.listing(ended)
+        behind = self._index.listing(ended, is_settled=is_settled)
         try:
             found = await self._batch.run([*before, *commands, *behind])
         except MemoryUnavailable:
@@ -202,7 +204,7 @@ class Ledger:
         if make_row is not None and isinstance(beginning, Run):
             is_first = bool(found[-1])
             if is_first or beginning.is_news:
-                self._unlisted.add(task_id, make_row)
+                self._late.add(task_id, make_row)
         return beginning
 
     async def hold(
@@ -334,12 +336,7 @@ class Ledger:
                     raise
             generation, reason, _ = wished
             told = entry.agent_id, generation, reason
-            command: Command = (
-                scripts.CANCEL_ELSEWHERE,
-                1,
-                keys.task_agent(task_id),
-                *told,
-            )
+            command = (scripts.CANCEL_ELSEWHERE, 1, keys.task_agent(task_id), *told)
         else:
             beside = () if entry is None else entry.keys
             where = keys.task_agent(task_id), *beside
@@ -470,14 +467,19 @@ class Ledger:
             if isinstance(one, Finish):
                 user = one.user
                 if one.row is not None:
-                    self._unlisted.drop(task_id)
+                    self._late.drop(task_id)
                     rows.append(one.row)
                     if one.row.parent_id is not None:
                         report_ms = self._keep_ms
             said = generation, status, report, self._keep_ms, report_ms, user
             counter = (keys.end_counts(entry.keys[0]),)
             commands.append(entry.call_with(scripts.FINISH, counter, *said, *mark))
-        return await self._run(commands, ended=rows)
+        earlier = await self._run(commands, ended=rows, is_settled=bool(mark))
+        for one, found in zip(finished, earlier, strict=True):
+            is_refused = isinstance(found, list) and _expired_in(found) is None
+            if not (mark or is_refused) and isinstance(one, Finish) and one.row:
+                self._late.close(one.row.agent_id, one.task_id)
+        return earlier
 
     async def list_runs(self, rows: Sequence[RunRow]) -> None:
         """List runs by *rows*, whatever the ledger says of them: reports that stood before others came.

@@ -1,7 +1,8 @@
 -- Lists runs of one agent, when they open and when they end; removes some that are past their time, or too many, if it is to.
 -- KEYS: the list, rows, open ones, then a set for each user
 -- ARGV: how many are removed at most, ms for which an ended run is kept, ms for which an open one is, most runs, then for each
---   run: its id, ms since 1970 when it was created, its row, 1 when it has ended, which of the sets is its user's, 0 for none
+--   run: its id, ms since 1970 when it was created, its row, whether it has ended, which of the sets is its user's, 0 for none;
+--   of one that has ended 1, or 2 where it is not known yet that the ledger took that end: it stays among the open ones
 -- Returns: nil
 local trimmed, keep, keep_open = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local DAY = 86400000
@@ -13,13 +14,17 @@ local function now()
   return clock
 end
 local function spell(ms) return string.format('%.0f', ms) end
--- A later generation replaces an earlier one, and an end what was open; what was forgotten stays.
+-- A later generation replaces an earlier one, and an end what was open; what was forgotten stays. An end that is older than
+-- the ledger keeps it is none: the task may begin anew.
 local function stands(earlier, row, has_ended)
   local known, state = string.match(earlier, '^{"g":(%d+),"s":"(%a+)"')
   local own = string.match(row, '^{"g":(%d+)')
   if not known or tonumber(own) > tonumber(known) then return false end
   if tonumber(own) < tonumber(known) then return true end
-  return state ~= 'accepted' and (state == 'forgotten' or not has_ended)
+  if state == 'accepted' then return false end
+  if has_ended then return state == 'forgotten' end
+  local at = string.match(earlier, '"e":(%d+)')
+  return not at or tonumber(at) >= now() - keep
 end
 local function unlist(id)
   redis.call('ZREM', KEYS[1], id)
@@ -57,7 +62,8 @@ local function write()
   local rows, listed, opened, theirs, longest = {}, {}, {}, {}, {}
   for place, id in ipairs(ids) do
     local at = 5 * place
-    local created, row, has_ended, set = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3] == '1', ARGV[at + 4]
+    local created, row, ended, set = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
+    local has_ended = ended ~= '0'
     local earlier = known[id]
     if not (earlier and stands(earlier, row, has_ended)) then
       known[id] = row
@@ -65,7 +71,7 @@ local function write()
       listed[#listed + 1], listed[#listed + 2] = created, id
       if not has_ended then
         opened[id] = created
-      elseif earlier then
+      elseif ended == '1' and earlier then
         opened[id] = false
       end
       if set ~= '0' then

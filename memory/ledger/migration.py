@@ -5,22 +5,33 @@ its last look at the key, so that processes side by side are never more than one
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic import ValidationError
 from pydantic_core import from_json
 from redis.asyncio import Redis
 
-from tasklore.contracts.identifiers import TaskName
+from tasklore.contracts.identifiers import TaskName, user_token
+from tasklore.contracts.messages import CompletionReport, TaskAssignment
 from tasklore.memory import keys
 from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
 from tasklore.memory.key_parts import is_name
 from tasklore.memory.ledger import scripts
-from tasklore.memory.ledger.layouts import MARKS, Layout, read_mark
+from tasklore.memory.ledger.layouts import MARKS, Layout
 from tasklore.memory.ledger.ledger import number_in
-from tasklore.memory.ledger.open_tasks import task_keys
+from tasklore.memory.ledger.open_tasks import read_layout, task_keys
+from tasklore.memory.ledger.run_index import KEEP_OPEN, RunIndex
+from tasklore.memory.ledger.run_rows import (
+    END_STATES,
+    RunRow,
+    row_of,
+    row_of_report,
+    token_or_none,
+)
 
 #: Seconds after a step until every process knows it: six times as long as one goes by what it read.
 SETTLED_S = 60.0
@@ -67,6 +78,8 @@ class Migration:
         demand_new_ones: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._batch = CommandBatch(client, _DEADLINE_S, has_large_replies=True)
+        # For longer than any ledger keeps an entry, so that no list of a user ends before it.
+        self._index = RunIndex(client, keep=KEEP_OPEN, deadline_s=_DEADLINE_S)
         self._settled_s = settled_s
         self._named_within_s = named_within_s
         self._demand_new_ones = demand_new_ones
@@ -78,7 +91,7 @@ class Migration:
             MemoryUnavailable: the server did not answer.
             InvalidInput: a newer version wrote what this one does not know.
         """
-        return read_mark((await self._batch.run([("GET", keys.ledger_layout())]))[0])
+        return await read_layout(self._batch)
 
     async def run(self, tell: Tell, *, drops_unknown: bool = False) -> Moved:
         """Move the ledger from its present step to the end; return the count of moved entries.
@@ -128,6 +141,10 @@ class Migration:
         moved.unknown.clear()
         moved.twice.clear()
         async for page in self._pages():
+            # Before they move: each is listed as soon as it is looked for in the list alone.
+            await self._index.write(
+                [row for key, fields in page for row in _rows_of(key, fields)]
+            )
             commands = [_conversion(key, fields) for key, fields in page]
             done = await self._batch.run(commands)
             agents = {str(one[7]) for one in commands if one[7]}
@@ -183,18 +200,91 @@ class Migration:
         await asyncio.sleep(self._settled_s)
 
 
+def _rows_of(key: bytes, fields: dict[bytes, bytes]) -> list[RunRow]:
+    """Return the row of the newest generation of the entry at *key*, none of one that has no assignment or report yet.
+
+    A task that is open in any generation is listed as open.
+    """
+    task_id = keys.parse_task(key)
+    named = {field.decode(errors="replace"): value for field, value in fields.items()}
+    agent_id = _agent_of(fields)
+    generations = {
+        number
+        for name in named
+        if (number := number_in(name.rpartition(":")[2].encode())) is not None
+    }
+    if not agent_id or not generations:
+        return []
+    newest = max(generations)
+    assignments = {one: named.get(f"assignment:{one}") for one in generations}
+    reports = {one: named.get(f"report:{one}") for one in generations}
+    opened = [one for one in generations if assignments[one] and not reports[one]]
+    assignment = assignments[newest] or (assignments[max(opened)] if opened else None)
+    row = None if assignment is None else _open_row(assignment, agent_id, newest)
+    report = reports[newest]
+    if report is None or opened:
+        return [row._replace(task_id=task_id)] if row is not None else []
+    state = named.get(f"state:{newest}", b"").decode(errors="replace")
+    user = named.get("user", b"").decode(errors="replace")
+    ended = _ended_row(report, state, user)
+    placed = ended._replace(task_id=task_id, agent_id=agent_id, generation=newest)
+    return [placed.complete(row)]
+
+
+def _open_row(assignment: bytes, agent_id: str, generation: int) -> RunRow:
+    """Return the row of an open task; of an assignment that cannot be read, whose it is."""
+    try:
+        read = TaskAssignment.model_validate_json(assignment)
+    except ValidationError:
+        user_id = _read(assignment).get("user_id")
+        user = user_token(user_id) if isinstance(user_id, str) and user_id else ""
+        return _unreadable_row(_now_ms(), user)._replace(
+            agent_id=agent_id, generation=generation
+        )
+    return row_of(read, generation, agent_id)
+
+
+def _ended_row(report: bytes, state: str, user: str) -> RunRow:
+    """Return the row of a task that has ended with *report*, in *state* where that cannot be read."""
+    try:
+        return row_of_report(CompletionReport.model_validate_json(report), user)
+    except ValidationError:
+        ended_ms = _end_in(_read(report)) or _now_ms()
+    return _unreadable_row(ended_ms, token_or_none(user))._replace(
+        state=state if state in END_STATES else "failed", ended_ms=ended_ms
+    )
+
+
+def _unreadable_row(created_ms: int, user: str) -> RunRow:
+    return RunRow(
+        task_id="", agent_id="", task="unknown", created_ms=created_ms, user=user
+    )
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _agent_of(fields: dict[bytes, bytes]) -> str:
+    """Return the agent that an entry names, "" where it names none."""
+    found = ""
+    for field_name, value in sorted(fields.items()):
+        name = field_name.decode(errors="replace").rpartition(":")[0]
+        if name in ("assignment", "report") or field_name.startswith(b"wait."):
+            found = found or _agent_in(_read(value))
+    return found
+
+
 def _conversion(key: bytes, fields: dict[bytes, bytes]) -> Command:
     """Return the command that moves the entry at *key*."""
     task_id = keys.parse_task(key)
-    agent_id = ""
+    agent_id = _agent_of(fields)
     ends: list[str] = []
     for field_name, value in sorted(fields.items()):
         name, _, number = field_name.decode(errors="replace").rpartition(":")
-        if name in ("assignment", "report") or field_name.startswith(b"wait."):
-            body = _read(value)
-            agent_id = agent_id or _agent_in(body)
-            if name == "report" and number_in(number.encode()) is not None:
-                ends += [number, str(_end_in(body))] if _end_in(body) else []
+        if name == "report" and number_in(number.encode()) is not None:
+            ended_ms = _end_in(_read(value))
+            ends += [number, str(ended_ms)] if ended_ms else []
     # A name that is none leads to no key; the script takes it for nothing.
     entry = keys.entry(TaskName(agent_id or "unknown", task_id))
     where = keys.task(task_id), keys.children(task_id), entry, keys.task_agent(task_id)

@@ -1,9 +1,11 @@
-"""The tasks that are still to be done, read out of the whole ledger without holding it.
+"""The tasks that are still to be done, read out of the ledger without holding it.
 
-A generation of a task is open while the ledger has no report of it. Field names tell that, so that of a million
-finished tasks neither assignments nor reports are moved: only open tasks with an assignment are read.
+A generation of a task is open while the ledger has no report of it. Where all is in layout 2, the index of runs names
+every open task, and some that have ended. Before, the whole ledger is looked through: field names tell what is open, so
+that of a million finished tasks neither assignments nor reports are moved.
 """
 
+import contextlib
 import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
@@ -12,12 +14,14 @@ from typing import NamedTuple
 
 from redis.asyncio import Redis
 
+from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import TaskName
 from tasklore.memory import keys
 from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
 from tasklore.memory.ledger import scripts
-from tasklore.memory.ledger.layouts import entry_of_layout_2, read_mark
+from tasklore.memory.ledger.layouts import Layout, entry_of_layout_2, read_mark
 from tasklore.memory.ledger.ledger import LedgerEntry, entry_of, number_in
+from tasklore.memory.ledger.run_index import RunIndex
 
 #: Keys looked at in one step of the server: under a millisecond of its time.
 SCAN_COUNT = 1000
@@ -33,16 +37,35 @@ _READ = ("assignment", "attempts", "state", "trace", "report", "finished_at")
 _FIELD = re.compile(rb"(assignment|report|finished_at):([1-9][0-9]{0,17})")
 
 
+async def read_layout(batch: CommandBatch) -> Layout:
+    """Return the layout of the ledger as it is now, whatever this process knew of it."""
+    return read_mark((await batch.run([("GET", keys.ledger_layout())]))[0])
+
+
+async def existing_entries(
+    batch: CommandBatch, agent_id: str, task_ids: Sequence[str]
+) -> list[bytes]:
+    """Return the keys of the entries that *task_ids* of an agent have in layout 2.
+
+    Workers may list any text, and write a key of any type: of these there is no entry.
+    """
+    named: list[bytes] = []
+    for task_id in task_ids:
+        with contextlib.suppress(InvalidInput):
+            named.append(keys.entry(TaskName(agent_id, task_id)).encode())
+    types = await batch.run([("TYPE", key) for key in named])
+    return [key for key, one in zip(named, types, strict=True) if one == b"hash"]
+
+
 async def task_keys(batch: CommandBatch) -> AsyncIterator[list[bytes]]:
     """Yield the key of every task, some 200 at a time; one may come twice.
 
     One that moves to layout 2 meanwhile may pass the place that is looked at. It moves once: another look finds it.
     """
-    asked: Command = ("GET", keys.ledger_layout())
-    began = read_mark((await batch.run([asked]))[0])
+    began = await read_layout(batch)
     async for found in _scan(batch):
         yield found
-    ended = read_mark((await batch.run([asked]))[0])
+    ended = await read_layout(batch)
     if began != ended or began == "21":
         async for found in _scan(batch):
             yield found
@@ -101,6 +124,7 @@ class OpenTasks:
     ) -> None:
         self._keep_ms = keep // timedelta(milliseconds=1)
         self._batch = CommandBatch(client, step_s, has_large_replies=True)
+        self._index = RunIndex(client, keep=keep, deadline_s=step_s)
 
     async def read(self) -> AsyncIterator[list[OpenTask]]:
         """Yield open tasks in small batches; one that is open from the beginning to the end is never left out.
@@ -110,10 +134,19 @@ class OpenTasks:
         Raises:
             MemoryUnavailable: the ledger did not answer in time; tasks yielded so far are right.
         """
-        async for found in task_keys(self._batch):
+        async for found in self._candidates():
             open_ones = await self._open_among(found)
             for start in range(0, len(open_ones), _BODIES):
                 yield await self._with_bodies(open_ones[start : start + _BODIES])
+
+    async def _candidates(self) -> AsyncIterator[list[bytes]]:
+        """Yield keys among which are those of every open task."""
+        if await read_layout(self._batch) == "2":
+            async for agent_id, task_ids in self._index.open_runs():
+                yield await existing_entries(self._batch, agent_id, task_ids)
+            return
+        async for found in task_keys(self._batch):
+            yield found
 
     async def read_recent(self, seconds: float) -> AsyncIterator[list[LedgerEntry]]:
         """Yield whatever had an event in the last *seconds*, in small batches; each has its time to live from that.

@@ -2,8 +2,9 @@
 
 All keys of one agent have one tag, so that one script writes them together, in the batch of commands that writes the
 ledger: before the entry of a task that opens, after that of one that ends. So each task without a report is among
-those that are open; one of these may have ended, where a process died in between. A row is what a writer knew: how far
-an open task is stands in the ledger alone.
+those that are open; one of these may have ended, where a process died in between. A run leaves them once the ledger has
+said that it took its end, which it refuses to a task that is to be cancelled. A row is what a writer knew: how far an
+open task is stands in the ledger alone.
 
 Ended runs are listed as long as the ledger keeps them, and at most `MOST_RUNS` of an agent. The set of a user has every
 run of theirs of which the ledger has anything, so that forgetting finds them.
@@ -20,6 +21,7 @@ from tasklore.contracts.errors import MemoryUnavailable, UserForgotten
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.key_parts import is_name
 from tasklore.memory.ledger import scripts
 from tasklore.memory.ledger.run_rows import (
     FORGOTTEN,
@@ -80,10 +82,13 @@ class RunIndex:
         #: Of each agent runs written since old ones were removed, and when that was.
         self._written: dict[str, tuple[int, float]] = {}
 
-    def listing(self, rows: Sequence[RunRow]) -> list[Command]:
+    def listing(
+        self, rows: Sequence[RunRow], *, is_settled: bool = True
+    ) -> list[Command]:
         """Return the commands that write *rows*, to be sent with those of the ledger.
 
         They may be sent again. A row stays that is of a later generation, or of an end where another one is open.
+        Where it is not *is_settled* that the ledger takes these ends, `close` is to follow.
         """
         by_agent: dict[str, list[RunRow]] = {}
         for row in rows:
@@ -91,25 +96,30 @@ class RunIndex:
         return [
             command
             for agent_id, theirs in by_agent.items()
-            for command in self._listing_of(agent_id, theirs)
+            for command in self._listing_of(agent_id, theirs, is_settled)
         ]
 
-    def _listing_of(self, agent_id: str, rows: Sequence[RunRow]) -> Iterable[Command]:
+    def _listing_of(
+        self, agent_id: str, rows: Sequence[RunRow], is_settled: bool
+    ) -> Iterable[Command]:
         now = time.monotonic()
         if now - self._noted.get(agent_id, -_NOTED_S) >= _NOTED_S:
             self._noted[agent_id] = now
             now_ms = time.time_ns() // 1_000_000
             yield ("ZADD", keys.run_agents(), "GT", now_ms, agent_id)
         for first in range(0, len(rows), _WRITTEN_AT_ONCE):
-            yield self._command(agent_id, rows[first : first + _WRITTEN_AT_ONCE])
+            page = rows[first : first + _WRITTEN_AT_ONCE]
+            yield self._command(agent_id, page, is_settled)
 
-    def _command(self, agent_id: str, rows: Sequence[RunRow]) -> Command:
+    def _command(
+        self, agent_id: str, rows: Sequence[RunRow], is_settled: bool
+    ) -> Command:
         own = keys.runs(agent_id)
         users: dict[str, int] = {}
         words: list[str | bytes | int] = []
         for row in rows:
             place = users.setdefault(row.user, len(users) + 1) if row.user else 0
-            ended = 1 if row.has_ended else 0
+            ended = (1 if is_settled else 2) if row.has_ended else 0
             words += (row.task_id, row.created_ms, row.spell(), ended, place)
         named = (*own, *(own.of_user(user) for user in users))
         trimmed = self._count_written(agent_id, len(rows))
@@ -160,7 +170,8 @@ class RunIndex:
     async def every_agent(self) -> AsyncIterator[list[str]]:
         """Yield every agent that has runs, some 200 at a time; one may come twice."""
         async for found in self._scan(keys.run_agents()):
-            yield found
+            # Workers may write any text there.
+            yield [one for one in found if is_name(one)]
 
     async def open_runs(self) -> AsyncIterator[tuple[str, list[str]]]:
         """Yield each agent with ids of its open runs, some 200 at a time; one may come twice, or have ended.
@@ -218,11 +229,18 @@ class RunIndex:
         return count
 
     async def close(self, agent_id: str, task_ids: Sequence[str]) -> None:
-        """Take *task_ids* out of the open runs of an agent: the ledger has ended them, or knows them no more."""
-        open_ones = keys.runs(agent_id).open
+        """Take *task_ids* out of the open runs of an agent: the ledger has ended them, and that is listed.
+
+        One that is listed as open stays: it may have been opened since.
+
+        Raises:
+            MemoryUnavailable: the index did not answer in time; they stay, and are ended ones among the open ones.
+        """
+        own = keys.runs(agent_id)
         for first in range(0, len(task_ids), MOST_AT_ONCE):
             page = task_ids[first : first + MOST_AT_ONCE]
-            await self._batch.run([("ZREM", open_ones, *page)])
+            command: Command = ("FCALL", scripts.CLOSE_RUNS, len(own), *own, *page)
+            await self._batch.run([command])
 
     async def _remove(
         self, agent_id: str, user: str, rows: Sequence[tuple[str, bytes]]

@@ -145,11 +145,16 @@ def row_of_report(report: CompletionReport, user: str = "") -> RunRow:
         generation=report.generation,
         state=report.status,
         ended_ms=ended_ms,
-        user=user if _TOKEN.fullmatch(user) else "",
+        user=token_or_none(user),
         error=report.error.type[:_LONGEST] if report.error is not None else None,
         memory=report.memory.outcome,
         run_ms=report.run_ms,
     )
+
+
+def token_or_none(user: str) -> str:
+    """Return *user* where it is the token of one, "" where it is not: other programs may write any text."""
+    return user if _TOKEN.fullmatch(user) else ""
 
 
 def read_row(agent_id: str, task_id: str, body: bytes) -> RunRow | None:

@@ -1,8 +1,9 @@
 """The tasks of one user, found in the ledger, and removed from it.
 
-A task that has ended names its user's token; one that is open has an assignment that does. Field names are read first,
-as `tasklore.memory.ledger.open_tasks` does, so that of a million tasks only assignments of others that are still open
-are moved.
+A task that has ended names its user's token; one that is open has an assignment that does. Where all is in layout 2,
+the index of runs names every task of a user. Before, the whole ledger is looked through: field names are read first, as
+`tasklore.memory.ledger.open_tasks` does, so that of a million tasks only assignments of others that are still open are
+moved.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -15,7 +16,13 @@ from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
 from tasklore.memory.ledger import scripts
 from tasklore.memory.ledger.layouts import Entries
 from tasklore.memory.ledger.ledger import number_in
-from tasklore.memory.ledger.open_tasks import STEP_S, task_keys
+from tasklore.memory.ledger.open_tasks import (
+    STEP_S,
+    existing_entries,
+    read_layout,
+    task_keys,
+)
+from tasklore.memory.ledger.run_index import RunIndex
 
 #: Assignments read in one round trip: each may have almost a mebibyte.
 _BODIES = 16
@@ -34,6 +41,7 @@ class UserTasks:
     def __init__(self, client: Redis, *, step_s: float = STEP_S) -> None:
         self._batch = CommandBatch(client, step_s, has_large_replies=True)
         self._entries = Entries(client, self._batch)
+        self._index = RunIndex(client, deadline_s=step_s)
 
     async def read(
         self, token: str, is_theirs: Callable[[bytes], bool]
@@ -42,9 +50,18 @@ class UserTasks:
 
         Whatever the ledger has from the beginning to the end is found; a task may come twice.
         """
-        async for found in task_keys(self._batch):
+        async for found in self._candidates(token):
             for task in await self._among(found, token.encode(), is_theirs):
                 yield task
+
+    async def _candidates(self, token: str) -> AsyncIterator[list[bytes]]:
+        """Yield keys among which are those of every task of the user *token*."""
+        if await read_layout(self._batch) == "2":
+            async for agent_id, task_ids in self._index.user_runs(token):
+                yield await existing_entries(self._batch, agent_id, task_ids)
+            return
+        async for found in task_keys(self._batch):
+            yield found
 
     async def _among(
         self, found: Sequence[bytes], token: bytes, is_theirs: Callable[[bytes], bool]

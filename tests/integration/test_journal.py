@@ -10,7 +10,7 @@ from tasklore.memory.ledger.journal import Journal
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.runs import Ended, Finish, RunName
 from tasklore.memory.ledger.user_tasks import UserTasks
-from tests.ledger_layouts import LayoutUnderTest
+from tests.ledger_layouts import LayoutUnderTest, ListingLedger
 from tests.servers import PATIENCE_S
 
 TASK = "0199-bbbb"
@@ -21,7 +21,7 @@ RUN = RunName(TASK, 1, "w1")
 @pytest.fixture
 def ledger(valkey_or_redis: Redis, layout: LayoutUnderTest) -> Ledger:
     """Return a ledger on a server."""
-    return Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
+    return ListingLedger(valkey_or_redis, deadline_s=PATIENCE_S)
 
 
 @pytest.fixture

@@ -17,15 +17,16 @@ from tasklore.contracts.errors import (
     InvalidInput,
     MemoryUnavailable,
 )
-from tasklore.contracts.identifiers import TaskName
+from tasklore.contracts.identifiers import TaskName, user_token
 from tasklore.contracts.messages import CompletionReport
 from tasklore.memory import keys
 from tasklore.memory.command_batch import Command, CommandBatch
-from tasklore.memory.ledger import layouts
+from tasklore.memory.ledger import layouts, open_tasks, user_tasks
 from tasklore.memory.ledger.journal import Journal
 from tasklore.memory.ledger.layouts import KNOWN_S, Layout, LedgerLayout
 from tasklore.memory.ledger.ledger import Ledger, LedgerEntry
 from tasklore.memory.ledger.migration import Migration, Moved, Tell
+from tasklore.memory.ledger.open_tasks import OpenTasks
 from tasklore.memory.ledger.run_rows import RunRow
 from tasklore.memory.ledger.runs import (
     CancelRequest,
@@ -384,7 +385,8 @@ async def seed(client: Redis) -> dict[str, TaskName]:
     tasks = {kind: TaskName("Scout", f"0199-{kind}") for kind in kinds.split()}
 
     def assigned(task: TaskName) -> bytes:
-        return json.dumps({"task_id": task, "agent_id": task.agent_id}).encode()
+        named = {"task_id": task, "agent_id": task.agent_id}
+        return json.dumps(named | {"user_id": "u"}).encode()
 
     for kind, task in tasks.items():
         if kind == "wished":
@@ -399,7 +401,11 @@ async def seed(client: Redis) -> dict[str, TaskName]:
     await ledger.finish_many(
         [
             Finish(
-                tasks["completed"], 1, "completed", a_report(tasks["completed"]), "u"
+                tasks["completed"],
+                1,
+                "completed",
+                a_report(tasks["completed"]),
+                user_token("u"),
             ),
             Finish(tasks["failed"], 1, "failed", a_report(tasks["failed"], "failed")),
             Finish(
@@ -464,10 +470,25 @@ async def snapshot(client: Redis, known: Layout, tasks: dict[str, TaskName]) -> 
     return found
 
 
+async def walk(client: Redis, token: str) -> tuple[set[Any], set[str]]:
+    """Return the open tasks with their generations, and the ids of those of the user *token*."""
+    opened = {
+        (task.task_id, task.generation, task.assignment)
+        async for batch in OpenTasks(client).read()
+        for task in batch
+    }
+    theirs = UserTasks(client).read(token, lambda body: b'"user_id": "u"' in body)
+    return opened, {task.task_id async for task in theirs}
+
+
 async def test_a_migration_that_breaks_off_anywhere_is_gone_on_with(
     redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All that was known is known afterwards, for as long as before; children are listed, and questions are open."""
+    """All that was known is known afterwards, for as long as before; children are listed, and questions are open.
+
+    Open tasks and those of a user are found without a look at every entry.
+    """
+    token = user_token("u")
     run = CommandBatch.run
     left = [0]
     ours: list[CommandBatch] = []
@@ -484,9 +505,12 @@ async def test_a_migration_that_breaks_off_anywhere_is_gone_on_with(
         await redis.flushdb()
         tasks = await seed(redis)
         before = await snapshot(redis, "1", tasks)
+        walked = await walk(redis, token)
+        assert len(walked[0]) == 7
+        assert len(walked[1]) == 9
         kept = await redis.pttl(keys.task(tasks["completed"]))
         first = Migration(redis, settled_s=0, named_within_s=0)
-        ours[:] = [first._batch]
+        ours[:] = [first._batch, first._index._batch]
         left[0] = after
         try:
             await first.run(lambda _: None)
@@ -498,12 +522,17 @@ async def test_a_migration_that_breaks_off_anywhere_is_gone_on_with(
         if is_broken:
             layout = await Migration(redis).layout()
             assert await snapshot(redis, layout, tasks) == before
+            assert await walk(redis, token) == walked
             moved = await Migration(redis, settled_s=0, named_within_s=0).run(
                 lambda _: None
             )
             assert moved.unknown == []
         assert await Migration(redis).layout() == "2"
         assert await snapshot(redis, "2", tasks) == before
+        with monkeypatch.context() as without_scans:
+            without_scans.setattr(open_tasks, "task_keys", None)
+            without_scans.setattr(user_tasks, "task_keys", None)
+            assert await walk(redis, token) == walked
         assert not [key async for key in redis.scan_iter("tl:task:{*")]
         assert not [key async for key in redis.scan_iter("tl:children:*")]
         done = keys.entry(tasks["completed"])

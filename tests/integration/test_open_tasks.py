@@ -8,10 +8,16 @@ from tasklore.contracts.identifiers import TaskName
 from tasklore.memory import keys
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.open_tasks import SCAN_COUNT, OpenTask, OpenTasks
+from tasklore.memory.ledger.run_index import RunIndex
 from tasklore.memory.ledger.runs import Ended
 from tasklore.memory.ledger.stream_epochs import StreamEpochs
 from tasklore.memory.ledger.user_tasks import UserTasks
-from tests.ledger_layouts import AGENT, LayoutUnderTest
+from tests.ledger_layouts import (
+    AGENT,
+    LayoutUnderTest,
+    ListingLedger,
+    row_for,
+)
 from tests.servers import PATIENCE_S
 
 LEASE_MS = 30_000
@@ -20,7 +26,7 @@ KEEP_MS = 7 * 24 * 3600 * 1000
 
 @pytest.fixture
 def ledger(valkey_or_redis: Redis, layout: LayoutUnderTest) -> Ledger:
-    return Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
+    return ListingLedger(valkey_or_redis, deadline_s=PATIENCE_S)
 
 
 async def everything(client: Redis) -> dict[tuple[str, int], OpenTask]:
@@ -86,7 +92,7 @@ async def test_a_task_that_fails_while_open_tasks_are_read_is_not_open(
 async def test_foreign_values_hide_no_open_task(
     ledger: Ledger, valkey_or_redis: Redis, layout: LayoutUnderTest
 ) -> None:
-    await ledger.accept("t1", 1, b"ours")
+    await ledger.accept("t1", 1, b"ours", row=row_for("t1")._replace(user="token"))
     odd = {
         f"{name}:1": b"\xff"
         for name in (
@@ -106,6 +112,10 @@ async def test_foreign_values_hide_no_open_task(
         "assignment:" + "9" * 5000: b"{}",
     }
     mine = layout.key("odd").encode()
+    index = RunIndex(valkey_or_redis, deadline_s=PATIENCE_S)
+    await index.write([row_for(one) for one in ("odd", "foreign", "")])
+    if layout.is_by_agent:
+        await valkey_or_redis.set(layout.key("foreign"), b"a string")
     for key in (mine, b"tl:task:{\xff\xfe}", b"tl:task:{", b"tl:task:{}"):
         await valkey_or_redis.hset(key, mapping=odd)  # type: ignore[arg-type]
         await valkey_or_redis.pexpire(key, KEEP_MS)
@@ -155,17 +165,19 @@ async def test_any_task_id_comes_back_as_it_was(
 
 
 async def test_more_tasks_than_one_scan_are_all_read(
-    ledger: Ledger, valkey_or_redis: Redis
+    layout: LayoutUnderTest, valkey_or_redis: Redis
 ) -> None:
     pipeline = valkey_or_redis.pipeline(transaction=False)
     total = 3 * SCAN_COUNT
     for number in range(total):
         done = {b"report:1": b"{}"} if number % 3 else {}
         pipeline.hset(
-            keys.task(f"t{number}"), mapping={b"assignment:1": b"%d" % number} | done
+            layout.key(f"t{number}"), mapping={b"assignment:1": b"%d" % number} | done
         )
         pipeline.set(f"other:{number}", b"x")
     await pipeline.execute()
+    index = RunIndex(valkey_or_redis, deadline_s=PATIENCE_S)
+    await index.write([row_for(f"t{number}") for number in range(total)])
     found = await everything(valkey_or_redis)
     assert {task_id for task_id, _ in found} == {
         f"t{number}" for number in range(0, total, 3)

@@ -14,6 +14,7 @@ from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
 
 from tasklore.contracts import subjects
+from tasklore.contracts.identifiers import TaskName
 from tasklore.contracts.messages import (
     CompletionReport,
     MemoryNote,
@@ -21,6 +22,7 @@ from tasklore.contracts.messages import (
     TaskCall,
 )
 from tasklore.contracts.traces import made_context, read_context
+from tasklore.memory.ledger.layouts import Layout
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.open_tasks import OpenTasks
 from tasklore.memory.ledger.runs import Ended, Finish
@@ -35,6 +37,7 @@ from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.dispatch import Dispatch
 from tasklore.supervisor.stream_recovery import Recovery
+from tests.ledger_layouts import set_layout
 
 #: Seconds for a fact on a busy machine.
 PATIENCE_S = 60.0
@@ -73,7 +76,7 @@ class Scene:
 
     async def finish(self, ids: list[str]) -> None:
         await self.ledger.finish_many(
-            [(task_id, 1, "completed", b"{}") for task_id in ids]
+            [(TaskName("A", task_id), 1, "completed", b"{}") for task_id in ids]
         )
 
     async def report(self, name: str, *, minutes_ago: float = 0) -> bytes:
@@ -195,9 +198,13 @@ async def delete(scene: Scene, stream: str = subjects.TASKS) -> None:
     await ask_jetstream(scene.client, f"STREAM.DELETE.{stream}")
 
 
+@pytest.mark.parametrize("layout", ["1", "12", "2"])
 async def test_accepted_tasks_without_a_report_come_back_once(
-    own_servers: EmbeddedServers,
+    own_servers: EmbeddedServers, layout: Layout
 ) -> None:
+    """Where all is in layout 2 the list of open runs names them, beside some that have ended."""
+    async with valkey.connect(own_servers.redis_url) as client:
+        await set_layout(client, layout)
     async with a_scene(own_servers) as scene, a_scene(own_servers) as other:
         assert await scene.recovery.look() == 0
         ids = await scene.accept(200)

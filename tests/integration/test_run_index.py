@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 
 from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.errors import InvalidInput
-from tasklore.contracts.identifiers import user_token
+from tasklore.contracts.identifiers import TaskName, user_token
 from tasklore.contracts.messages import (
     CompletionReport,
     MemoryNote,
@@ -22,6 +22,7 @@ from tasklore.contracts.messages import (
 )
 from tasklore.memory import keys
 from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.ledger.layouts import Layout
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.run_index import CancelledRun, RunIndex
 from tasklore.memory.ledger.run_list import (
@@ -31,7 +32,8 @@ from tasklore.memory.ledger.run_list import (
     TaskList,
 )
 from tasklore.memory.ledger.run_rows import RunRow, read_row, row_of_report
-from tasklore.memory.ledger.runs import Ended, Finish
+from tasklore.memory.ledger.runs import CancelRequest, Ended, Finish
+from tests.ledger_layouts import set_layout
 from tests.servers import PATIENCE_S
 
 AGENT = "ListedAgent"
@@ -487,40 +489,94 @@ def assignment_of(task_id: str) -> bytes:
     return made.model_dump_json().encode()
 
 
+async def until_open(index: RunIndex, wanted: set[str]) -> None:
+    """Wait until *wanted* are the open runs: those that have ended leave them a moment later."""
+    async with asyncio.timeout(PATIENCE_S):
+        while await gather(index.open_runs()) != wanted:  # noqa: ASYNC110 - a store tells nobody
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+@pytest.mark.parametrize("layout", ["1", "2"])
 async def test_a_process_that_dies_between_leaves_a_task_among_the_open_ones(
-    valkey_or_redis: Redis, index: RunIndex, monkeypatch: pytest.MonkeyPatch
+    layout: Layout,
+    is_cancelled: bool,
+    valkey_or_redis: Redis,
+    index: RunIndex,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whatever of a batch was carried out: what the ledger has as open is listed as open."""
+    """Whatever of a batch was carried out: what the ledger has as open is listed as open.
+
+    A task fails and is sent again, or is to be cancelled by the time at which a run of it would end it otherwise.
+    """
+    await set_layout(valkey_or_redis, layout)
+    task = TaskName(AGENT, "t1")
     ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
-    batches: list[list[Command]] = []
+    commands: list[Command] = []
     run = CommandBatch.run
 
-    async def note(batch: CommandBatch, commands: Sequence[Command]) -> list[Any]:
-        batches.append(list(commands))
-        return await run(batch, commands)
+    async def note(
+        batch: CommandBatch, asked: Sequence[Command], **words: Any
+    ) -> list[Any]:
+        if asked and asked[0][0] not in ("ZSCAN", "GET"):
+            commands.extend(asked)
+        return await run(batch, asked, **words)
+
+    async def end(generation: int, status: str) -> object:
+        made = ended(row("t1"), status, generation=generation)
+        body = status.encode()
+        finish = Finish(task, generation, status, body, row=made)
+        return (await ledger.finish_many([finish]))[0]
 
     monkeypatch.setattr(CommandBatch, "run", note)
     opened = row("t1")
-    finish = Finish("t1", 1, "completed", b"{}", row=ended(opened))
-    await ledger.accept("t1", 1, assignment_of("t1"), row=opened)
-    run_of_it = Ended("t1", 1, "token")
-    await ledger.begin("t1", 1, "w1", NOW_MS, 30_000, token="token")
-    await ledger.park(run_of_it, 0, assignment_of("t1"), row=opened)
-    await ledger.finish_many([finish])
+    await ledger.accept(task, 1, assignment_of("t1"), row=opened)
+    await ledger.begin(task, 1, "w1", NOW_MS, 30_000, token="token")
+    await ledger.park(Ended(task, 1, "token"), 0, assignment_of("t1"), row=opened)
+    if is_cancelled:
+        await ledger.cancel(task, 1, "enough")
+        assert await end(1, "completed") == CancelRequest("enough")
+        await asyncio.sleep(0.3)
+        assert await gather(index.open_runs()) == {"t1"}
+        await end(1, "cancelled")
+    else:
+        await end(1, "failed")
+        again = opened._replace(generation=2)
+        await ledger.accept(task, 2, assignment_of("t1"), row=again)
+        await until_open(index, {"t1"})
+        await end(2, "completed")
+    await until_open(index, set())
     monkeypatch.undo()
 
-    for count in range(1, sum(map(len, batches)) + 1):
+    was_open = 0
+    for count in range(1, len(commands) + 1):
         await valkey_or_redis.flushdb()
-        left = count
-        for batch in batches:
-            for command in batch[:left]:
-                await valkey_or_redis.execute_command(*command)
-                is_open = await ledger.find_report("t1", 1) is None
-                is_known = await ledger.read("t1") is not None
-                if is_open and is_known:
-                    assert await gather(index.open_runs()) == {"t1"}
-            left = max(0, left - len(batch))
+        for command in commands[:count]:
+            await valkey_or_redis.execute_command(*command)
+            entry = await ledger.read(task)
+            known = () if entry is None else entry.generations.values()
+            if any(one.assignment and one.report is None for one in known):
+                was_open += 1
+                assert await gather(index.open_runs()) == {"t1"}
+    assert was_open > len(commands)
     assert await gather(index.open_runs()) == set()
+
+
+async def test_a_task_that_begins_anew_past_its_time_is_open(index: RunIndex) -> None:
+    """Its row may still wait to be removed, and says that it has ended."""
+    old = row("t1", age_ms=9 * DAY_MS)
+    await index.write([ended(old)])
+    await index.write([row("t1")])
+    assert await gather(index.open_runs()) == {"t1"}
+
+
+async def test_what_is_no_agent_hides_no_open_run(
+    index: RunIndex, valkey_or_redis: Redis
+) -> None:
+    """Workers may write any text among the agents."""
+    await valkey_or_redis.zadd(keys.run_agents(), {"no agent": 1, b"\xff": 2})
+    await index.write([row("t1")])
+    assert await gather(index.open_runs()) == {"t1"}
 
 
 async def test_a_short_task_of_a_program_is_written_once_and_a_long_one_soon(

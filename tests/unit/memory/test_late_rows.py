@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from tasklore.memory.ledger.late_rows import LateRows
 from tasklore.memory.ledger.run_rows import RunRow
-from tasklore.memory.ledger.unlisted_runs import UnlistedRuns
 
 
 class NotedIndex:
@@ -18,14 +18,14 @@ class NotedIndex:
 
 async def test_a_row_that_cannot_be_made_holds_up_no_later_ones() -> None:
     index = NotedIndex()
-    unlisted = UnlistedRuns(index)  # type: ignore[arg-type]  # a fake
+    late = LateRows(index)  # type: ignore[arg-type]  # a fake
 
     def fail() -> RunRow:
         raise ValueError("no agent has that name")
 
-    unlisted.add("odd", fail)
-    await unlisted._writing
+    late.add("odd", fail)
+    await late._writing
     assert index.listed == []
-    unlisted.add("sound", lambda: RunRow("sound", "A", "look", 1))
-    await unlisted._writing
+    late.add("sound", lambda: RunRow("sound", "A", "look", 1))
+    await late._writing
     assert index.listed == ["sound"]

@@ -1,9 +1,12 @@
-"""Runs that a program published and nobody has listed: they are listed a moment later, unless they have ended by then.
+"""Changes of the list of runs that are made a moment after those of the ledger.
 
-So a short task is listed once, by its end, and one that goes on soon after it began.
+A run that a program published is listed unless it has ended by then: so a short task is listed once, by its end, and
+one that goes on soon after it began. A run that has ended leaves the open ones once the ledger has said that it took
+its end.
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 import structlog
@@ -22,26 +25,36 @@ _MOST_KEPT = 10_000
 MakeRow = Callable[[], RunRow]
 
 
-class UnlistedRuns:
-    """Lists runs in *index* a moment after they were added."""
+class LateRows:
+    """Lists runs in *index*, and takes them out of the open ones, a moment after they were added."""
 
     def __init__(self, index: RunIndex) -> None:
         self._index = index
         #: What was added since the last look, and what has waited for one.
         self._fresh: dict[str, MakeRow] = {}
         self._due: dict[str, MakeRow] = {}
+        #: Runs that have ended, by their agents.
+        self._ended: defaultdict[str, list[str]] = defaultdict(list)
         self._writing: asyncio.Task[None] | None = None
 
     def add(self, task_id: str, make_row: MakeRow) -> None:
         """List the row that *make_row* makes soon, unless *task_id* is dropped before."""
         self._fresh[task_id] = make_row
-        if self._writing is None:
-            self._writing = asyncio.create_task(self._write())
+        self._begin()
 
     def drop(self, task_id: str) -> None:
         """Do not list *task_id* any more: it has ended."""
         self._fresh.pop(task_id, None)
         self._due.pop(task_id, None)
+
+    def close(self, agent_id: str, task_id: str) -> None:
+        """Take *task_id* out of the open runs of its agent soon: the ledger has ended it."""
+        self._ended[agent_id].append(task_id)
+        self._begin()
+
+    def _begin(self) -> None:
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write())
 
     def _settle(self, task_ids: Iterable[str]) -> None:
         for task_id in task_ids:
@@ -49,8 +62,9 @@ class UnlistedRuns:
 
     async def _write(self) -> None:
         try:
-            while self._fresh or self._due:
+            while self._fresh or self._due or self._ended:
                 await asyncio.sleep(_PAUSE_S)
+                await self._close_ended()
                 listed = self._due.copy()
                 try:
                     await self._index.write(
@@ -69,3 +83,13 @@ class UnlistedRuns:
                     del self._due[next(iter(self._due))]
         finally:
             self._writing = None
+
+    async def _close_ended(self) -> None:
+        ended = dict(self._ended)
+        self._ended.clear()
+        try:
+            for agent_id, task_ids in ended.items():
+                await self._index.close(agent_id, task_ids)
+        except MemoryUnavailable as error:
+            # Whoever walks the open runs finds that these have ended.
+            log.info("ended_runs_left_open", error=str(error))
