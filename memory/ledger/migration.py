@@ -93,11 +93,18 @@ class Migration:
         """
         return await read_layout(self._batch)
 
-    async def run(self, tell: Tell, *, drops_unknown: bool = False) -> Moved:
+    async def run(
+        self,
+        tell: Tell,
+        *,
+        drops_unknown: bool = False,
+        before_last: Callable[[], Awaitable[None]] | None = None,
+    ) -> Moved:
         """Move the ledger from its present step to the end; return the count of moved entries.
 
         The last step is not made where tasks name no agent, unless *drops_unknown*: then they are dropped; nor where
-        one is in both layouts. Of two that run side by side, each goes on from where the other has come to.
+        one is in both layouts, or where *before_last*, which is called then, raises. Of two that run side by side, each
+        goes on from where the other has come to.
 
         Raises:
             MemoryUnavailable: the server did not answer; go on later.
@@ -119,6 +126,8 @@ class Migration:
                     moved = later
                 if moved.twice or (moved.unknown and not drops_unknown):
                     break
+                if before_last is not None:
+                    await before_last()
                 await self._mark("21", "2")
         return moved
 

@@ -1,5 +1,6 @@
 """`tasklore bootstrap --ledger 2`: the ledger is taken to layout 2, once, while everything works on."""
 
+import time
 from functools import partial
 from typing import Any
 
@@ -7,6 +8,8 @@ from tasklore.commands.exits import FAILED, OK
 from tasklore.commands.places import open_redis
 from tasklore.contracts.errors import ConfigurationError
 from tasklore.memory.ledger.migration import SETTLED_S, Migration, unknown_tasks
+from tasklore.memory.long_term.index import EntryIndex
+from tasklore.memory.schedules.store import UserSchedules
 from tasklore.runtime.servers.valkey import Valkey, is_older
 
 #: Seconds for one answer of a busy server.
@@ -28,7 +31,18 @@ async def migrate_ledger(*, drops_unknown: bool, settled_s: float = SETTLED_S) -
             print("The ledger has layout 2 already.")
             return OK
         await demand()
-        moved = await migration.run(print, drops_unknown=drops_unknown)
+
+        async def complete_lists() -> None:
+            # None of 0.2 may have come back meanwhile, nor may one store anything in no list from here on.
+            await demand()
+            now_ms = time.time_ns() // 1_000_000
+            count = await EntryIndex(redis, deadline_s=_DEADLINE_S).build(now_ms)
+            await UserSchedules(redis, deadline_s=_DEADLINE_S).build_index()
+            print(f"{count:,} remembered results, and all schedules, are listed")
+
+        moved = await migration.run(
+            print, drops_unknown=drops_unknown, before_last=complete_lists
+        )
     if moved.twice:
         print(
             f"Left in both layouts: {unknown_tasks(moved.twice)}, as a process of 0.2 makes them. End it, let "
