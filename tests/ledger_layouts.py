@@ -34,7 +34,7 @@ class LayoutUnderTest:
     @property
     def is_by_agent(self) -> bool:
         """Whether new entries lie below their agents."""
-        return self.word in ("21", "2")
+        return self.word in ("migrating", "2")
 
     def key(self, task_id: str) -> str:
         """Return the key of a task that was made in this layout."""
@@ -137,7 +137,9 @@ async def move(url: str, settled_s: float) -> int:
             return moved.entries
 
 
-@pytest.fixture(params=["1", "12", "21", "2"], ids=lambda word: f"layout-{word}")
+@pytest.fixture(
+    params=["1", "prepared", "migrating", "2"], ids=lambda word: f"layout-{word}"
+)
 async def layout(
     request: pytest.FixtureRequest,
     valkey_or_redis: Redis,

@@ -190,7 +190,7 @@ class Holdings:
         if not ended:
             return 0
         words: list[str | int] = []
-        has_fences = await self._entries.layout() in ("21", "2")
+        has_fences = await self._entries.layout() in ("migrating", "2")
         results_keep = self._reports_keep if has_fences else self._results_keep
         for one in ended:
             kinds: list[Kind] = ["results"] if one.size else []

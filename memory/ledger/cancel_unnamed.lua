@@ -6,7 +6,7 @@ local pointer, layout, agent = KEYS[1], table.remove(ARGV, 1), ''
 -- include pointer
 if pointed ~= '' then return 0 end
 local key = KEYS[2]
-if not key or layout == '21' and redis.call('EXISTS', key) == 0 then
+if not key or layout == 'migrating' and redis.call('EXISTS', key) == 0 then
   local generation = math.max(1, tonumber(ARGV[1]))
   if not wished then
     redis.call('SET', pointer, '!' .. string.format('%.0f', generation) .. '!' .. ARGV[2], 'PX', ARGV[3])

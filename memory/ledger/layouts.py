@@ -18,7 +18,7 @@ process knows the key as it was `KNOWN_S` seconds ago at most, and asks nothing 
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 from weakref import WeakKeyDictionary
 
 from redis.asyncio import ConnectionPool, Redis
@@ -34,10 +34,12 @@ KNOWN_S = 10.0
 #: Seconds between notes that an agent has entries.
 _NOTED_S = 3600.0
 
-#: How a script is told which entries to read, and in which layout to make one: 12 reads both and makes layout 1.
-Layout = Literal["1", "12", "21", "2"]
+#: How a script is told which entries to read, and in which layout to make one, by the table above.
+Layout = Literal["1", "prepared", "migrating", "2"]
 #: What the key says, by the layout; "1" is that it is not there.
-MARKS: dict[Layout, bytes] = {"12": b"prepared", "21": b"migrating", "2": b"2"}
+MARKS: dict[Layout, bytes] = {
+    layout: layout.encode() for layout in get_args(Layout) if layout != "1"
+}
 _LAYOUTS: dict[bytes, Layout] = {mark: layout for layout, mark in MARKS.items()}
 
 
@@ -228,7 +230,9 @@ class Entries:
             InvalidInput: layout 2 needs its agent, and *task_id* is a plain id.
         """
         entry = await self.find(task_id)
-        if entry is None or (entry.layout == "1" and await self.layout() == "21"):
+        if entry is None or (
+            entry.layout == "1" and await self.layout() == "migrating"
+        ):
             raise InvalidInput(
                 f"the agent of task {task_id!r} is not known; say it with a TaskName"
             )

@@ -9,7 +9,10 @@ ended), `furthest:1` (its latest step in the journal), `alone:1`,
 cancelled), `assignment:1` and `trace:1` (until it ends, for good when it failed), `waits_for:1` (why its last run let
 it wait, a `RunWait`), `report:1` (set once, and once more where REPORTS holds another) and `refused:1` (reports that
 came after it).
-At its end what only a run needs goes: an entry then has state, report and `user`, and what happened to it.
+At its end what only a run needs goes: an entry then has state, report and `user`, and what happened to it. That is
+layout 1. In layout 2 (see `tasklore.memory.ledger.layouts`) there is no `report:1`, but `finished_at:1` (ms by the
+server's clock) and, of what did not complete, `error:1`: the fence, which outlives the report that lies beside it. A
+wish to cancel may lie in the pointer to the entry as well, where it is read without that.
 Generations do not disturb one another: a redelivery of generation 1 behind a redrive still gets or repeats the report
 of generation 1, as that one is owed too. Of the whole task are `user`, the token of whose it was, once it has ended,
 and `once.{name}`, which call made its effect of that name.
@@ -57,7 +60,8 @@ from tasklore.memory.ledger.runs import (
 MOST_CHILDREN = 10_000
 #: Digits of no number of ours, times in ms included.
 _LONGEST_NUMBER = 19
-#: How many words a script says about an end whose report is kept no more.
+#: How a script begins what it says about an end whose report is kept no more, see report.lua; and its words in all.
+_EXPIRED = 6
 _EXPIRED_WORDS = 4
 
 
@@ -800,7 +804,7 @@ def _wish_in(named: dict[str, bytes]) -> CancelRequest | None:
 
 def _expired_in(found: list[Any]) -> ReportExpired | None:
     """Return the end without a report in the reply of a script, None where the reply is another."""
-    if found[0] != 6 or len(found) != _EXPIRED_WORDS:
+    if found[0] != _EXPIRED or len(found) != _EXPIRED_WORDS:
         return None
     return ReportExpired(
         found[1].decode(errors="replace"),

@@ -112,10 +112,10 @@ class Migration:
         moved = Moved()
         while (layout := await self.layout()) != "2":
             if layout == "1":
-                await self._mark("1", "12")
-            elif layout == "12":
+                await self._mark("1", "prepared")
+            elif layout == "prepared":
                 await self._settle(tell, "reads both layouts")
-                await self._mark("12", "21")
+                await self._mark("prepared", "migrating")
             else:
                 await self._settle(tell, "makes new entries in layout 2")
                 moved = await self.convert(tell)
@@ -128,7 +128,7 @@ class Migration:
                     break
                 if before_last is not None:
                     await before_last()
-                await self._mark("21", "2")
+                await self._mark("migrating", "2")
         return moved
 
     async def convert(self, tell: Tell) -> Moved:

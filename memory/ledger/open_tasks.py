@@ -66,7 +66,7 @@ async def task_keys(batch: CommandBatch) -> AsyncIterator[list[bytes]]:
     async for found in _scan(batch):
         yield found
     ended = await read_layout(batch)
-    if began != ended or began == "21":
+    if began != ended or began == "migrating":
         async for found in _scan(batch):
             yield found
 

@@ -61,7 +61,7 @@ async def test_it_is_broken_off_and_run_again_and_again(
         broken.cancel()
         with pytest.raises(asyncio.CancelledError):
             await broken
-        assert await Migration(client).layout() == "12"
+        assert await Migration(client).layout() == "prepared"
         assert capsys.readouterr().out == "In 30 s every process reads both layouts.\n"
 
         stranger = own_house.servers.redis_url

@@ -130,7 +130,9 @@ async def test_the_same_task_again_counts_once_and_is_its_owners(
     assert await holdings.kept("bo") == {}
 
 
-@pytest.mark.parametrize(("layout", "days"), [("1", 7), ("12", 7), ("21", 1), ("2", 1)])
+@pytest.mark.parametrize(
+    ("layout", "days"), [("1", 7), ("prepared", 7), ("migrating", 1), ("2", 1)]
+)
 async def test_a_result_counts_as_long_as_the_ledger_keeps_it(
     layout: Layout, days: int, redis: Redis
 ) -> None:

@@ -534,7 +534,7 @@ async def test_a_task_that_nobody_told_of_is_ended_without_a_delete(
     assert "cmdstat_hdel" not in calls
 
 
-@pytest.mark.parametrize("layout", ["1", "12", "21"], indirect=True)
+@pytest.mark.parametrize("layout", ["1", "prepared", "migrating"], indirect=True)
 async def test_the_end_of_one_generation_leaves_the_others(
     ledger: Ledger, valkey_or_redis: Redis
 ) -> None:

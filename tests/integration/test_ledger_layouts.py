@@ -89,7 +89,9 @@ def a_report(task: TaskName, status: str = "completed") -> bytes:
 
 
 @pytest.mark.parametrize(
-    "known", [("1", "12"), ("12", "21"), ("21", "2")], ids="-".join
+    "known",
+    [("1", "prepared"), ("prepared", "migrating"), ("migrating", "2")],
+    ids="-".join,
 )
 @pytest.mark.parametrize("seed", range(40))
 async def test_processes_one_step_apart_share_one_entry_and_one_report(  # noqa: C901 - one case an operation
@@ -157,7 +159,7 @@ async def read(ledger: Ledger, task_id: str) -> LedgerEntry:
 async def test_a_wish_about_a_task_that_nobody_named_meets_it_when_somebody_does(
     redis: Redis,
 ) -> None:
-    for known in ("21", "2"):
+    for known in ("migrating", "2"):
         await redis.flushdb()
         ledger = process(redis, known)  # type: ignore[arg-type]  # of the tuple
         found = await ledger.cancel(str(TASK), None, "no need")
@@ -290,7 +292,7 @@ async def test_forgetting_leaves_the_fence_of_an_old_task_without_a_word(
     assert isinstance(begun, ReportExpired)
 
 
-@pytest.mark.parametrize("known", ["12", "21"])
+@pytest.mark.parametrize("known", ["prepared", "migrating"])
 async def test_a_task_that_moves_between_two_looks_is_found(
     known: Layout, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -350,11 +352,11 @@ async def test_what_a_process_knows_is_read_again_and_nothing_is_done_without(
     batch = CommandBatch(redis, PATIENCE_S)
     known = LedgerLayout(lambda: now[0])
     assert await known.current(batch) == "1"
-    await set_layout(redis, "12")
+    await set_layout(redis, "prepared")
     now[0] = KNOWN_S - 0.1
     assert await known.current(batch) == "1"
     now[0] = KNOWN_S
-    assert await known.current(batch) == "12"
+    assert await known.current(batch) == "prepared"
     now[0] = 2 * KNOWN_S
     async with Redis(host="127.0.0.1", port=1) as nowhere:
         with pytest.raises(MemoryUnavailable):
@@ -575,11 +577,11 @@ async def test_a_task_that_names_no_agent_stops_the_last_step_unless_it_is_dropp
     await ledger.begin(str(TASK), 1, "w1", 1, LEASE_MS)
     moved = await Migration(redis, settled_s=0, named_within_s=0).run(lambda _: None)
     assert moved.unknown == [TASK]
-    assert await Migration(redis).layout() == "21"
+    assert await Migration(redis).layout() == "migrating"
     later = Migration(redis, settled_s=0, named_within_s=PATIENCE_S)
     going_on = asyncio.create_task(later.run(lambda _: None))
     await asyncio.sleep(0.05)
-    await process(redis, "21").finish(TASK, 1, "completed", a_report(TASK))
+    await process(redis, "migrating").finish(TASK, 1, "completed", a_report(TASK))
     assert (await going_on).unknown == []
     assert (await read(process(redis, "2"), str(TASK))).generations[1].report
 
@@ -595,7 +597,7 @@ async def test_a_task_that_names_its_agent_at_last_is_moved_and_not_dropped(
     redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is dropped by what it says then, not by what it said when it was looked at."""
-    ledger = process(redis, "21")
+    ledger = process(redis, "migrating")
     await process(redis, "1").begin(str(TASK), 1, "w1", 1, LEASE_MS)
     convert = Migration.convert
 
@@ -624,7 +626,7 @@ async def test_a_task_in_both_layouts_stops_the_last_step_and_stays_as_it_is(
     migration = Migration(redis, settled_s=0, named_within_s=0)
     moved = await migration.run(lambda _: None, drops_unknown=True)
     assert (moved.twice, moved.unknown) == ([TASK], [])
-    assert await migration.layout() == "21"
+    assert await migration.layout() == "migrating"
     assert await redis.get(keys.task_agent(TASK)) == pointer
     assert await count_entries(redis, TASK) == 2
 
@@ -643,7 +645,7 @@ async def test_a_run_of_the_migration_that_was_suspended_takes_no_step_back(
     suspended = Migration(
         redis, settled_s=0, named_within_s=0, demand_new_ones=let_the_other_end
     )
-    for start in ("1", "12", "21"):
+    for start in ("1", "prepared", "migrating"):
         await set_layout(redis, start)  # type: ignore[arg-type]  # of the tuple
         await suspended.run(lambda _: None)
         assert await other.layout() == "2"
@@ -652,11 +654,11 @@ async def test_a_run_of_the_migration_that_was_suspended_takes_no_step_back(
     async def refuse() -> None:
         raise ConfigurationError("0.2 is there")
 
-    await set_layout(redis, "21")
+    await set_layout(redis, "migrating")
     late = Migration(redis, settled_s=0, named_within_s=0, demand_new_ones=refuse)
     with pytest.raises(ConfigurationError):
         await late.run(lambda _: None)
-    assert await other.layout() == "21"
+    assert await other.layout() == "migrating"
 
 
 @pytest.mark.parametrize("seed_number", range(10))

@@ -198,7 +198,7 @@ async def delete(scene: Scene, stream: str = subjects.TASKS) -> None:
     await ask_jetstream(scene.client, f"STREAM.DELETE.{stream}")
 
 
-@pytest.mark.parametrize("layout", ["1", "12", "2"])
+@pytest.mark.parametrize("layout", ["1", "prepared", "2"])
 async def test_accepted_tasks_without_a_report_come_back_once(
     own_servers: EmbeddedServers, layout: Layout
 ) -> None:
