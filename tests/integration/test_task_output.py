@@ -311,11 +311,11 @@ async def test_a_lost_live_message_is_read_from_the_stream(
                 TaskOutput(run="r", first=number, events=(f"{number} ",))
                 for number in (1, 2, 3)
             ]
-            feed = desk._feeds["lost"]
-            feed.readers.clear()
+            live = subjects.output_on("lost")
+            await desk._live.leave([live], reader.hear)
             await outbox.put(subject, parts[0].model_dump_json().encode(), "lost-1")
             await outbox.put(subject, parts[1].model_dump_json().encode(), "lost-2")
-            feed.readers.add(reader)
+            await desk._live.listen(live, reader.hear)
             await outbox.put(subject, parts[2].model_dump_json().encode(), "lost-3")
             found = await read_all(reader, until=lambda item: item.at.sequence == 3)
     assert text_of(found) == "1 2 3 "
