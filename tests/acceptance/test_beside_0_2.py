@@ -36,6 +36,55 @@ async def test_a_supervisor_of_0_2_is_served_by_a_worker_of_today(
     await work_through(own_house, supervisor.ready(), worker.ready())
 
 
+async def test_what_both_did_side_by_side_goes_on_with_0_2_alone(
+    own_house: House,
+) -> None:
+    """An upgrade that is gone back from before the ledger moves: nothing is lost, nothing runs twice."""
+    old_worker = own_house.installed(PYTHON_OF_0_2, "worker", DOUBLER_OF_0_2)
+    old = own_house.installed(PYTHON_OF_0_2, "supervisor")
+    worker = own_house.worker(DOUBLER)
+    supervisor = own_house.supervisor()
+    for process in (old_worker, old, worker, supervisor):
+        process.ready()
+    for process in (old, supervisor):
+        process.await_agents(1)
+    async with outside(own_house.servers.nats_url, "Program") as program:
+        side_by_side = asyncio.Semaphore(AT_ONCE)
+
+        async def double(number: int, *served: Served) -> Json:
+            async with side_by_side:
+                if (place := number % (len(served) + 1)) < len(served):
+                    return await ask_over_http(served[place], number)
+                return await program.ask("DoublerAgent", "double", {"number": number})
+
+        half = TASKS // 2
+        reports = await asyncio.gather(
+            *(double(number, old, supervisor) for number in range(half))
+        )
+        assert worker.metric("tasklore_tasks_total") > 0
+        assert old_worker.metric("tasklore_tasks_total") > 0
+        # Both leave in the middle of others.
+        going_on = asyncio.gather(
+            *(double(number, old) for number in range(half, TASKS))
+        )
+        while not await asyncio.to_thread(has_begun, own_house, half + AT_ONCE):  # noqa: ASYNC110 - a file tells nobody
+            await asyncio.sleep(0.01)
+        for process in (worker, supervisor):
+            process.terminate()
+        for process in (worker, supervisor):
+            assert await asyncio.to_thread(process.wait) == 0
+        reports += await going_on
+        stored = await stored_reports(program)
+
+    demand_each_once(own_house, reports, stored)
+
+
+def has_begun(house: House, number: int) -> bool:
+    """Return whether *number* runs or more began."""
+    runs = (house.folder / "runs" / "doubled").read_text().split()
+    return len(runs) >= number
+
+
 async def work_through(house: House, supervisor: Served, worker: Served) -> None:
     """Have all tasks done, by HTTP and by a program in turn, and compare runs, answers and stored reports."""
     supervisor.await_agents(1)
@@ -53,12 +102,17 @@ async def work_through(house: House, supervisor: Served, worker: Served) -> None
         reports = await asyncio.gather(*map(double, range(TASKS)))
         stored = await stored_reports(program)
 
+    demand_each_once(house, reports, stored)
+    assert worker.metric("tasklore_tasks_total") == TASKS
+
+
+def demand_each_once(house: House, reports: list[Json], stored: Counter[str]) -> None:
+    """Demand that each number was doubled by one run, and has one stored report, the one that was answered."""
     assert [report["result"] for report in reports] == [2 * one for one in range(TASKS)]
     assert {report["status"] for report in reports} == {"completed"}
     runs = (house.folder / "runs" / "doubled").read_text().split()
     assert Counter(runs) == Counter(str(number) for number in range(TASKS))
     assert stored == Counter(report["task_id"] for report in reports)
-    assert worker.metric("tasklore_tasks_total") == TASKS
 
 
 async def ask_over_http(supervisor: Served, number: int) -> Json:
