@@ -139,7 +139,8 @@ class Branch:
         if self.begun_by is None:
             return
         names = self.names_of_alike
-        mine, wished = names.index(self.name), names.index(name)
+        mine = names.index(self.name)
+        wished = names.index(name)
         renumbered = self.begun_by._renumbered  # noqa: SLF001 - of its own class
         other = next(
             (
