@@ -97,7 +97,9 @@ class ComparisonDesk:
         found = await ask_or_none(
             self._client, f"STREAM.MSG.GET.{subjects.REPORTS}", {"last_by_subj": where}
         )
-        report, body, headers = None, b"", dict[str, str]()
+        report: CompletionReport | None = None
+        body = b""
+        headers: dict[str, str] = {}
         if found is not None:
             message = found["message"]
             body = base64.b64decode(message.get("data", ""))
