@@ -19,7 +19,7 @@ PLACE = rf"[0-9]{{1,9}}\.[0-9]{{1,9}}\.[0-9]{{1,9}}{MARKS}"
 _PLACE = re.compile(PLACE)
 
 
-class Place(NamedTuple):
+class FeedPosition(NamedTuple):
     """How far a client is: at which event of the output, and which questions and waits it knows, by their marks.
 
     What is neither open any more nor waited for has no mark here.
@@ -33,7 +33,7 @@ class Place(NamedTuple):
         return ".".join((str(self.output), *self.known))
 
     @classmethod
-    def parse(cls, text: str) -> "Place":
+    def parse(cls, text: str) -> "FeedPosition":
         """Return the place that *text* spells.
 
         Raises:
@@ -47,10 +47,10 @@ class Place(NamedTuple):
 
 
 #: The beginning of every feed.
-FROM_START = Place()
+FROM_START = FeedPosition()
 
 
-class Routed(NamedTuple):
+class BecameTasks(NamedTuple):
     """A request has become the tasks *task_ids*."""
 
     task_ids: tuple[str, ...]
@@ -59,36 +59,36 @@ class Routed(NamedTuple):
 class Text(NamedTuple):
     """A piece of the text that a task emits, to be appended."""
 
-    at: Place
+    at: FeedPosition
     text: str
 
 
 class Value(NamedTuple):
     """A value that a task emits beside its text."""
 
-    at: Place
+    at: FeedPosition
     value: EmittedValue
 
 
 class Restarted(NamedTuple):
     """A new run has begun, and all output before it is void: the earlier run broke off, or ended to wait."""
 
-    at: Place
+    at: FeedPosition
     has_waited: bool
 
 
 class Gap(NamedTuple):
     """Events *first* to *last* of the output were lost; None where their number is not known."""
 
-    at: Place
+    at: FeedPosition
     first: int
     last: int | None
 
 
-class Waiting(NamedTuple):
+class BeganWaiting(NamedTuple):
     """A task waits for its next run, which begins by itself."""
 
-    at: Place
+    at: FeedPosition
     task_id: str
     wait: RunWait
 
@@ -110,7 +110,7 @@ class Waiting(NamedTuple):
 class Question(NamedTuple):
     """A task asks a person."""
 
-    at: Place
+    at: FeedPosition
     task_id: str
     question: ApprovalQuestion
 
@@ -131,15 +131,15 @@ class Done(NamedTuple):
     *has_expired*: the output behind the place at which the client came back is no longer kept.
     """
 
-    at: Place
+    at: FeedPosition
     task_id: str
     report: CompletionReport | None
     has_expired: bool = False
 
 
 #: What becomes of a task. Of `Progress` nothing is kept: a client that was away misses it.
-TaskEvent = Text | Value | Restarted | Gap | Waiting | Question | Progress | Done
-FeedEvent = Routed | TaskEvent
+TaskEvent = Text | Value | Restarted | Gap | BeganWaiting | Question | Progress | Done
+FeedEvent = BecameTasks | TaskEvent
 
 
 def _mark(*words: str) -> str:

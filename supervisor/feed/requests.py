@@ -9,7 +9,7 @@ import structlog
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.messages import CompletionReport
 from tasklore.supervisor.feed.beats import Heartbeat, wait_first
-from tasklore.supervisor.feed.events import Done, FeedEvent, Place, Routed
+from tasklore.supervisor.feed.events import BecameTasks, Done, FeedEvent, FeedPosition
 from tasklore.supervisor.feed.signs import SignSources, TaskSigns
 
 log = structlog.get_logger(__name__)
@@ -44,7 +44,7 @@ async def follow_request(
 ) -> AsyncGenerator[list[FeedEvent], None]:
     """Yield the events of a request, at last `Done`; nothing at all every *beat_s* seconds.
 
-    The first event is `Routed`, without tasks while there are none, and of a request that is done and became none.
+    The first event is `BecameTasks`, without tasks while there are none, and of a request that is done and became none.
     Questions and waits with the marks *known* are left out. It ends without `Done` once the process is *leaving*.
     Errors of *look* are raised, but not that the store does not answer, once it did.
     """
@@ -70,7 +70,7 @@ async def follow_request(
                 standing = await look()
             except MemoryUnavailable as error:
                 log.info("request_not_looked_at", error=str(error))
-        end = Done(Place(), standing.whole_id, standing.report)
+        end = Done(FeedPosition(), standing.whole_id, standing.report)
         yield [*comparison.compare(standing), end]
     finally:
         await signs.close()
@@ -89,7 +89,7 @@ class _Comparison:
         if standing.task_ids == self._routed:
             return []
         self._routed = standing.task_ids
-        return [Routed(standing.task_ids)]
+        return [BecameTasks(standing.task_ids)]
 
     async def take(self, standing: RequestStanding) -> list[FeedEvent]:
         """Return all that is new of a request that goes on."""
@@ -97,7 +97,7 @@ class _Comparison:
         # Before it is known what the request becomes it may be this one task, which may be quick to say how far it is.
         known = standing.task_ids or (standing.whole_id,)
         await self._signs.watch_only(one for one in known if one not in self._ended)
-        at = Place(known=self._signs.known)
+        at = FeedPosition(known=self._signs.known)
         events += [*self._signs.take_progress(), *await self._signs.look(at)]
         for task_id, report in standing.ended.items():
             if task_id not in self._ended:

@@ -57,7 +57,7 @@ _KINDS: Mapping[str, PipelineEventKind] = {
 }
 
 
-class RunPlace(NamedTuple):
+class RunPosition(NamedTuple):
     """How far a client is: in which run of the session, how far in each phase by name, and how much it has of the end.
 
     *end* is "over" once it knows that the run is over, "end" once it knows how the run stands then; "" before.
@@ -73,7 +73,7 @@ class RunPlace(NamedTuple):
         return f"{self.run}.{stages}{'.' if self.end else ''}{self.end}"
 
     @classmethod
-    def parse(cls, text: str) -> "RunPlace":
+    def parse(cls, text: str) -> "RunPosition":
         """Return the place that *text* spells.
 
         Raises:
@@ -155,17 +155,17 @@ class RunStanding:
         return sorted(found)
 
     @property
-    def place(self) -> RunPlace:
+    def place(self) -> RunPosition:
         """The place of a client that knows all of this."""
         run = self.record.run if self.record is not None else self.outcome["run"]  # type: ignore[index]  # it has one
         stages = tuple(one.stage for one in self.phases)
-        return RunPlace(run, stages, "end" if self.is_over else "")
+        return RunPosition(run, stages, "end" if self.is_over else "")
 
 
 class RunSeen(NamedTuple):
     """How a run stands, for a client that begins to listen, or at its end."""
 
-    at: RunPlace
+    at: RunPosition
     standing: RunStanding
     is_end: bool = False
 
@@ -173,7 +173,7 @@ class RunSeen(NamedTuple):
 class RunStep(NamedTuple):
     """A step of a run; *at* is None for one that no client goes on behind."""
 
-    at: RunPlace | None
+    at: RunPosition | None
     event: PipelineEvent
 
 
@@ -185,7 +185,7 @@ async def follow_run(
     session_id: str,
     *,
     look: Callable[[], Awaitable[RunStanding]],
-    after: RunPlace | None,
+    after: RunPosition | None,
     leaving: asyncio.Event,
     beat_s: float,
 ) -> AsyncGenerator[list[RunFeedEvent], None]:
@@ -264,12 +264,12 @@ async def _hear(link: "Link", session_id: str) -> AsyncIterator[_Heard]:
         await link.unlisten(subscription)
 
 
-def _is_before(at: RunPlace, now: RunPlace) -> bool:
+def _is_before(at: RunPosition, now: RunPosition) -> bool:
     """Return whether *at* is a place in the run that is at *now*."""
     return at.run == now.run and len(at.stages) == len(now.stages)
 
 
-def _steps_between(at: RunPlace, standing: RunStanding) -> list[RunStep]:
+def _steps_between(at: RunPosition, standing: RunStanding) -> list[RunStep]:
     """Return the steps from *at* to how the run stands, in the order of their times."""
     phases = standing.phases
     steps: list[tuple[int, int, int, PipelineEventKind, PhaseStanding]] = []
@@ -301,11 +301,11 @@ def _steps_between(at: RunPlace, standing: RunStanding) -> list[RunStep]:
             total=len(phases),
             at=datetime.fromtimestamp(at_ms / 1000, UTC),
         )
-        found.append(RunStep(RunPlace(at.run, tuple(stages)), event))
+        found.append(RunStep(RunPosition(at.run, tuple(stages)), event))
     return found
 
 
-def _end_of(at: RunPlace, standing: RunStanding) -> list[RunFeedEvent]:
+def _end_of(at: RunPosition, standing: RunStanding) -> list[RunFeedEvent]:
     """Return that the run is over, unless that is known *at* the place of the client, and how it stands then."""
     seen = RunSeen(standing.place, standing, is_end=True)
     if at.end:

@@ -11,7 +11,12 @@ import structlog
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.messages import Progress
 from tasklore.supervisor.approvals.questions import view_of
-from tasklore.supervisor.feed.events import MOST_MARKS, Place, Question, Waiting
+from tasklore.supervisor.feed.events import (
+    MOST_MARKS,
+    BeganWaiting,
+    FeedPosition,
+    Question,
+)
 from tasklore.supervisor.feed.progress import ProgressListeners
 
 if TYPE_CHECKING:
@@ -141,7 +146,7 @@ class TaskSigns:
         """Seconds until the next look."""
         return max(0.0, self._look_at - self._loop.time())
 
-    async def look(self, at: Place) -> list[Waiting | Question]:
+    async def look(self, at: FeedPosition) -> list[BeganWaiting | Question]:
         """Return waits and questions that the client does not know, oldest first; none before it is time to look.
 
         *at* is where its output is.
@@ -156,12 +161,12 @@ class TaskSigns:
             log.info("task_not_looked_at", error=str(error))
             return []
         present: set[str] = set()
-        found: list[tuple[str, Waiting | Question]] = []
+        found: list[tuple[str, BeganWaiting | Question]] = []
         for task_id, (wait, states) in seen.items():
             watched = self._tasks[task_id]
             # A question says more of a person that it waits for.
             if wait is not None and wait.kind != "person":
-                waiting = Waiting(at, task_id, wait)
+                waiting = BeganWaiting(at, task_id, wait)
                 watched.wait_mark = waiting.mark
                 found.append((waiting.mark, waiting))
             # A run that finds nothing new to wait for goes on with the same wait.
@@ -173,7 +178,7 @@ class TaskSigns:
                 present.add(question.mark)
                 if not (state.has_answer or state.is_withdrawn or state.has_report):
                     found.append((question.mark, question))
-        shown: list[Waiting | Question] = []
+        shown: list[BeganWaiting | Question] = []
         for mark, sign in sorted(found, key=lambda one: one[1].since_ms):
             if mark not in self.known:
                 kept = (one for one in self.known if one in present)

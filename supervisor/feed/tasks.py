@@ -23,8 +23,8 @@ from tasklore.supervisor.feed.beats import Heartbeat
 from tasklore.supervisor.feed.events import (
     FROM_START,
     Done,
+    FeedPosition,
     Gap,
-    Place,
     Restarted,
     TaskEvent,
     Text,
@@ -57,7 +57,7 @@ class TaskFeed:
         *,
         reader: OutputReader,
         signs: TaskSigns | None,
-        after: Place,
+        after: FeedPosition,
     ) -> None:
         self.news = reader.news
         self._task_id = task_id
@@ -68,10 +68,10 @@ class TaskFeed:
         self._loop = asyncio.get_running_loop()
 
     @property
-    def at(self) -> Place:
+    def at(self) -> FeedPosition:
         """How far it is."""
         known = self._after.known if self._signs is None else self._signs.known
-        return Place(self._reader.at, known)
+        return FeedPosition(self._reader.at, known)
 
     @property
     def is_cancelled(self) -> bool:
@@ -182,7 +182,11 @@ class Feeds:
 
     @asynccontextmanager
     async def open(
-        self, task_id: str, after: Place = FROM_START, *, hears_progress: bool = False
+        self,
+        task_id: str,
+        after: FeedPosition = FROM_START,
+        *,
+        hears_progress: bool = False,
     ) -> AsyncIterator[TaskFeed]:
         """Open the feed of *task_id* behind *after*."""
         async with AsyncExitStack() as stack:
@@ -198,7 +202,7 @@ class Feeds:
     async def follow(
         self,
         task_id: str,
-        after: Place = FROM_START,
+        after: FeedPosition = FROM_START,
         *,
         leaving: asyncio.Event,
         beat_s: float,
@@ -280,7 +284,7 @@ def _make_events(items: list[Item], known: tuple[str, ...]) -> list[TaskEvent]:
     """Return *items* of the output as events; texts that follow on each other are one."""
     events: list[TaskEvent] = []
     for item in items:
-        at = Place(item.at, known)
+        at = FeedPosition(item.at, known)
         if isinstance(item, Emitted):
             events += _split(item, known)
         elif isinstance(item, OutputGap):
@@ -299,11 +303,11 @@ def _split(item: Emitted, known: tuple[str, ...]) -> list[TaskEvent]:
         found = list(group)
         if is_text:
             number += len(found)
-            at = Place(item.at._replace(sequence=number), known)
+            at = FeedPosition(item.at._replace(sequence=number), known)
             events.append(Text(at, "".join(map(str, found))))
             continue
         for value in found:
             number += 1
-            at = Place(item.at._replace(sequence=number), known)
+            at = FeedPosition(item.at._replace(sequence=number), known)
             events.append(Value(at, value))  # type: ignore[arg-type]  # no text is left
     return events

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from tasklore.supervisor.feed.events import Gap, Question, Restarted, Waiting
+from tasklore.supervisor.feed.events import BeganWaiting, Gap, Question, Restarted
 from tasklore.supervisor.http.admission.keys import Caller
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import over_share, unavailable
@@ -32,7 +32,7 @@ def encode_event(kind: str, body: Any, name: str = "") -> bytes:
     return f"{head}event: {kind}\ndata: {data}\n\n".encode()
 
 
-def encode_sign(event: Restarted | Gap | Waiting | Question, name: str) -> bytes:
+def encode_sign(event: Restarted | Gap | BeganWaiting | Question, name: str) -> bytes:
     """Return *event* with the id *name*, as every stream of server-sent events spells it."""
     if isinstance(event, Restarted):
         output = event.at.output
@@ -40,7 +40,7 @@ def encode_sign(event: Restarted | Gap | Waiting | Question, name: str) -> bytes
         return encode_event("restarted", {**run, "waited": event.has_waited}, name)
     if isinstance(event, Gap):
         return encode_event("gap", {"first": event.first, "last": event.last}, name)
-    if isinstance(event, Waiting):
+    if isinstance(event, BeganWaiting):
         body = {"task_id": event.task_id, **event.describe()}
         return encode_event("waiting", body, name)
     # Its answer is not part of it: the event is the same for a client that comes back later.

@@ -16,7 +16,7 @@ from tasklore.supervisor.feed.events import (
     FROM_START,
     PLACE,
     Done,
-    Place,
+    FeedPosition,
     TaskEvent,
     Text,
     Value,
@@ -75,7 +75,7 @@ def routes(parts: ApiParts) -> APIRouter:
         has_ended = last_event_id is not None and last_event_id.endswith(_END)
         after = FROM_START
         if last_event_id is not None and not has_ended:
-            after = Place.parse(last_event_id)
+            after = FeedPosition.parse(last_event_id)
         return EventStream.open(
             parts, caller, _events_of(parts, task_id, after), has_ended=has_ended
         )
@@ -84,7 +84,7 @@ def routes(parts: ApiParts) -> APIRouter:
 
 
 async def _events_of(
-    parts: ApiParts, task_id: str, after: Place
+    parts: ApiParts, task_id: str, after: FeedPosition
 ) -> AsyncGenerator[bytes, None]:
     yield _OPENING
     feed = parts.feeds.follow(

@@ -15,7 +15,7 @@ from tasklore.contracts.errors import MemoryUnavailable, TaskloreError
 from tasklore.memory.ledger.requests import RequestRecord, place_of
 from tasklore.supervisor.feed.runs import (
     RunFeedEvent,
-    RunPlace,
+    RunPosition,
     RunStanding,
     RunStep,
     follow_run,
@@ -144,7 +144,7 @@ def _view_run(standing: RunStanding) -> RunTold:
 
 
 async def events_of(
-    parts: ApiParts, caller: Caller, session_id: str, after: RunPlace | None
+    parts: ApiParts, caller: Caller, session_id: str, after: RunPosition | None
 ) -> AsyncGenerator[bytes, None]:
     """Yield the state of a run, or what happened behind *after*; its steps; and its state once it is over."""
     sources = parts.feeds.demand_sources()

@@ -13,7 +13,7 @@ from tasklore.contracts.identifiers import NAME_PATTERN, Name
 from tasklore.contracts.messages import PhaseNote, PipelineReply, PipelineRequest
 from tasklore.memory.schedules.store import Schedule
 from tasklore.memory.sessions.session import SessionRoot
-from tasklore.supervisor.feed.runs import RUN_PLACE, RunPlace
+from tasklore.supervisor.feed.runs import RUN_PLACE, RunPosition
 from tasklore.supervisor.http.admission.keys import Caller, require_role
 from tasklore.supervisor.http.admission.stream_tokens import StreamTokenField
 from tasklore.supervisor.http.event_streams import EventStream
@@ -165,7 +165,7 @@ def _add_reading(router: APIRouter, parts: ApiParts) -> None:
         _stream_token: StreamTokenField = None,
     ) -> Response:
         now = (await read_standing(parts, caller, session_id)).place
-        after = RunPlace.parse(last_event_id) if last_event_id is not None else None
+        after = RunPosition.parse(last_event_id) if last_event_id is not None else None
         events = events_of(parts, caller, session_id, after)
         return EventStream.open(
             parts, caller, events, has_ended=after == now and now.end != ""

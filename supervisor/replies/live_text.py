@@ -9,13 +9,13 @@ import structlog
 from tasklore.contracts.errors import TaskloreError
 from tasklore.contracts.messages import PersonReply, TaskAssignment
 from tasklore.supervisor.feed.events import (
+    BeganWaiting,
     Gap,
     Question,
     Restarted,
     TaskEvent,
     Text,
     Value,
-    Waiting,
 )
 from tasklore.supervisor.feed.tasks import Feeds, TaskFeed
 
@@ -120,7 +120,7 @@ class LiveText:
 
 def _describe_sign(event: TaskEvent) -> dict[str, Any]:
     """Return what a task waits for, or asks, for programs."""
-    if isinstance(event, Waiting):
+    if isinstance(event, BeganWaiting):
         return {"event": "waiting", **event.describe()}
     if isinstance(event, Question):
         question = event.question

@@ -26,14 +26,14 @@ from tasklore.runtime.messaging.output import (
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.feed.events import (
     FROM_START,
+    BeganWaiting,
     Done,
-    Place,
+    FeedPosition,
     Question,
     Restarted,
     Text,
-    Waiting,
 )
-from tasklore.supervisor.feed.runs import RunPlace
+from tasklore.supervisor.feed.runs import RunPosition
 from tasklore.supervisor.feed.signs import TaskSigns
 from tasklore.workers.context.output import TaskOutputWriter
 from tests.http_client import Connection, ask
@@ -392,7 +392,7 @@ async def test_what_is_no_place_is_refused(
         answer = await ask(stand.url, "GET", path, headers=headers)
         assert answer.status == 422
     with pytest.raises(ValueError, match="no place"):
-        Place.parse(text)
+        FeedPosition.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -400,12 +400,12 @@ async def test_what_is_no_place_is_refused(
 )
 def test_what_is_no_place_in_a_run_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no place"):
-        RunPlace.parse(text)
+        RunPosition.parse(text)
 
 
 @pytest.mark.parametrize("text", ["1.0", "2.4-93-0.over", "7.5-5-3.end"])
 def test_a_place_in_a_run_is_spelled_as_it_was_read(text: str) -> None:
-    assert str(RunPlace.parse(text)) == text
+    assert str(RunPosition.parse(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -489,7 +489,7 @@ async def test_a_question_that_has_its_answer_is_not_told_to_a_client_that_comes
     assert [data["question"] for _, _, data in heard] == ["Ship?"]
 
 
-async def look(signs: TaskSigns) -> list[Waiting | Question]:
+async def look(signs: TaskSigns) -> list[BeganWaiting | Question]:
     """Return what the next look finds."""
     await asyncio.sleep(signs.due_in_s)
     return await signs.look(FROM_START)
@@ -542,7 +542,7 @@ async def test_the_entry_of_a_task_that_goes_on_is_read_once(
             until=datetime.now(UTC) + timedelta(hours=1),
         )
         await ledger.note_wait("large", 1, wait)
-        assert [type(sign) for sign in await look(signs)] == [Waiting]
+        assert [type(sign) for sign in await look(signs)] == [BeganWaiting]
         assert read == ["large"]
         await signs.close()
 

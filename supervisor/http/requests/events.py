@@ -16,11 +16,11 @@ from tasklore.contracts.errors import TaskloreError
 from tasklore.contracts.messages import Progress
 from tasklore.supervisor.feed.events import (
     MARKS,
+    BecameTasks,
+    BeganWaiting,
     Done,
     FeedEvent,
     Question,
-    Routed,
-    Waiting,
 )
 from tasklore.supervisor.feed.requests import RequestStanding, follow_request
 from tasklore.supervisor.http.event_streams import (
@@ -125,7 +125,7 @@ class _Encoder:
         assert self._asked is not None  # noqa: S101 - it was looked at before the first event
         asked = self._asked
         first = self._encode_stage(_ACCEPTED, "accepted", _accepted(asked))
-        if isinstance(event, Routed):
+        if isinstance(event, BecameTasks):
             if not event.task_ids:
                 return first
             return first + self._encode_stage(_ROUTED, "routed", _routed(asked))
@@ -138,7 +138,7 @@ class _Encoder:
         if isinstance(event, Progress):
             kind = "progress" if event.fraction is not None else "partial"
             return first + encode_event(kind, event, self._going_on)
-        if isinstance(event, Waiting | Question):
+        if isinstance(event, BeganWaiting | Question):
             self._known = event.at.known
             return first + encode_sign(event, self._going_on)
         return first

@@ -16,7 +16,7 @@ from tasklore.memory.sessions.pipeline_records import (
 )
 from tasklore.supervisor.feed.runs import (
     RunFeedEvent,
-    RunPlace,
+    RunPosition,
     RunSeen,
     RunStanding,
     RunStep,
@@ -63,7 +63,7 @@ def left_out(run: int, status: PhaseStatus = "skipped") -> PhaseState:
 
 
 async def follow(
-    *standings: RunStanding, after: RunPlace | None = None
+    *standings: RunStanding, after: RunPosition | None = None
 ) -> list[RunFeedEvent]:
     """Return the events for a client at *after* while the run stands as *standings* say, one a look."""
 
@@ -126,7 +126,7 @@ async def test_a_phase_tells_its_steps_however_often_it_began() -> None:
     for run in (17, 18, 400, 10**6):
         seen = a_standing(PhaseState(run=run - 1), PhaseState()).place
         now = a_standing(over(run), PhaseState())
-        events = await follow(now, after=RunPlace.parse(str(seen)))
+        events = await follow(now, after=RunPosition.parse(str(seen)))
         assert steps_in(events) == [("phase_started", "a"), ("phase_done", "a")]
         assert isinstance(events[-1], RunStep)
         assert events[-1].at == now.place
