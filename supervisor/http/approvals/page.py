@@ -93,7 +93,8 @@ def is_page(path: str) -> bool:
 def as_page(problem: Mapping[str, Any]) -> Response:
     """Return the page that says *problem*, as a program would get it, to a person."""
     status = int(problem["status"])
-    heading, text = "This cannot be answered", str(problem["detail"])
+    heading = "This cannot be answered"
+    text = str(problem["detail"])
     if status in (429, 503):
         heading = "Too much is asked at once"
         text = "Nothing was looked at or decided; go back and try again in a moment"
