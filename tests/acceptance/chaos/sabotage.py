@@ -88,8 +88,11 @@ def _list_no_ends() -> None:
     """Let the list of tasks keep every task open."""
     listing = RunIndex.listing
 
-    def list_open(self: RunIndex, rows: Sequence[RunRow]) -> list[Command]:
-        return listing(self, [row for row in rows if not row.has_ended])
+    def list_open(
+        self: RunIndex, rows: Sequence[RunRow], *, is_settled: bool = True
+    ) -> list[Command]:
+        open_rows = [row for row in rows if not row.has_ended]
+        return listing(self, open_rows, is_settled=is_settled)
 
     RunIndex.listing = list_open  # type: ignore[method-assign]
 
