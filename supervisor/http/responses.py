@@ -7,7 +7,14 @@ from collections.abc import Coroutine, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import AliasChoices, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import (
+    AliasChoices,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+)
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive
@@ -57,6 +64,22 @@ class Form(BaseModel):
     """A body that the API takes; unknown fields are refused."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+
+def _demand_time(given: object) -> object:
+    """Return *given* unless it is a number: nobody means seconds since 1970."""
+    if given is not None and not isinstance(given, str | datetime):
+        raise ValueError("must be a time as text, such as 2026-11-24T09:00:00Z")
+    if (
+        isinstance(given, str)
+        and given.strip().lstrip("+-").replace(".", "", 1).isdigit()
+    ):
+        raise ValueError("must be a time such as 2026-11-24T09:00:00Z, not a number")
+    return given
+
+
+#: A time with its zone, as text of RFC 3339 alone.
+SpelledTime = Annotated[AwareDatetime, BeforeValidator(_demand_time)]
 
 
 class Later(Form):

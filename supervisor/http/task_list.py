@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from tasklore.contracts.identifiers import Name, user_token
 from tasklore.memory.ledger.run_list import (
@@ -16,7 +16,7 @@ from tasklore.memory.ledger.run_rows import EndState, OpenState
 from tasklore.supervisor.http.admission.keys import Caller, require_role
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import answers
-from tasklore.supervisor.http.responses import Form
+from tasklore.supervisor.http.responses import Form, SpelledTime
 
 _LISTING = Depends(require_role("ask", "read"))
 
@@ -29,10 +29,10 @@ class TaskQuery(Form):
     tenant: Annotated[str | None, Field(min_length=1, max_length=200)] = None
     user: Annotated[str | None, Field(min_length=1, max_length=256)] = None
     created_after: Annotated[
-        AwareDatetime | None, Field(description="RFC 3339, with its zone; included.")
+        SpelledTime | None, Field(description="RFC 3339, with its zone; included.")
     ] = None
     created_before: Annotated[
-        AwareDatetime | None, Field(description="RFC 3339, with its zone; left out.")
+        SpelledTime | None, Field(description="RFC 3339, with its zone; left out.")
     ] = None
     parent: Annotated[
         Name | None, Field(description="The id of the task that called them.")

@@ -106,7 +106,8 @@ class ComparisonDesk:
             report = _read(where, body)
             headers = read_headers(base64.b64decode(message.get("hdrs", ""))) or {}
         # An id alone leads to an entry only as long as its report is kept.
-        entry = await self._ledger.read(task_id if report is None else report.named)
+        named = report.named if report else await self._ledger.name(task_id)
+        entry = await self._ledger.read(named)
         known = entry.generations.get(int(generation)) if entry is not None else None
         if known is not None and known.expired is not None:
             return True

@@ -21,6 +21,7 @@ _OPEN = {
     "/v1/models",
     "/v1/pipelines",
     "/v1/schedules",
+    "/v1/tasks",
 }
 #: Bodies that are refused for what they lack, before anybody's things are looked for.
 _BODIES: tuple[Any, ...] = ({}, {"user": "bob"})

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
@@ -77,10 +78,10 @@ async def test_reminders_and_the_escalation_are_noticed_once_each_in_time_by_tho
         ["role:finance", "role:board"]
     ] * 2
     assert {notice["approval_id"] for _, notice in notices} == {question["id"]}
-    first = notices[0][0]
+    asked_at = datetime.fromisoformat(question["asked_at"]).timestamp()
     due = [0.0, _REMIND_S, _ESCALATE_S, 2 * _REMIND_S]
     assert all(
-        -0.5 < at - first - after < _LATE_S
+        -0.5 < at - asked_at - after < _LATE_S
         for (at, _), after in zip(notices, due, strict=False)
     )
     assert (await answer_over_nats(program, "role:board", question["id"]))["counts"]
@@ -162,6 +163,8 @@ async def test_the_open_questions_are_read_in_one_round_trip_and_waiting_tasks_a
         await doors.find("finance", task_id)
     async with Redis.from_url(own_house.servers.redis_url) as redis:
         waits = Waits(redis, deadline_s=60)
+        # In which layout the ledger is, is asked at first alone.
+        await list_questions(waits, 1, lambda _: True)
         trips = 0
         inner = waits._batch.run
 

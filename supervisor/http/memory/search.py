@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import structlog
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime, Field, field_validator
+from pydantic import Field, field_validator
 
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.identifiers import Name
@@ -22,7 +22,7 @@ from tasklore.memory.rendering.documents import BUDGET_TOKENS, Quotation, render
 from tasklore.supervisor.http.memory.tasks import AskedBy, By, ReadBy
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import answers, unavailable
-from tasklore.supervisor.http.responses import Form, View
+from tasklore.supervisor.http.responses import Form, SpelledTime, View
 from tasklore.supervisor.requests.request import digest_of
 
 log = structlog.get_logger(__name__)
@@ -85,21 +85,7 @@ class Said(Form):
     text: Annotated[str, Field(min_length=1, max_length=LONGEST_TURN)]
     speaker: Literal["person", "assistant"] = "person"
     conversation_id: Annotated[str, Field(min_length=1, max_length=256)]
-    at: AwareDatetime | None = None
-
-    @field_validator("at", mode="before")
-    @classmethod
-    def _demand_text(cls, at: object) -> object:
-        if at is not None and not isinstance(at, str | datetime):
-            raise ValueError("must be a time as text, such as 2026-11-24T09:00:00Z")
-        if (
-            isinstance(at, str)
-            and at.strip().lstrip("+-").replace(".", "", 1).isdigit()
-        ):
-            raise ValueError(
-                "must be a time such as 2026-11-24T09:00:00Z, not a number"
-            )
-        return at
+    at: SpelledTime | None = None
 
     @field_validator("at")
     @classmethod

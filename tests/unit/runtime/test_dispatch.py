@@ -8,6 +8,7 @@ from tasklore.contracts.errors import MemoryUnavailable, QueueFull
 from tasklore.contracts.messages import TaskAssignment, TaskCall
 from tasklore.contracts.traces import made_context
 from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.run_rows import RunRow
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.supervisor import dispatch as dispatching
@@ -59,11 +60,12 @@ class UnreliableLedger(FakeLedger):
         assignment: bytes,
         trace: str = "",
         due_at_ms: int | None = None,
+        row: RunRow | None = None,
     ) -> None:
         """Note an assignment, if anybody is there."""
         if self.is_away:
             raise MemoryUnavailable("away")
-        await super().accept(task_id, generation, assignment, trace)
+        await super().accept(task_id, generation, assignment, trace, row=row)
         self.traces.append(trace)
 
 
