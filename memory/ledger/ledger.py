@@ -617,21 +617,25 @@ class Ledger:
     ) -> list[RunGlance | None]:
         """Return how far each of *tasks* is, an agent, an id and a generation; None where that is not known.
 
-        No bodies are read.
+        No bodies are read. The agent is "" where it is not known.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        named = [TaskName(agent_id, task_id) for agent_id, task_id, _ in tasks]
+        named = [
+            TaskName(agent_id, task_id) if agent_id else task_id
+            for agent_id, task_id, _ in tasks
+        ]
         entries = await self._entries.find_many(named)
-        found = await self._batch.run(
-            [
-                entry.ask(scripts.GLANCE, generation)
-                for entry, (_, _, generation) in zip(entries, tasks, strict=True)
-                if entry is not None
-            ]
-        )
-        return [_glance_in(reply) for reply in found]
+        asked = [
+            entry.ask(scripts.GLANCE, generation)
+            for entry, (_, _, generation) in zip(entries, tasks, strict=True)
+            if entry is not None
+        ]
+        replies = iter(await self._batch.run(asked) if asked else ())
+        return [
+            None if entry is None else _glance_in(next(replies)) for entry in entries
+        ]
 
     async def name(self, task_id: str) -> str:
         """Return *task_id* with its agent, also where it has ended for longer than its report is kept.

@@ -14,7 +14,7 @@ from tasklore.memory.ledger.ledger import Ledger, RunGlance
 from tasklore.memory.ledger.runs import Ended, RunName
 from tasklore.memory.ledger.waits import Waits
 from tasklore.supervisor.feed import signs
-from tasklore.supervisor.feed.events import Place, Question, Waiting
+from tasklore.supervisor.feed.events import BeganWaiting, FeedPosition, Question
 from tasklore.supervisor.feed.signs import SignSources, TaskSigns
 from tests.ledger_layouts import AGENT, LayoutUnderTest
 from tests.servers import PATIENCE_S
@@ -118,11 +118,11 @@ async def look(task_signs: TaskSigns) -> list[str]:
     """Return what a look shows, in words."""
     await asyncio.sleep(0.001)
     shown = []
-    for one in await task_signs.look(Place()):
+    for one in await task_signs.look(FeedPosition()):
         if isinstance(one, Question):
             shown.append(one.question.question)
         else:
-            assert isinstance(one, Waiting)
+            assert isinstance(one, BeganWaiting)
             shown.append(one.wait.kind)
     return shown
 
