@@ -51,9 +51,14 @@ async def reading(servers: EmbeddedServers) -> AsyncIterator[OutputDesk]:
 
 @asynccontextmanager
 async def worker(servers: EmbeddedServers) -> AsyncIterator[Outbox]:
-    """Open the outbox of a worker on streams that are declared."""
+    """Open the outbox of a worker on streams that are declared.
+
+    Nothing is left in them of earlier tests: a task of the same name there would have run already.
+    """
     async with connected(servers.nats_url, "test-output") as client:
         await declare_streams(client, Sizes())
+        for stream in (subjects.OUTPUT, subjects.REPORTS):
+            await client.jetstream().purge_stream(stream)
         async with open_outbox(Link(client)) as outbox:
             yield outbox
 
