@@ -173,7 +173,10 @@ class Waits:
         return True
 
     async def close(self, task_id: str) -> None:
-        """Take the open waits of a task that has ended off the list of all."""
+        """Take the open waits of a task that has ended off the list of all, but for what is left to the desk.
+
+        That is a question with an answer, or past its time: the desk tells of it first.
+        """
         entry = await self._entries.find(task_id)
         if entry is None:
             return
@@ -181,12 +184,24 @@ class Waits:
         await self._unlist(task_id, {one.decode(errors="replace") for one in listed})
 
     async def _unlist(self, task_id: str, slots: Collection[str]) -> None:
+        """Take waits off the list; a question of which the desk may not have told yet stays: when answered, due now."""
+        if not slots:
+            return
         kinds: tuple[Kind, ...] = get_args(Kind)
-        names = [
-            " ".join(WaitName(kind, task_id, slot)) for slot in slots for kind in kinds
-        ]
-        if names:
-            await self._batch.run([("ZREM", _OPEN, *names)])
+        left = {WaitName(kind, task_id, slot) for slot in slots for kind in kinds}
+        asked = [name for name in left if name.kind == "ask"]
+        now = datetime.now(UTC)
+        commands: list[Command] = []
+        for name, state in zip(asked, await self.read_many(asked), strict=True):
+            if state is None or state.wait.kind != "ask":
+                continue
+            if state.has_answer:
+                commands.append(_look_command({name: now}, if_listed=True))
+            if state.has_answer or now >= state.wait.until:
+                left.remove(name)
+        if left:
+            commands.append(("ZREM", _OPEN, *map(" ".join, left)))
+        await self._batch.run(commands)
 
     async def answer(
         self, task_id: str, slot: str, answer: WaitAnswer, *, is_signal: bool = False
@@ -438,16 +453,11 @@ class Waits:
         self, name: WaitName, at: datetime, *, if_listed: bool = False
     ) -> None:
         """Let the next look at a wait be *at* that time."""
-        only = ("XX",) if if_listed else ()
-        await self._batch.run([("ZADD", _OPEN, *only, _ms(at), " ".join(name))])
+        await self._batch.run([_look_command({name: at}, if_listed=if_listed)])
 
     async def look_at_many(self, times: Mapping[WaitName, datetime]) -> None:
         """Let the next look at each of these waits be at its time."""
-        scored = [
-            part for name, at in times.items() for part in (_ms(at), " ".join(name))
-        ]
-        command: Command = ("ZADD", _OPEN, *scored)
-        await self._batch.run([command])
+        await self._batch.run([_look_command(times)])
 
     async def drop(self, name: WaitName) -> None:
         """Take a wait off the list of open ones."""
@@ -487,6 +497,15 @@ class Waits:
             found += [_parse(member) for member in members[::2]]
             if int(cursor) == 0 or len(found) >= limit:
                 return list(dict.fromkeys(found))[:limit]
+
+
+def _look_command(
+    times: Mapping[WaitName, datetime], *, if_listed: bool = False
+) -> Command:
+    """Return the command that lets the next look at each of these waits be at its time."""
+    only = ("XX",) if if_listed else ()
+    scored = [part for name, at in times.items() for part in (_ms(at), " ".join(name))]
+    return ("ZADD", _OPEN, *only, *scored)
 
 
 def _read(found: Sequence[bytes | None]) -> WaitState | None:

@@ -272,13 +272,13 @@ async def test_an_answer_to_one_of_several_lets_the_task_be_due_at_once(
 async def test_a_wait_that_a_later_run_leaves_out_is_withdrawn(
     ledger: Ledger, waits: Waits, valkey_or_redis: Redis
 ) -> None:
-    """It leaves both lists, and an answer to it is refused; an earlier answer stays one."""
+    """It leaves both lists, and an answer to it is refused; an earlier answer stays one, and is left to the desk."""
     first, second, third = a_wait("0"), a_wait("1"), a_wait("2")
     await list_all(waits, first, second, third)
     await park(ledger, waits, first, second, third)
     await waits.answer(TASK, "1", an_answer(second))
     await park(ledger, waits, third)
-    assert await listed(valkey_or_redis) == {f"ask {TASK} 2"}
+    assert await listed(valkey_or_redis) == {f"ask {TASK} 1", f"ask {TASK} 2"}
     states = [await waits.read(TASK, slot) for slot in "012"]
     assert [one and one.is_withdrawn for one in states] == [True, True, False]
     with pytest.raises(InvalidInput, match="goes on without it"):
@@ -319,3 +319,26 @@ async def test_the_waits_of_a_task_that_has_ended_leave_the_list_of_all(
     await waits.close(TASK)
     await waits.close("unknown")
     assert await listed(valkey_or_redis) == set()
+
+
+async def test_what_the_desk_may_not_have_told_of_stays_in_the_list_of_all(
+    ledger: Ledger, waits: Waits, valkey_or_redis: Redis
+) -> None:
+    """A question with an answer is due at once, one past its time when it was; what the desk has dropped stays so."""
+    answered, seen, left = a_wait("0"), a_wait("1"), a_wait("2")
+    past = a_wait("3").model_copy(update={"until": datetime.now(UTC)})
+    signal = a_wait("signal.paid", "signal")
+    open_ones = answered, seen, left, past, signal
+    await list_all(waits, *open_ones)
+    await park(ledger, waits, *open_ones)
+    for question in (answered, seen):
+        assert await waits.answer(TASK, question.slot, an_answer(question)) is None
+    await waits.answer(TASK, signal.slot, an_answer(signal), is_signal=True)
+    await waits.drop(WaitName("ask", TASK, "1"))
+    later = datetime.now(UTC) + timedelta(minutes=6)
+    await waits.look_at_many({WaitName("ask", TASK, slot): later for slot in "03"})
+    await ledger.finish(TASK, 1, "failed", b"{}")
+    await waits.close(TASK)
+    assert await listed(valkey_or_redis) == {f"ask {TASK} 0", f"ask {TASK} 3"}
+    due = await waits.due(datetime.now(UTC), 10)
+    assert due == [WaitName("ask", TASK, "0")]
