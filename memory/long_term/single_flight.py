@@ -34,6 +34,9 @@ QUIET_S = 5.0
 #: Seconds before connecting for announcements again: waiters recheck meanwhile.
 REST_S = 1.0
 
+#: Seconds after which a task that was cancelled and goes on is cancelled again.
+_FORGOTTEN_S = 1.0
+
 _YOURS = -1
 _REMEMBERED = -2
 
@@ -143,9 +146,22 @@ class SingleFlight(Generic[T]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for task in self._background:
-            task.cancel()
-        await self._tasks.__aexit__(kind, error, trace)
+        try:
+            await self._end_background()
+        finally:
+            await self._tasks.__aexit__(kind, error, trace)
+
+    async def _end_background(self) -> None:
+        """Cancel the background tasks until they end.
+
+        Where a client has a timeout redis-py writes by `asyncio.wait_for`, which up to Python 3.11 forgets a
+        cancellation that comes together with what it waits for.
+        """
+        left = {task for task in self._background if not task.done()}
+        while left:
+            for task in left:
+                task.cancel()
+            _, left = await asyncio.wait(left, timeout=_FORGOTTEN_S)
 
     async def join(
         self,

@@ -4,9 +4,11 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
+from redis.asyncio.client import PubSub
 
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
@@ -191,6 +193,33 @@ async def test_when_the_server_freezes_waiters_compute_themselves(
         await leave(outcome)
         await leave(leader)
     await server.stop()
+
+
+async def test_a_listener_that_forgets_a_cancellation_is_ended(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client library does so now and then, where it connects or writes under a timeout."""
+    hearing = asyncio.Event()
+    forgotten = asyncio.Event()
+    get_message = PubSub.get_message
+
+    async def forget_once(channel: PubSub, **options: Any) -> Any:
+        if hearing.is_set():
+            return await get_message(channel, **options)
+        hearing.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            forgotten.set()
+
+    monkeypatch.setattr(PubSub, "get_message", forget_once)
+    async with asyncio.timeout(LONG_S):
+        async with SingleFlight[Remembered](
+            redis, owner="one", budget_s=LONG_S
+        ) as flights:
+            flights._wanted.set()
+            await hearing.wait()
+    assert forgotten.is_set()
 
 
 async def test_a_waiter_hears_announcements_again_after_the_server_restarted(
