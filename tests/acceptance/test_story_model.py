@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
@@ -59,6 +60,9 @@ READER_USD = 3
 _MILLION = 1_000_000
 #: US dollars for a million tokens asked, asked and cached, and answered.
 PRICES = {"gpt-6-luna": ("0.10", "0.01", "0.50"), "gpt-6.1-terra": ("1", "0.05", "5")}
+#: A dated name of a model, which has its price, and a breaker of its own.
+DATED = "gpt-6-luna-2026-09-22"
+PRICES[DATED] = PRICES["gpt-6-luna"]
 #: Responses of different length and place in the story, for runs that are not to take minutes.
 SOME = (1, 2, 8, 22, 24, 30)
 
@@ -129,17 +133,22 @@ class Asking:
     model: Model
 
 
-@pytest.fixture(scope="module")
-def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
-    """Run the agents beside a scripted model."""
+@contextmanager
+def beside_a_model(folder: Path, **settings: Any) -> Iterator[Asking]:
+    """Run the agents beside a scripted model; *settings* are those of the workers."""
     model = Model()
     with (
         ScriptedLlm(model.respond) as server,
-        story_stage(
-            tmp_path_factory.mktemp("model"), llm_base_url=server.base_url
-        ) as stage,
+        story_stage(folder, llm_base_url=server.base_url, **settings) as stage,
     ):
         yield Asking(stage, model)
+
+
+@pytest.fixture(scope="module")
+def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
+    """Run the agents beside a scripted model."""
+    with beside_a_model(tmp_path_factory.mktemp("model")) as asking:
+        yield asking
 
 
 async def test_every_agent_asks_briefly_and_what_that_costs_is_told_to_the_cent(
@@ -163,7 +172,6 @@ async def test_that_holds_for_every_response(asking: Asking) -> None:
 MISDEEDS: tuple[tuple[int, str, Canned], ...] = (
     (1, "knowledge", refusal()),
     (8, "memory_create", cut_off()),
-    (2, "entity_analysis", fault(500)),
     (22, "plot_threads", saying("Here is what you asked for: {]")),
     (24, "thread_extract", answer({"reasoning": "none", "threads": "all of them"})),
     (30, "resp_analyzer", answer({"reasoning": "none", "characters": "all of them"})),
@@ -178,7 +186,29 @@ MISDEEDS: tuple[tuple[int, str, Canned], ...] = (
 async def test_who_gets_no_answer_goes_by_rules_and_the_others_by_their_model(
     asking: Asking, number: int, section: str, canned: Canned
 ) -> None:
-    """A refusal, an answer cut off, a server that fails, and nonsense of three kinds; all ten sections are there."""
+    """A refusal, an answer cut off, and nonsense of three kinds; all ten sections are there."""
+    await _demand_rules(asking, number, section, canned)
+
+
+def test_whose_server_fails_goes_by_rules_and_the_others_by_their_model(
+    tmp_path: Path,
+) -> None:
+    """It has a model to itself: what fails in a row is asked no more for a while, by whomever."""
+    section = "entity_analysis"
+    config = tmp_path / "files" / "story" / section / "config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f"model: {DATED}\n")
+    with beside_a_model(tmp_path / "house", agent_files=tmp_path / "files") as asking:
+        asked = asyncio.run(_demand_rules(asking, 2, section, fault(500)))
+    assert {one.model for one in asked if SECTIONS[one.schema_name] == section} == {
+        DATED
+    }
+
+
+async def _demand_rules(
+    asking: Asking, number: int, section: str, canned: Canned
+) -> list[Asked]:
+    """Demand rules for *section* alone, whose question is answered by *canned*; return every question."""
     asking.model.take()
     asking.model.instead = {section: canned}
     async with reader(asking.stage) as desk:
@@ -195,12 +225,14 @@ async def test_who_gets_no_answer_goes_by_rules_and_the_others_by_their_model(
     )
     wasted = (100, 20, 0) if canned.status == 200 else (0, 0, 0)
     costs = dict.fromkeys(NAMES, Decimal())
-    for one in asking.model.take():
+    every = asking.model.take()
+    for one in every:
         name = SECTIONS[one.schema_name]
         costs[name] += cost_of(
             one.model, *(wasted if name == section else tokens_of(name))
         )
     _demand_costs(document, costs)
+    return every
 
 
 async def _demand_true_accounts(
