@@ -93,6 +93,8 @@ async def test_questions_of_one_run_are_open_and_noticed_at_once_and_answered_in
     )
     asked = await opened(doors, task_id, 3)
     assert [one["question"] for one in asked] == ["Pay a?", "Pay b?", "Pay c?"]
+    # None is noticed once it has its answer.
+    await program.eventually(lambda: are_noticed(noticed, 3))
     await program.eventually(lambda: holds_nothing(program))
     listed = await asyncio.to_thread(
         own_house.command, "approvals", "list", "--task", task_id, "--json"
@@ -123,6 +125,10 @@ async def test_questions_of_one_run_are_open_and_noticed_at_once_and_answered_in
     assert len(own_house.runs(f"{label}-runs")) == 4
     assert set(noticed.values()) == {1}
     assert len(noticed) == 3
+
+
+async def are_noticed(noticed: Counter[str], number: int) -> bool:
+    return len(noticed) == number
 
 
 async def has_run(house: House, label: str, times: int) -> bool:
