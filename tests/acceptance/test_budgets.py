@@ -214,6 +214,7 @@ async def test_our_books_and_the_providers_agree_while_workers_are_killed(
     """What arrived is booked once, to the token. What a killed worker had under way stays as unconfirmed as it is.
 
     With *stores* Valkey and NATS are killed too: no reply comes before the write, so that their own end loses nothing.
+    Idle workers look after nobody's reservations: the supervisor ends those that nobody renews.
     """
     provider = Provider(delay_s=0.4)
     limits = [
@@ -222,6 +223,7 @@ async def test_our_books_and_the_providers_agree_while_workers_are_killed(
     ]
     async with governed(own_house, provider, *limits) as redis:
         given = settings(provider, slots=8)
+        await asyncio.to_thread(own_house.supervisor().ready)
         own_house.worker(ASKER, **given).ready()
         victim = await asyncio.to_thread(own_house.worker(ASKER, **given).ready)
         async with program(own_house) as asker:
