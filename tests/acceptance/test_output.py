@@ -135,7 +135,9 @@ async def test_a_chat_streams_the_words_of_the_task_that_answers_as_they_come(
     whole = ["".join(f"{run}:{number}é " for number in range(12)) for run in (1, 2)]
     assert "".join(words).split("\n\n[broke off, and begins again]\n\n") == whole
     assert len(words) > 4
-    assert [one.get("event") for one in about] == ["value", "restarted", "value", None]
+    # Why it waits for its next run is said where it still waits at the next look.
+    events = [one.get("event") for one in about if one.get("event") != "waiting"]
+    assert events == ["value", "restarted", "value", None]
     assert about[0]["kind"] == "tool_call"
 
 
