@@ -7,7 +7,7 @@ its end.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import structlog
 
@@ -67,12 +67,10 @@ class LateRows:
                 await self._close_ended()
                 listed = self._due.copy()
                 try:
-                    await self._index.write(
-                        [make_row() for make_row in listed.values()]
-                    )
+                    await self._index.write(_make_rows(listed))
                 except MemoryUnavailable as error:
                     log.info("runs_not_listed", runs=len(listed), error=str(error))
-                except Exception:  # a row that cannot be made holds up no others
+                except Exception:  # what cannot be written holds up no later runs
                     log.exception("runs_left_out", runs=len(listed))
                     self._settle(listed)
                 else:
@@ -93,3 +91,14 @@ class LateRows:
         except MemoryUnavailable as error:
             # Whoever walks the open runs finds that these have ended.
             log.info("ended_runs_left_open", error=str(error))
+
+
+def _make_rows(makers: Mapping[str, MakeRow]) -> list[RunRow]:
+    """Return the row of each task that has one; a task whose row cannot be made is logged and left out."""
+    rows = []
+    for task_id, make_row in makers.items():
+        try:
+            rows.append(make_row())
+        except Exception:
+            log.exception("run_left_out", task_id=task_id)
+    return rows

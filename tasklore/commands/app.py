@@ -13,6 +13,8 @@ from tasklore.commands.options import (
     AgentId,
     Command,
     Json,
+    Tenant,
+    User,
     example,
     show_help_alone,
 )
@@ -354,6 +356,10 @@ def bootstrap(
         from tasklore.commands.ledger import migrate_ledger
 
         return run(migrate_ledger(drops_unknown=drop_unknown))
+    if drop_unknown:
+        from tasklore.contracts.errors import InvalidInput
+
+        raise InvalidInput("--drop-unknown goes with --ledger 2 alone; add that")
     from tasklore.commands.bootstrap import bootstrap as make_everything
 
     return run(make_everything(references or [], agent_ids or [], wait))
@@ -421,12 +427,8 @@ def tasks(
             help="Only accepted, running, waiting, cancelling, completed, failed, rejected, expired or cancelled ones.",
         ),
     ] = None,
-    tenant: Annotated[
-        str | None, Option("--tenant", metavar="TENANT", help="Only of this tenant.")
-    ] = None,
-    user: Annotated[
-        str | None, Option("--user", metavar="USER", help="Only of this user.")
-    ] = None,
+    tenant: Tenant = None,
+    user: User = None,
     since: Annotated[
         str | None,
         Option(

@@ -72,6 +72,12 @@ Json = Annotated[bool, Option("--json", help="Print JSON for programs.")]
 AgentId = Annotated[
     str | None, Option("--agent", metavar="AGENT", help="Only of this agent.")
 ]
+Tenant = Annotated[
+    str | None, Option("--tenant", metavar="TENANT", help="Only of this tenant.")
+]
+User = Annotated[
+    str | None, Option("--user", metavar="USER", help="Only of this user.")
+]
 
 
 def show_help_alone(context: Context) -> None:

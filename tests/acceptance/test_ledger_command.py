@@ -37,6 +37,13 @@ def test_it_is_refused_beside_a_process_of_0_2(
     assert asyncio.run(layout()) == "1"
 
 
+def test_what_is_to_be_dropped_needs_the_move(own_house: House) -> None:
+    """Else streams would be made, and the wish be passed over."""
+    done = own_house.command("bootstrap", "--drop-unknown")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.strip().endswith("goes with --ledger 2 alone; add that")
+
+
 async def test_it_is_broken_off_and_run_again_and_again(
     own_house: House,
     monkeypatch: pytest.MonkeyPatch,

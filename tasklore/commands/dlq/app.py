@@ -9,6 +9,8 @@ from tasklore.commands.options import (
     AgentId,
     Command,
     Json,
+    Tenant,
+    User,
     example,
     show_help_alone,
 )
@@ -34,12 +36,6 @@ Reason = Annotated[
 ErrorType = Annotated[
     str | None,
     Option("--error", metavar="ERROR", help="Only of this class of error."),
-]
-Tenant = Annotated[
-    str | None, Option("--tenant", metavar="TENANT", help="Only of this tenant.")
-]
-User = Annotated[
-    str | None, Option("--user", metavar="USER", help="Only of this user.")
 ]
 Since = Annotated[
     str | None,
