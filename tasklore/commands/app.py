@@ -646,4 +646,7 @@ def load_groups(arguments: Sequence[str] = ()) -> Typer:
     for name in [first] if first in GROUPS else () if first in own else GROUPS:
         if name not in loaded:
             app.add_typer(import_module(f"tasklore.commands.{name}.app").app, name=name)
+    # Help names them in this order, whichever of them a command of this process called first.
+    places = {name: place for place, name in enumerate(GROUPS)}
+    app.registered_groups.sort(key=lambda group: places[str(group.name)])
     return app
