@@ -32,6 +32,8 @@ from tasklore.runtime.servers.endpoints import REDIS_VARIABLE, masked_url
 
 #: Seconds a call may last in all: the time the ledger is waited for; what is worth less brings a deadline of its own.
 DEADLINE_S = 1.0
+#: Seconds for a first answer: it takes a connection, and a packet of that which is lost is sent again after a second.
+_FIRST_ANSWER_S = 3.0
 #: Connections of one process: one pipeline serves many tasks, so that more would only be idle.
 MAX_CONNECTIONS = 32
 
@@ -107,7 +109,7 @@ class Valkey(Redis):
         single.address = self.address
         return single
 
-    async def check(self, deadline_s: float = DEADLINE_S) -> None:
+    async def check(self, deadline_s: float = _FIRST_ANSWER_S) -> None:
         """Return when the server answers a PING.
 
         Raises:
