@@ -4,13 +4,18 @@ import hashlib
 import json
 from collections.abc import Collection
 from operator import not_
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, Final, Literal, Protocol, TypeVar
 
 from pydantic import Field, PlainSerializer
 
 from tasklore.contracts.errors import NotPermitted
 from tasklore.contracts.identifiers import demand_user_id, tenant_token, user_token
 from tasklore.contracts.message_parts import Part, is_none
+
+#: `ask` may ask for work and see its results, `read` memories, `approve` answer questions of tasks, `operate` see and
+#: change what is kept of everybody (dead letters, results, sessions), `admin` all of it.
+Role = Literal["ask", "read", "approve", "operate", "admin"]
+ROLES: Final[tuple[Role, ...]] = ("ask", "read", "approve", "operate", "admin")
 
 #: Among the roles that a caller answers in: all of them. No key can name it.
 ALL = "*"

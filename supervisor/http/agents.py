@@ -12,13 +12,19 @@ from tasklore.contracts.messages import AgentCard
 from tasklore.contracts.observations import Action, SensoryData, Word, WorldTime
 from tasklore.memory.conversations.observations import Observations
 from tasklore.supervisor.http.admission.keys import Caller, require_role
-from tasklore.supervisor.http.card_fit import demand_fit, demand_offer, no_such_agent
 from tasklore.supervisor.http.owners import demand_conversation, world_conversation
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import Refused, answers
+from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.http.requests.routes import IdempotencyKey
-from tasklore.supervisor.http.responses import Form, View, while_connected
+from tasklore.supervisor.http.responses import while_connected
 from tasklore.supervisor.http.tasks import NewTask, demand_accepted, send_task
+from tasklore.supervisor.operations.card_fit import (
+    demand_fit,
+    demand_offer,
+    no_such_agent,
+)
+from tasklore.supervisor.operations.forms import Form, View
+from tasklore.supervisor.operations.refusals import Refused
 
 #: The task that decides, by convention of every agent that lives in a world.
 DECIDE = "decide"

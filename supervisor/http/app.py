@@ -12,7 +12,6 @@ from tasklore.supervisor.http import (
     output,
     pipelines,
     problems,
-    schedules,
     stream_token_routes,
     task_list,
     tasks,
@@ -24,11 +23,14 @@ from tasklore.supervisor.http.approvals import routes as approvals
 from tasklore.supervisor.http.chat import routes as chat
 from tasklore.supervisor.http.chat.errors import as_openai, is_openai
 from tasklore.supervisor.http.memory import routes as memory
+from tasklore.supervisor.http.mount import mount
 from tasklore.supervisor.http.observation import HeadMiddleware, ObservationMiddleware
 from tasklore.supervisor.http.openapi import PAGE_HEADERS, describe_api, render_page
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problem_forms import ProblemFormMiddleware
 from tasklore.supervisor.http.requests import routes as requests
+from tasklore.supervisor.operations import schedules
+from tasklore.supervisor.operations.schedules import ScheduleServices
 
 
 def make_app(parts: ApiParts) -> FastAPI:
@@ -61,8 +63,19 @@ def make_app(parts: ApiParts) -> FastAPI:
         memory,
         conversations,
     )
-    for module in (*asked, pipelines, schedules, budgets, webhooks, chat):
+    for module in (*asked, pipelines, budgets, webhooks, chat):
         app.include_router(module.routes(parts))
+    app.include_router(
+        mount(
+            ScheduleServices(
+                book=parts.schedules,
+                ticks=parts.ticks,
+                pipelines=parts.pipelines,
+                catalogue=parts.catalogue,
+            ),
+            schedules.OPERATIONS,
+        )
+    )
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:

@@ -12,8 +12,9 @@ from tasklore.memory.budgets.overview import By, Overview, read_overview
 from tasklore.memory.budgets.store import KEEP, Budgets
 from tasklore.supervisor.http.admission.keys import Caller, require_role
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import Refused, answers
-from tasklore.supervisor.http.responses import Form, View
+from tasklore.supervisor.http.problems import answers
+from tasklore.supervisor.operations.forms import Form, View
+from tasklore.supervisor.operations.refusals import Refused
 
 
 class LimitsVersion(View):

@@ -7,8 +7,9 @@ from fastapi import APIRouter, Depends, Path, Query
 from tasklore.memory.conversations.inbox import Inbox
 from tasklore.supervisor.http.admission.keys import Caller, require_role
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import Refused, answers, not_found
-from tasklore.supervisor.http.responses import View
+from tasklore.supervisor.http.problems import answers
+from tasklore.supervisor.operations.forms import View
+from tasklore.supervisor.operations.refusals import Refused, not_found
 
 ConversationId = Annotated[
     str,

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from tasklore.supervisor.feed.events import BeganWaiting, Gap, Question, Restarted
 from tasklore.supervisor.http.admission.keys import Caller
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import over_share, unavailable
+from tasklore.supervisor.operations.refusals import over_share, unavailable
 
 #: Seconds that a client may take to read one event.
 _SEND_S = 30.0

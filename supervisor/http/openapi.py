@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from tasklore.supervisor.http.problems import Problem
+from tasklore.supervisor.operations.refusals import Problem
 
 #: Statuses that only a request with a body gets, and that one without body and parameters never gets.
 _OF_BODIES = ("400", "408", "413", "415")

@@ -5,7 +5,7 @@ import hashlib
 from tasklore.memory.ledger.requests import place_of
 from tasklore.supervisor.http.admission.keys import Caller
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import Refused
+from tasklore.supervisor.operations.refusals import Refused
 
 
 async def demand_conversation(

@@ -23,8 +23,8 @@ from tasklore.supervisor.feed.runs import (
 from tasklore.supervisor.http.admission.keys import Caller
 from tasklore.supervisor.http.event_streams import HEARTBEAT, encode_event
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import Refused, not_found, unavailable
-from tasklore.supervisor.http.responses import View
+from tasklore.supervisor.operations.forms import View
+from tasklore.supervisor.operations.refusals import Refused, not_found, unavailable
 
 log = structlog.get_logger(__name__)
 

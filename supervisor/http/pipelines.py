@@ -25,9 +25,11 @@ from tasklore.supervisor.http.pipeline_runs import (
     read_run,
     read_standing,
 )
-from tasklore.supervisor.http.problems import Fault, Refused, answers, unusable
-from tasklore.supervisor.http.responses import EVENTS, Form, Later, View
-from tasklore.supervisor.http.schedules import keep_schedule
+from tasklore.supervisor.http.problems import answers
+from tasklore.supervisor.http.responses import EVENTS
+from tasklore.supervisor.operations.forms import Form, Later, View
+from tasklore.supervisor.operations.refusals import Fault, Refused, unusable
+from tasklore.supervisor.operations.schedules import keep_schedule
 from tasklore.supervisor.schedules.book import make_id, stamps_of
 
 SessionId = Annotated[
@@ -276,7 +278,7 @@ async def _begin_later(
         anchor=now,
         **stamps_of(caller.name, now),
     )
-    await keep_schedule(parts, schedule)
+    await keep_schedule(parts.schedules, schedule)
     session_id = schedule.tick_id(parts.supervisor_id, starts_at)
     await claim_run(parts, caller, session_id)
     taken = AcceptedRun(

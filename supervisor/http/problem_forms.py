@@ -8,7 +8,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tasklore.supervisor.http import problems
+from tasklore.supervisor.http.problems import MEDIA_TYPE, respond
+from tasklore.supervisor.operations.refusals import refusal_of
 
 
 class ProblemFormMiddleware:
@@ -42,7 +43,7 @@ class ProblemFormMiddleware:
                 if (
                     MutableHeaders(scope=message)
                     .get("content-type", "")
-                    .startswith(problems.MEDIA_TYPE)
+                    .startswith(MEDIA_TYPE)
                 ):
                     held = message
                     return
@@ -62,7 +63,5 @@ class ProblemFormMiddleware:
         except Exception as error:
             # A handler further out would send it in another form.
             if not has_begun:
-                await problems.respond(problems.refusal_of(error))(
-                    scope, receive, reform
-                )
+                await respond(refusal_of(error))(scope, receive, reform)
             raise

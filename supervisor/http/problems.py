@@ -1,31 +1,27 @@
 """Problems: every error of the API as `application/problem+json` (RFC 9457), with a sentence that says the cure."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any
 
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import compile_path
 
-from tasklore.contracts.errors import (
-    InvalidInput,
-    MessageTooLarge,
-    NotAccepted,
-    NotPermitted,
-    OwnerFull,
-    TaskloreError,
-    UnknownSession,
-    UnknownStory,
-    VersionConflict,
-)
+from tasklore.contracts.errors import TaskloreError
 from tasklore.contracts.faults import complaint_of
+from tasklore.supervisor.operations.refusals import (
+    Fault,
+    Refused,
+    not_found,
+    refusal_of,
+    unusable,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -37,9 +33,6 @@ SCHEMA = "#/components/schemas/Problem"
 _MOST_FAULTS = 20
 _LONGEST = 500
 _LONGEST_PATH = 300
-_APOLOGY = "something went wrong here, not with what you asked; ask again, and see the supervisor's log if it stays"
-#: Seconds after which a server that was away may be asked again.
-_RETRY_AFTER_S = 1
 _RETRY_HEADER = {
     "Retry-After": {
         "description": "Seconds.",
@@ -73,107 +66,6 @@ _OPENAI = "of OpenAI's API there are /v1/chat/completions and /v1/models"
 _ELSEWHERE = dict.fromkeys(
     ("/healthz", "/readyz", "/metrics"), _HEALTH
 ) | dict.fromkeys(("/v1/responses", "/v1/completions", "/v1/embeddings"), _OPENAI)
-
-
-class Fault(BaseModel):
-    """One fault of a request: its place, as a path with dots, and the complaint."""
-
-    model_config = ConfigDict(frozen=True)
-
-    where: str
-    message: str
-
-
-class Problem(BaseModel):
-    """An error, for programs by `type` and `status`, for people by `detail`, which says the cure."""
-
-    model_config = ConfigDict(frozen=True)
-
-    type: str = Field(examples=["urn:tasklore:problem:not-found"])
-    title: str
-    status: int = Field(ge=400, le=599)
-    detail: str
-    problems: tuple[Fault, ...] = ()
-
-
-class Refused(Exception):
-    """Raised by a route to answer with a problem: *kind* is a word for programs, *detail* names field and cure."""
-
-    def __init__(
-        self,
-        status: int,
-        kind: str,
-        detail: str,
-        *,
-        faults: Sequence[Fault] = (),
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(detail)
-        self.problem = Problem(
-            type=f"urn:tasklore:problem:{kind}",
-            title=HTTPStatus(status).phrase,
-            status=status,
-            detail=detail,
-            problems=tuple(faults),
-        )
-        self.headers = dict(headers or {})
-
-
-def not_found(detail: str) -> Refused:
-    """Return the refusal of something that is not there."""
-    return Refused(404, "not-found", detail)
-
-
-def unavailable(detail: str, retry_after_s: float = _RETRY_AFTER_S) -> Refused:
-    """Return the refusal while a server behind the API does not answer; nothing is wrong with the request."""
-    return Refused(
-        503,
-        "unavailable",
-        detail,
-        headers={"Retry-After": str(max(1, round(retry_after_s)))},
-    )
-
-
-def over_share(detail: str, retry_after_s: float = _RETRY_AFTER_S) -> Refused:
-    """Return the refusal of a key that already has its share."""
-    return Refused(
-        429, "share", detail, headers={"Retry-After": str(max(1, round(retry_after_s)))}
-    )
-
-
-def unusable(faults: Sequence[Fault]) -> Refused:
-    """Return the refusal of a body with *faults*."""
-    return Refused(
-        422,
-        "unusable",
-        "; ".join(f"{one.where}: {one.message}" for one in faults),
-        faults=faults,
-    )
-
-
-def refusal_of(error: Exception) -> Refused:
-    """Return *error* as a refusal; an unforeseen one reveals nothing."""
-    match error:
-        case Refused():
-            return error
-        case NotPermitted():
-            return Refused(403, error.kind, str(error))
-        case OwnerFull():
-            return over_share(str(error), error.retry_after_s)
-        case NotAccepted():
-            return unavailable(str(error), error.retry_after_s)
-        case MessageTooLarge():
-            return Refused(413, "too-large", str(error))
-        case UnknownSession() | UnknownStory():
-            return not_found(str(error))
-        case VersionConflict():
-            return Refused(409, "version", str(error))
-        case InvalidInput():
-            return Refused(422, "unusable", str(error))
-        case TaskloreError():
-            return unavailable(str(error))
-    # The server closes the connection over it, so that a request that is sent behind it is lost unless this says so.
-    return Refused(500, "internal", _APOLOGY, headers={"Connection": "close"})
 
 
 def respond(error: Exception) -> Response:

@@ -14,17 +14,12 @@ from tasklore.supervisor.http.admission.stream_tokens import FIELD, LIFE_S, STRE
 from tasklore.supervisor.http.output import OUTPUT_ID
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.pipeline_runs import read_run
-from tasklore.supervisor.http.problems import (
-    Fault,
-    Refused,
-    answers,
-    not_found,
-    unusable,
-)
+from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.http.requests.events import EVENT_ID
 from tasklore.supervisor.http.requests.routes import demand_request
-from tasklore.supervisor.http.responses import Form, View
 from tasklore.supervisor.http.tasks import read_task
+from tasklore.supervisor.operations.forms import Form, View
+from tasklore.supervisor.operations.refusals import Fault, Refused, not_found, unusable
 
 #: The ids of events by the kind of a stream.
 _IDS = {"tasks": OUTPUT_ID, "requests": EVENT_ID, "pipelines": RUN_PLACE}

@@ -16,7 +16,7 @@ from tasklore.memory.ledger.run_rows import EndState, OpenState
 from tasklore.supervisor.http.admission.keys import Caller, require_role
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import answers
-from tasklore.supervisor.http.responses import Form, SpelledTime
+from tasklore.supervisor.operations.forms import Form, SpelledTime
 
 _LISTING = Depends(require_role("ask", "read"))
 

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.identifiers import NAME_PATTERN, Name, new_id
+from tasklore.contracts.message_parts import is_none
 from tasklore.contracts.messages import CompletionReport, TaskAssignment, TaskCall
 from tasklore.memory.ledger.ledger import LedgerEntry
 from tasklore.memory.ledger.requests import RequestRecord, place_of
@@ -24,16 +25,9 @@ from tasklore.memory.webhooks.outbox import Callback, WebhookOutbox
 from tasklore.supervisor.catalogue import Offer
 from tasklore.supervisor.dispatch import MOST_AHEAD, RoomCheck
 from tasklore.supervisor.http.admission.keys import Caller, require_role
-from tasklore.supervisor.http.card_fit import demand_fit, demand_task
 from tasklore.supervisor.http.owners import demand_conversation, task_place
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import (
-    Fault,
-    Refused,
-    answers,
-    not_found,
-    unusable,
-)
+from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.http.requests.routes import (
     IdempotencyKey,
     claim_record,
@@ -42,15 +36,13 @@ from tasklore.supervisor.http.requests.routes import (
 )
 from tasklore.supervisor.http.responses import (
     ACCEPTED,
-    Cancelled,
-    Later,
-    View,
     cancel_task,
-    digest_of,
-    is_none,
     respond_json,
     while_connected,
 )
+from tasklore.supervisor.operations.card_fit import demand_fit, demand_task
+from tasklore.supervisor.operations.forms import Cancelled, Later, View, digest_of
+from tasklore.supervisor.operations.refusals import Fault, Refused, not_found, unusable
 from tasklore.supervisor.requests.request import whole_task_id
 from tasklore.supervisor.service import MAX_ATTEMPTS
 from tasklore.supervisor.webhooks.addresses import NotAllowed

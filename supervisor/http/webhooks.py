@@ -8,7 +8,8 @@ from fastapi import APIRouter, Depends, Path, Query
 from tasklore.memory.webhooks.outbox import Kept, Undelivered, WebhookOutbox
 from tasklore.supervisor.http.admission.keys import Caller, require_role
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import Refused, answers, not_found
+from tasklore.supervisor.http.problems import answers
+from tasklore.supervisor.operations.refusals import Refused, not_found
 from tasklore.supervisor.webhooks.overview import (
     WebhookList,
     WebhookView,

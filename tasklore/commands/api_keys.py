@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tasklore.commands.render.screen import say
+from tasklore.contracts.callers import ROLES, Role
 from tasklore.contracts.errors import InvalidInput
-from tasklore.supervisor.http.admission.key_file import ROLES, Role, make_key
+from tasklore.supervisor.http.admission.key_file import make_key
 
 #: Where a supervisor looks for the keys, and where they are kept without it.
 _VARIABLE = "TASKLORE_API_KEYS_FILE"

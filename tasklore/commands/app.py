@@ -552,7 +552,7 @@ def api_key(
         Option(
             "--role",
             metavar="ROLE",
-            help="ask, read, approve or admin, repeatable; ask without it, admin is all.",
+            help="ask, read, approve, operate or admin, repeatable; ask without it, admin is all.",
         ),
     ] = None,
     user: Annotated[

@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tasklore.supervisor.http.admission.key_file import Role, make_key
+from tasklore.contracts.callers import Role
+from tasklore.supervisor.http.admission.key_file import make_key
 from tests.acceptance.house import BUDGET, NAPPER, running_house
 from tests.acceptance.talk import MEMORY, SWITCHBOARD
 

@@ -103,6 +103,16 @@ BREACHES = [
         "memory/stories/settlement.py",
         "from tasklore.memory.stories.store import StoryStore",
     ),
+    (
+        "operations-know-no-door",
+        "supervisor/operations/schedules.py",
+        "import fastapi",
+    ),
+    (
+        "operations-know-no-door",
+        "supervisor/operations/table.py",
+        "from tasklore.supervisor.http.parts import ApiParts",
+    ),
     ("stories-are-pure", "supervisor/pipelines/analysis/reducer.py", "import asyncio"),
     (
         "agents-use-only-context",

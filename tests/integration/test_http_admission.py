@@ -12,10 +12,11 @@ import httpx
 import pytest
 from redis.asyncio import Redis
 
+from tasklore.contracts.callers import Role
 from tasklore.contracts.errors import ConfigurationError
 from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tasklore.supervisor.http.admission.key_file import KeyRing, Role, make_key
+from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
 from tasklore.supervisor.http.admission.limits import ClientLimits
 from tasklore.supervisor.http.server import HttpServer, demand_keys
 from tests.http_client import PATIENCE_S, Answer, Connection, ask, until

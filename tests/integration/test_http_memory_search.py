@@ -10,12 +10,13 @@ import pytest
 from redis.asyncio import Redis
 
 from tasklore.contracts import subjects
+from tasklore.contracts.callers import Role
 from tasklore.contracts.messages import ChatTurn
 from tasklore.memory.episodes.store import Episode, Episodes
 from tasklore.runtime.messaging.direct import open_direct_reads
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tasklore.supervisor.http.admission.key_file import KeyRing, Role, make_key
+from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
 from tests.http_client import ask
 from tests.integration.http_stand import Stand, http_stand
 from tests.servers import PATIENCE_S

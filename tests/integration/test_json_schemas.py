@@ -15,8 +15,8 @@ from tasklore.contracts.errors import InvalidInput
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.http.chat.forms import ResponseFormat
 from tasklore.supervisor.http.chat.structured import AnswerFormat
-from tasklore.supervisor.http.problems import Refused
 from tasklore.supervisor.json_schemas import JsonSchemas, Misfit
+from tasklore.supervisor.operations.refusals import Refused
 from tests.integration.http_stand import http_stand
 
 #: Seconds between two beats of the loop, and the share of them that a busy machine must let through.

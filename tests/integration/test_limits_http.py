@@ -10,12 +10,13 @@ import pytest
 from redis.asyncio import Redis
 
 from tasklore.contracts.admission.limits import Limits, Payer, read_limits
+from tasklore.contracts.callers import Role
 from tasklore.contracts.errors import ConfigurationError, MemoryUnavailable
 from tasklore.memory import keys
 from tasklore.memory.budgets.store import Budgets
 from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tasklore.supervisor.http.admission.key_file import KeyRing, Role, make_key
+from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
 from tasklore.supervisor.limits_file import apply_limits_file
 from tasklore.supervisor.watches import LimitWatch
 from tests.http_client import ask

@@ -14,11 +14,12 @@ import pytest
 from redis.asyncio import Redis
 
 from tasklore.client import AsyncClient
+from tasklore.contracts.callers import Role
 from tasklore.contracts.identifiers import user_token
 from tasklore.memory.ledger.run_index import RunIndex
 from tasklore.memory.ledger.run_rows import RunRow
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tasklore.supervisor.http.admission.key_file import KeyRing, Role, make_key
+from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
 from tests.http_client import ask
 from tests.integration.http_stand import CARD, Stand, http_stand
 from tests.servers import PATIENCE_S

@@ -5,7 +5,7 @@ import math
 import re
 from typing import Any
 
-from tasklore.supervisor.http.problems import Fault
+from tasklore.supervisor.operations.refusals import Fault
 
 #: How a body spells what may be one; most bodies hold neither. Python reads halves written as if they were characters
 #: of UTF-8 too, bodies in UTF-16 (which have zeros), and a number that is too large for it as infinity.

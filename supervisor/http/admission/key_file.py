@@ -18,20 +18,17 @@ import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tasklore.contracts.callers import Role
 from tasklore.contracts.errors import ConfigurationError, InvalidInput
 from tasklore.contracts.faults import fault_of
 from tasklore.contracts.identifiers import Name
 
 log = structlog.get_logger(__name__)
-
-#: `ask` may ask for work and see its results, `read` memories, `approve` answer questions of tasks, `admin` all of it.
-Role = Literal["ask", "read", "approve", "admin"]
-ROLES: Final[tuple[Role, ...]] = ("ask", "read", "approve", "admin")
 
 #: The beginning of every key, by which scanners for leaked secrets recognise one.
 _PREFIX = "tlk_"

@@ -6,10 +6,9 @@ from typing import Annotated
 from fastapi import Request, Security
 from fastapi.security import HTTPBearer
 
-from tasklore.contracts.callers import ALL, Caller
+from tasklore.contracts.callers import ALL, ROLES, Caller, Role
 from tasklore.supervisor.approvals.answers import Person
-from tasklore.supervisor.http.admission.key_file import ROLES, Role
-from tasklore.supervisor.http.problems import Refused
+from tasklore.supervisor.operations.refusals import Refused
 
 __all__ = ["ANYBODY", "BEARER", "CALLER", "Caller", "as_person", "require_role"]
 

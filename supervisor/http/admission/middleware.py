@@ -15,10 +15,10 @@ from tasklore.supervisor.http.admission.keys import ANYBODY, CALLER, Caller
 from tasklore.supervisor.http.admission.limits import Rates
 from tasklore.supervisor.http.admission.stream_tokens import take_token
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import (
+from tasklore.supervisor.http.problems import respond
+from tasklore.supervisor.operations.refusals import (
     Refused,
     over_share,
-    respond,
     unavailable,
     unusable,
 )

@@ -26,9 +26,10 @@ from tasklore.supervisor.http.admission.keys import (
 )
 from tasklore.supervisor.http.approvals.page import PATH
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import Refused, answers, not_found
-from tasklore.supervisor.http.responses import Form, View
+from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.http.tasks import TaskId, read_task
+from tasklore.supervisor.operations.forms import Form, View
+from tasklore.supervisor.operations.refusals import Refused, not_found
 
 ApprovalId = Annotated[
     str, Path(max_length=80, description="The id of a question, as the list says.")

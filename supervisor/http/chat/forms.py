@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tasklore.contracts.message_parts import is_none
 from tasklore.contracts.zones import TimeZone
-from tasklore.supervisor.http.problems import Fault, Refused
-from tasklore.supervisor.http.responses import is_none
+from tasklore.supervisor.operations.refusals import Fault, Refused
 
 #: Messages of one request; more than any reference reaches back.
 MOST_MESSAGES = 2_000

@@ -45,10 +45,11 @@ from tasklore.supervisor.http.chat.structured import AnswerFormat
 from tasklore.supervisor.http.event_streams import EventStream
 from tasklore.supervisor.http.owners import demand_conversation
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import Refused, unavailable
 from tasklore.supervisor.http.requests.routes import claim_record, demand_room
 from tasklore.supervisor.http.requests.work import is_unstarted
-from tasklore.supervisor.http.responses import digest_of, while_connected
+from tasklore.supervisor.http.responses import while_connected
+from tasklore.supervisor.operations.forms import digest_of
+from tasklore.supervisor.operations.refusals import Refused, unavailable
 from tasklore.supervisor.requests.request import Ended, Routed, ignore_part, ignore_task
 from tasklore.supervisor.understanding.model import counting
 

@@ -22,7 +22,7 @@ from tasklore.supervisor.http.chat.forms import (
     Completion,
     Usage,
 )
-from tasklore.supervisor.http.problems import Refused, refusal_of
+from tasklore.supervisor.operations.refusals import Refused, refusal_of
 from tasklore.supervisor.replies.combined import BETWEEN, number_part
 from tasklore.supervisor.replies.live_text import Delta, LiveText
 from tasklore.supervisor.requests.request import Ended, Routed

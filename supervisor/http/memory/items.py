@@ -27,9 +27,10 @@ from tasklore.supervisor.http.memory.tasks import (
     carry_out,
 )
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import Refused, answers, not_found
+from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.http.requests.routes import IdempotencyKey
-from tasklore.supervisor.http.responses import Form, View
+from tasklore.supervisor.operations.forms import Form, View
+from tasklore.supervisor.operations.refusals import Refused, not_found
 
 State = Literal["current", "past", "paused", "planned", "expired"]
 Reference = Annotated[

@@ -29,9 +29,10 @@ from tasklore.supervisor.http.memory.tasks import (
     carry_out,
 )
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import answers, not_found
+from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.http.requests.routes import IdempotencyKey
-from tasklore.supervisor.http.responses import Form, View
+from tasklore.supervisor.operations.forms import Form, View
+from tasklore.supervisor.operations.refusals import not_found
 
 #: Tokens of a rendered document: all of it, as one holds at most a few thousand items.
 _WHOLE = 1_000_000

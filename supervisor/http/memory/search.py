@@ -21,8 +21,9 @@ from tasklore.memory.recall import MAX_LIMIT, Within, search_memory, turns_for
 from tasklore.memory.rendering.documents import BUDGET_TOKENS, Quotation, render
 from tasklore.supervisor.http.memory.tasks import AskedBy, By, ReadBy
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import answers, unavailable
-from tasklore.supervisor.http.responses import Form, SpelledTime, View
+from tasklore.supervisor.http.problems import answers
+from tasklore.supervisor.operations.forms import Form, SpelledTime, View
+from tasklore.supervisor.operations.refusals import unavailable
 from tasklore.supervisor.requests.request import digest_of
 
 log = structlog.get_logger(__name__)

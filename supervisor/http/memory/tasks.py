@@ -8,14 +8,16 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Path, Query
 from starlette.responses import Response
 
+from tasklore.contracts.callers import Role
 from tasklore.contracts.identifiers import Scope, scoped
 from tasklore.memory.holdings.store import Holding
-from tasklore.supervisor.http.admission.key_file import Role
 from tasklore.supervisor.http.admission.keys import Caller, require_role
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import Refused, answers, unavailable
-from tasklore.supervisor.http.responses import ACCEPTED, View, respond_json
+from tasklore.supervisor.http.problems import answers
+from tasklore.supervisor.http.responses import ACCEPTED, respond_json
 from tasklore.supervisor.http.tasks import NewTask, demand_accepted, send_task
+from tasklore.supervisor.operations.forms import View
+from tasklore.supervisor.operations.refusals import Refused, unavailable
 from tasklore.supervisor.replies.notices import MEMORY_AGENT
 
 #: Seconds within which a change is made: a person who has waited longer wants to look first.

@@ -29,8 +29,8 @@ from tasklore.supervisor.http.event_streams import (
     encode_sign,
 )
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import Refused
 from tasklore.supervisor.http.requests.outcome import Lookup, RequestPlace, read_outcome
+from tasklore.supervisor.operations.refusals import Refused
 
 log = structlog.get_logger(__name__)
 

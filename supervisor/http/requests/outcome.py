@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
+from tasklore.contracts.message_parts import is_none
 from tasklore.contracts.messages import (
     CompletionReport,
     PersonReply,
@@ -25,7 +26,6 @@ from tasklore.memory.conversations.inbox import is_utterance
 from tasklore.memory.ledger.requests import Known, RequestRecord
 from tasklore.supervisor.http.admission.keys import Caller
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import not_found, refusal_of
 from tasklore.supervisor.http.requests.parts import (
     build_part,
     read_body,
@@ -33,7 +33,8 @@ from tasklore.supervisor.http.requests.parts import (
     rebuild_combined,
 )
 from tasklore.supervisor.http.requests.work import MOST, Underway
-from tasklore.supervisor.http.responses import View, is_none
+from tasklore.supervisor.operations.forms import View
+from tasklore.supervisor.operations.refusals import not_found, refusal_of
 from tasklore.supervisor.replies.report_texts import Wording, has_result, word_report
 from tasklore.supervisor.requests.readings import HeardTurn, PartRead, parse_turn
 from tasklore.supervisor.requests.request import place_of_turn

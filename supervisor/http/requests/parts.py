@@ -19,7 +19,8 @@ from tasklore.contracts.messages import (
 )
 from tasklore.memory.ledger.requests import PartEnd, RequestEnd
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.responses import Cancelled, cancel_task
+from tasklore.supervisor.http.responses import cancel_task
+from tasklore.supervisor.operations.forms import Cancelled
 from tasklore.supervisor.replies.combined import combine
 from tasklore.supervisor.replies.report_texts import Wording, has_result, word_report
 from tasklore.supervisor.requests.readings import PartRead

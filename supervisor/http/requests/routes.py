@@ -26,13 +26,7 @@ from tasklore.supervisor.http.owners import (
     task_place,
 )
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import (
-    Refused,
-    answers,
-    not_found,
-    respond,
-    unavailable,
-)
+from tasklore.supervisor.http.problems import answers, respond
 from tasklore.supervisor.http.requests.events import (
     EVENT_ID,
     RequestEventPlace,
@@ -50,12 +44,11 @@ from tasklore.supervisor.http.requests.work import HOLD_MS, is_unstarted
 from tasklore.supervisor.http.responses import (
     ACCEPTED,
     EVENTS,
-    Cancelled,
-    Form,
-    digest_of,
     respond_json,
     while_connected,
 )
+from tasklore.supervisor.operations.forms import Cancelled, Form, digest_of
+from tasklore.supervisor.operations.refusals import Refused, not_found, unavailable
 
 log = structlog.get_logger(__name__)
 

@@ -16,7 +16,7 @@ from tasklore.contracts.messages import (
 )
 from tasklore.memory.command_batch import Commands
 from tasklore.memory.ledger.requests import PartEnd, RequestEnd, RequestRecords
-from tasklore.supervisor.http.problems import over_share, unavailable
+from tasklore.supervisor.operations.refusals import over_share, unavailable
 from tasklore.supervisor.requests.request import Alongside
 from tasklore.supervisor.service import Service
 

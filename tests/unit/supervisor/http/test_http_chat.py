@@ -25,7 +25,7 @@ from tasklore.supervisor.http.chat.history import History, derive_conversation
 from tasklore.supervisor.http.chat.stream import ChatAnswer, complete, split_pieces
 from tasklore.supervisor.http.chat.structured import AnswerFormat
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import Refused
+from tasklore.supervisor.operations.refusals import Refused
 from tasklore.supervisor.understanding import RuleInterpreter, Understood
 from tasklore.supervisor.understanding.model import Counted, counting
 from tasklore.workers.agents.budget import agent

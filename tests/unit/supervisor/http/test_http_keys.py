@@ -18,7 +18,7 @@ from tasklore.supervisor.http.admission.keys import Caller
 from tasklore.supervisor.http.admission.limits import Rates
 from tasklore.supervisor.http.admission.middleware import BodyReader, is_local
 from tasklore.supervisor.http.owners import world_conversation
-from tasklore.supervisor.http.problems import Refused
+from tasklore.supervisor.operations.refusals import Refused
 
 
 class Clock:
@@ -205,5 +205,5 @@ def test_the_command_prints_a_new_key_once(
     assert entry is not None
     assert entry.roles == ("read", "ask")
     assert f"TASKLORE_API_KEYS_FILE={path}" in said.err
-    with pytest.raises(InvalidInput, match="ask, read, approve, admin"):
+    with pytest.raises(InvalidInput, match="ask, read, approve, operate, admin"):
         print_new_key("other", ["root"], None, path)

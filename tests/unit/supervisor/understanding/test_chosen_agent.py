@@ -7,7 +7,7 @@ import pytest
 from tasklore.contracts.messages import AgentCard, ChatTurn, TaskCard
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.http.chat.models import demand_model, list_models
-from tasklore.supervisor.http.problems import Refused
+from tasklore.supervisor.operations.refusals import Refused
 from tasklore.supervisor.understanding import (
     Clarification,
     Interpretation,

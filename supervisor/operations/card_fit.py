@@ -7,7 +7,7 @@ from typing import Any
 from tasklore.contracts.faults import nearest
 from tasklore.contracts.messages import TaskCard
 from tasklore.supervisor.catalogue import Catalogue, Offer
-from tasklore.supervisor.http.problems import Fault, Refused, not_found, unusable
+from tasklore.supervisor.operations.refusals import Fault, Refused, not_found, unusable
 
 #: Names and faults that are listed, and characters of a name.
 _MOST_NAMES = 20

@@ -1,0 +1,211 @@
+"""Operations as routes: the one place that reads their signatures, and FastAPI does it."""
+
+import inspect
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from dataclasses import asdict
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from fastapi import APIRouter, Depends, Header, Path, Query
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from tasklore.contracts.callers import Caller
+from tasklore.supervisor.http.admission.keys import require_role
+from tasklore.supervisor.http.problems import answers
+from tasklore.supervisor.http.responses import (
+    ACCEPTED,
+    respond_json,
+    while_connected,
+)
+from tasklore.supervisor.operations.forms import Lines, Text
+from tasklore.supervisor.operations.refusals import Refused
+from tasklore.supervisor.operations.table import (
+    Operation,
+    Operations,
+    Services,
+    Unfinished,
+)
+
+#: The parameter of an operation that is the header of a repeat.
+_IDEMPOTENCY_KEY = "idempotency_key"
+_LINES = "application/x-ndjson"
+
+_Parameter = inspect.Parameter
+
+
+def mount(services: Services, operations: Operations[Services]) -> APIRouter:
+    """Return the routes of the operations of one noun, which work with *services*."""
+    router = APIRouter()
+    for operation in operations:
+        _add(router, services, operation)
+    return router
+
+
+def _add(
+    router: APIRouter, services: Services, operation: Operation[Services, ..., Any]
+) -> None:
+    signature = inspect.signature(operation.function, eval_str=True)
+    summary, _, description = (inspect.getdoc(operation.function) or "").partition("\n")
+    method, _, path = operation.http.partition(" ")
+    parts = _parts_of(signature.return_annotation)
+    view, is_stream, later = parts
+    responses = answers(*operation.problems)
+    if later is not None:
+        responses[202] = {**ACCEPTED, "model": later}
+    if is_stream:
+        responses[operation.status] = {
+            "description": "One JSON object a line.",
+            "content": {_LINES: {"schema": {"type": "string"}}},
+        }
+    extra: dict[str, Any] = {"x-tasklore": _describe(operation)}
+    if any(one.annotation is Lines for one in signature.parameters.values()):
+        extra["requestBody"] = {
+            "required": True,
+            "content": {_LINES: {"schema": {"type": "string"}}},
+        }
+    router.add_api_route(
+        path,
+        _route_of(services, operation, signature),
+        methods=[method],
+        operation_id=operation.id,
+        tags=[operation.noun],
+        summary=summary.rstrip("."),
+        description=_without_errors(description),
+        status_code=operation.status,
+        response_model=view,
+        responses=responses,
+        openapi_extra=extra,
+    )
+
+
+def _describe(operation: Operation[Any, ..., Any]) -> dict[str, Any]:
+    """Return what readers of the document need of *operation* that OpenAPI has no word for."""
+    return {
+        "noun": operation.noun,
+        "verb": operation.verb,
+        "roles": operation.roles,
+        "mounted": operation.mounted,
+    } | {name: value for name, value in asdict(operation.shows).items() if value}
+
+
+def _without_errors(description: str) -> str:
+    """Return the text of a docstring without its errors, which the responses name."""
+    return description.partition("\nRaises:\n")[0].strip()
+
+
+def _parts_of(returned: Any) -> tuple[Any, bool, Any]:
+    """Return the view that is *returned*, whether it is a stream of lines, and the view of what is under way."""
+    kinds = (
+        get_args(returned)
+        if get_origin(returned) in (Union, UnionType)
+        else (returned,)
+    )
+    later = [get_args(one)[0] for one in kinds if get_origin(one) is Unfinished]
+    views = [one for one in kinds if get_origin(one) is not Unfinished]
+    if any(get_origin(one) in (AsyncIterator, AsyncGenerator) for one in views):
+        return None, True, None
+    models = [one for one in views if one is not Text]
+    view: Any = None
+    for one in models:
+        view = one if view is None else view | one
+    return view, False, later[0] if later else None
+
+
+def _route_of(
+    services: Services,
+    operation: Operation[Services, ..., Any],
+    signature: inspect.Signature,
+) -> Callable[..., Awaitable[Any]]:
+    """Return the function of a route: with the operation's own values, and the caller by the key of the request."""
+
+    async def route(request: Request, caller: Caller, **given: Any) -> object:
+        work = operation(services, caller, **given)
+        found = await (
+            while_connected(request.receive, work) if operation.waits else work
+        )
+        return _answer(found)
+
+    own = [_bind(one) for one in list(signature.parameters.values())[2:]]
+    # A wrong role is told before a wrong body: the framework asks this before it reads one.
+    caller = Annotated[Caller, Depends(require_role(*operation.roles))]
+    fixed = [
+        _Parameter("request", _Parameter.KEYWORD_ONLY, annotation=Request),
+        _Parameter("caller", _Parameter.KEYWORD_ONLY, annotation=caller),
+    ]
+    route.__signature__ = signature.replace(  # type: ignore[attr-defined]  # what the framework reads
+        parameters=[*fixed, *own], return_annotation=inspect.Signature.empty
+    )
+    return route
+
+
+def _bind(parameter: _Parameter) -> _Parameter:
+    """Return *parameter* of an operation as the framework reads it."""
+    annotation = parameter.annotation
+    if annotation is Lines:
+        annotation = Annotated[Lines, Depends(_read_lines)]
+    elif parameter.name == _IDEMPOTENCY_KEY:
+        annotation = Annotated[annotation, Header(alias="Idempotency-Key")]
+    elif not _is_body(annotation):
+        place = Path if parameter.default is _Parameter.empty else Query
+        annotation = Annotated[annotation, place(description=_help_of(annotation))]
+    return parameter.replace(kind=_Parameter.KEYWORD_ONLY, annotation=annotation)
+
+
+def _is_body(annotation: Any) -> bool:
+    kinds = get_args(annotation) or (annotation,)
+    return any(isinstance(one, type) and issubclass(one, BaseModel) for one in kinds)
+
+
+def _help_of(annotation: Any) -> str | None:
+    described = [
+        one.description for one in get_args(annotation) if isinstance(one, FieldInfo)
+    ]
+    return next((one for one in described if one), None)
+
+
+async def _read_lines(request: Request) -> Lines:
+    """Return the JSON lines of a body.
+
+    Raises:
+        Refused: 400, a line is no JSON; names the first.
+    """
+    values = []
+    for number, line in enumerate((await request.body()).splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            values.append(json.loads(line))
+        except ValueError as error:
+            raise Refused(
+                400, "no-json", f"line {number} of the body is no JSON: {error}"
+            ) from error
+    return Lines(tuple(values))
+
+
+def _answer(found: object) -> object:
+    """Return what an operation returned as the framework sends it."""
+    match found:
+        case Unfinished():
+            return respond_json(found.view, found.location, is_done=False)
+        case Text():
+            return Response(
+                found.text,
+                media_type=found.media_type,
+                headers={"Cache-Control": "no-store"},
+            )
+        case AsyncIterator():
+            return StreamingResponse(
+                _encode_lines(found),
+                media_type=_LINES,
+                headers={"Cache-Control": "no-store"},
+            )
+    return found
+
+
+async def _encode_lines(views: AsyncIterator[BaseModel]) -> AsyncGenerator[bytes, None]:
+    async for view in views:
+        yield view.model_dump_json().encode() + b"\n"

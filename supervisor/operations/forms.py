@@ -1,0 +1,171 @@
+"""Bodies of operations: what they take and what they return."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import (
+    AliasChoices,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+)
+
+from tasklore.contracts.spans import read_span
+from tasklore.contracts.zones import zone_of
+from tasklore.supervisor.operations.refusals import Fault, unusable
+
+#: A minute: clocks differ, and a request takes its time.
+_CLOCKS_DIFFER = timedelta(minutes=1)
+
+
+def _read_seconds(given: object) -> object:
+    """Return the seconds that a text such as "2h" means; what is no text stays."""
+    if not isinstance(given, str):
+        return given
+    span = read_span(given)
+    if span is None:
+        raise ValueError(
+            "must be a span of time, such as '90s', '15m' or '2h', or a number of seconds"
+        )
+    return span.total_seconds()
+
+
+#: A span of time: a number of seconds, or a text such as "2h".
+Seconds = Annotated[
+    float,
+    BeforeValidator(_read_seconds),
+    WithJsonSchema(
+        {"anyOf": [{"type": "number"}, {"type": "string", "examples": ["15m", "2h"]}]}
+    ),
+]
+
+
+class View(BaseModel):
+    """A body that an operation returns."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, from_attributes=True)
+
+
+class Form(BaseModel):
+    """A body that an operation takes; unknown fields are refused."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+
+def _demand_time(given: object) -> object:
+    """Return *given* unless it is a number: nobody means seconds since 1970."""
+    if given is not None and not isinstance(given, str | datetime):
+        raise ValueError("must be a time as text, such as 2026-11-24T09:00:00Z")
+    if (
+        isinstance(given, str)
+        and given.strip().lstrip("+-").replace(".", "", 1).isdigit()
+    ):
+        raise ValueError("must be a time such as 2026-11-24T09:00:00Z, not a number")
+    return given
+
+
+#: A time with its zone, as text of RFC 3339 alone.
+SpelledTime = Annotated[AwareDatetime, BeforeValidator(_demand_time)]
+
+
+class Later(Form):
+    """A body that may say when its work begins: at a time, or so long from now."""
+
+    at: Annotated[
+        datetime | None,
+        Field(
+            strict=False,
+            validation_alias=AliasChoices("at", "not_before"),
+            description="RFC 3339, with its zone.",
+        ),
+    ] = None
+    after: Annotated[
+        Seconds | None, Field(description="So long from now, such as 2h.")
+    ] = None
+
+    def find_start(
+        self, now: datetime, time_zone: str | None = None
+    ) -> datetime | None:
+        """Return when the work begins, in UTC; None is at once.
+
+        A time without its zone is by the clocks of *time_zone*, where that is known.
+
+        Raises:
+            InvalidInput: there is no such zone.
+            Refused: 422, both were given, the time has passed, or its zone is not known.
+        """
+        if self.at is not None and self.after is not None:
+            raise unusable(
+                [Fault(where="after", message="say either `at` or `after`, not both")]
+            )
+        if self.after is not None:
+            try:
+                return now + timedelta(seconds=self.after)
+            except OverflowError as error:
+                raise unusable(
+                    [
+                        Fault(
+                            where="after",
+                            message="is too long; the calendar ends before",
+                        )
+                    ]
+                ) from error
+        if self.at is None:
+            return None
+        at = _in_zone(self.at, time_zone)
+        if at < now - _CLOCKS_DIFFER:
+            raise unusable(
+                [Fault(where="at", message="has passed; leave it out to start at once")]
+            )
+        return at.astimezone(UTC)
+
+
+def _in_zone(at: datetime, time_zone: str | None) -> datetime:
+    if at.tzinfo is not None:
+        return at
+    if time_zone is None:
+        raise unusable(
+            [
+                Fault(
+                    where="at",
+                    message="must have its zone, such as 2026-12-24T18:00:00+01:00",
+                )
+            ]
+        )
+    return at.replace(tzinfo=zone_of(time_zone))
+
+
+class Cancelled(View):
+    """The result of a cancellation: `too_late` when it had ended, as `status`; `noted` when it is no task yet."""
+
+    outcome: Literal["cancelled", "too_late", "noted"]
+    status: str | None = None
+
+
+def digest_of(body: Mapping[str, Any]) -> str:
+    """Return a digest of *body*, the same in whatever order its keys are."""
+    return hashlib.blake2b(
+        json.dumps(body, sort_keys=True).encode(), digest_size=16
+    ).hexdigest()
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A part of a file of JSON lines that was sent, in its order."""
+
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """An answer that is no JSON, such as Markdown."""
+
+    text: str
+    media_type: str

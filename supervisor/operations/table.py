@@ -1,0 +1,136 @@
+"""The table of operations: a typed function, the role that it needs, and its place in every door.
+
+FastAPI alone reads the signatures (`tasklore.supervisor.http.mount`). The command line, clients, reference pages
+and the matrix of tests read the OpenAPI document that comes out. What runs in this process calls the operation itself:
+`await add_schedule(services, caller, new)`.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar
+
+from tasklore.contracts.callers import Caller, Role
+
+Services = TypeVar("Services")
+P = ParamSpec("P")
+R = TypeVar("R")
+V = TypeVar("V")
+
+#: Who serves an operation: each supervisor, or only the process that has the rights of an operator at the servers.
+Mounted = Literal["supervisor", "operations"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shows:
+    """How a person sees an operation at a command line.
+
+    Args:
+        rows: The field of the view that is shown as a table; without it the view is shown as facts.
+        columns: The fields of a row that are shown, in this order.
+        confirm: A question before it, "" for none. It may name fields in braces, such as `Remove {schedule_id}?`.
+        arguments: Fields of the query or the body that are given by position, behind those of the path.
+        shortcut: A word at the top of the command line that is this operation, beside its noun and verb.
+        picture: The name of a renderer of its own.
+        example: A command line, without `tasklore`, that shows its use.
+    """
+
+    rows: str = ""
+    columns: tuple[str, ...] = ()
+    confirm: str = ""
+    arguments: tuple[str, ...] = ()
+    shortcut: str = ""
+    picture: str = ""
+    example: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unfinished(Generic[V]):
+    """The view of work that is under way, and the path to ask for its end."""
+
+    view: V
+    location: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation(Generic[Services, P, R]):
+    """One operation: a function of its services, its caller and its values.
+
+    Args:
+        function: What it does.
+        noun: What it is about, in the plural, as paths spell it: `schedules`, `dead-letters`.
+        verb: What it does with it.
+        http: Method and path, such as `GET /v1/schedules/{schedule_id}`.
+        roles: The roles of which its caller needs one; `admin` holds every other.
+        mounted: Who serves it.
+        status: The HTTP status when it is done.
+        problems: The statuses of RFC 9457 that it answers with, beside those of every operation.
+        waits: Whether it may wait long, and is given up when its client goes.
+        shows: How a person sees it.
+    """
+
+    function: Callable[Concatenate[Services, Caller, P], Awaitable[R]]
+    noun: str
+    verb: str
+    http: str
+    roles: tuple[Role, ...]
+    mounted: Mounted = "supervisor"
+    status: int = 200
+    problems: tuple[int, ...] = ()
+    waits: bool = False
+    shows: Shows = field(default_factory=Shows)
+
+    @property
+    def id(self) -> str:
+        """Its name for programs, such as `schedules_add`."""
+        return f"{self.noun}_{self.verb}".replace("-", "_")
+
+    async def __call__(
+        self, services: Services, caller: Caller, /, *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """Check the caller, then run it: every door passes here.
+
+        Raises:
+            NotPermitted: the caller has none of its roles.
+        """
+        caller.demand_role(*self.roles)
+        return await self.function(services, caller, *args, **kwargs)
+
+
+#: The operations of one noun, which work with the same services.
+Operations = tuple[Operation[Services, ..., Any], ...]
+
+
+def operation(
+    noun: str,
+    verb: str,
+    http: str,
+    *,
+    roles: tuple[Role, ...],
+    mounted: Mounted = "supervisor",
+    status: int = 200,
+    problems: tuple[int, ...] = (),
+    waits: bool = False,
+    shows: Shows | None = None,
+) -> Callable[
+    [Callable[Concatenate[Services, Caller, P], Awaitable[R]]],
+    Operation[Services, P, R],
+]:
+    """Turn a function into an operation; its first two parameters are its services and its caller."""
+
+    def make(
+        function: Callable[Concatenate[Services, Caller, P], Awaitable[R]],
+    ) -> Operation[Services, P, R]:
+        return Operation(
+            function=function,
+            noun=noun,
+            verb=verb,
+            http=http,
+            roles=roles,
+            mounted=mounted,
+            status=status,
+            problems=problems,
+            waits=waits,
+            shows=shows or Shows(),
+        )
+
+    return make
