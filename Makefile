@@ -15,13 +15,15 @@ test: $(READY) .venv-0.2/.ready ## every test, on real nats-server and valkey pr
 	$(BIN)/pytest -q -p tests.progress -n 4 --dist loadfile --no-loadscope-reorder
 
 test-fast: $(READY) ## units, properties and the architecture, in three minutes: no test that starts or kills processes of ours
-	$(BIN)/pytest -q -p tests.progress -n 3 --dist loadfile tests/unit tests/property tests/architecture
+	$(BIN)/pytest -q -p tests.progress -n 3 --dist loadfile tests/unit tests/property tests/architecture \
+		tests/golden/test_openapi.py
 
 check: $(READY) ## lint, and the tests that need no server
 	$(MAKE) --no-print-directory -j 2 lint unit
 
 unit: $(READY)
-	$(BIN)/pytest -q -p tests.progress -n 2 --dist loadfile tests/unit tests/architecture/test_shape.py
+	$(BIN)/pytest -q -p tests.progress -n 2 --dist loadfile tests/unit tests/architecture/test_shape.py \
+		tests/golden/test_openapi.py
 
 coverage: $(READY) .venv-0.2/.ready ## branches of the core that the tests take: runtime, memory, workers/execution; half an hour
 	rm -rf .coverage && mkdir .coverage

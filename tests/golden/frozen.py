@@ -1,0 +1,32 @@
+"""Golden files: what each door showed when it was last looked at, and how a difference from that is told.
+
+`python -m tests.golden.write` writes them anew. Each difference that git then shows is explained in
+docs/reference/changes-0.3.md, in the same commit.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent
+CURE = (
+    "run `python -m tests.golden.write`, look at what git shows, and explain each "
+    "difference in docs/reference/changes-0.3.md"
+)
+
+
+def as_text(value: Any) -> str:
+    """Return *value* as a golden file holds it: JSON with sorted keys, a value a line."""
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def read(name: str) -> Any:
+    """Return what the golden file *name* holds."""
+    return json.loads((FOLDER / name).read_text("utf-8"))
+
+
+def write(name: str, value: Any) -> None:
+    """Put *value* into the golden file *name*."""
+    path = FOLDER / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(as_text(value), "utf-8")
