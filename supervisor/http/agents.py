@@ -92,13 +92,18 @@ def routes(parts: ApiParts) -> APIRouter:
     asking = Depends(require_role("ask"))
 
     @router.get(
-        "", summary="List the agents", dependencies=looking, responses=answers()
+        "",
+        operation_id="agents_list",
+        summary="List the agents",
+        dependencies=looking,
+        responses=answers(),
     )
     async def list_agents() -> Agents:
         return Agents(agents=tuple(parts.catalogue().cards.values()))
 
     @router.get(
         "/{agent_id}",
+        operation_id="agents_show",
         summary="See what an agent offers",
         dependencies=looking,
         responses=answers(404),
@@ -111,6 +116,7 @@ def routes(parts: ApiParts) -> APIRouter:
 
     @router.post(
         "/{agent_id}/brain/decide",
+        operation_id="agents_decide",
         summary="Ask an agent in a world what it does",
         responses=answers(404, 409),
     )

@@ -72,6 +72,7 @@ def routes(parts: ApiParts) -> APIRouter:
 
     @router.get(
         "/limits",
+        operation_id="limits_show",
         summary="Read the limits on models",
         responses=answers(),
         response_model_exclude_defaults=True,
@@ -81,6 +82,7 @@ def routes(parts: ApiParts) -> APIRouter:
 
     @router.put(
         "/limits",
+        operation_id="limits_apply",
         summary="Replace the limits on models",
         responses=answers(409),
         response_model_exclude_defaults=True,
@@ -93,6 +95,7 @@ def routes(parts: ApiParts) -> APIRouter:
 
     @router.get(
         "/budget",
+        operation_id="budget_show",
         summary="Read what limits leave, and what was spent",
         responses=answers(),
     )

@@ -54,7 +54,12 @@ def routes(parts: ApiParts) -> APIRouter:
     router = APIRouter(prefix="/v1/conversations", tags=["conversations"])
     inbox = Inbox(parts.redis)
 
-    @router.get("", summary="List the conversations of a user", responses=answers())
+    @router.get(
+        "",
+        operation_id="conversations_list",
+        summary="List the conversations of a user",
+        responses=answers(),
+    )
     async def list_conversations(
         caller: Annotated[Caller, _READING],
         user: Annotated[
@@ -87,7 +92,10 @@ def routes(parts: ApiParts) -> APIRouter:
         )
 
     @router.get(
-        "/{conversation_id}", summary="Read a conversation", responses=answers(404)
+        "/{conversation_id}",
+        operation_id="conversations_show",
+        summary="Read a conversation",
+        responses=answers(404),
     )
     async def read_conversation(
         conversation_id: ConversationId,

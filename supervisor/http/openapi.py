@@ -1,15 +1,23 @@
 """The OpenAPI document, exact enough to generate a client from, and the page that shows it without any script."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from html import escape
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from tasklore.supervisor.operations.refusals import Problem
+from tasklore.contracts.words import OTHER
 
+#: Places of schemas and responses in the document.
+SCHEMAS = "#/components/schemas/"
+_RESPONSES = "#/components/responses/"
+#: Keywords of a schema that hold values, not schemas.
+_VALUES = ("const", "default", "enum", "example", "examples")
+_LICENSE = {"name": "MIT", "identifier": "MIT"}
 #: Statuses that only a request with a body gets, and that one without body and parameters never gets.
 _OF_BODIES = ("400", "408", "413", "415")
 _OF_VALUES = "422"
@@ -35,19 +43,65 @@ def describe_api(app: FastAPI) -> dict[str, Any]:
             title=app.title,
             version=app.version,
             description=app.description,
+            license_info=_LICENSE,
+            servers=[{"url": "/", "description": "The supervisor that served this."}],
             routes=app.routes,
+            # A model that is sent and returned has one schema, and one name in each language.
+            separate_input_output_schemas=False,
         )
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
         for name in _FOREIGN:
             schemas.pop(name, None)
-        problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+        problem = Problem.model_json_schema(ref_template=SCHEMAS + "{model}")
         schemas.update(problem.pop("$defs", {}))
         schemas["Problem"] = problem
-        for operations in document["paths"].values():
-            for operation in operations.values():
-                _remove_impossible(operation)
+        _tidy(document["paths"])
+        _tidy(document["components"])
+        for operation in operations_of(document):
+            _remove_impossible(operation)
+            _share_errors(operation, document["components"])
         app.openapi_schema = document
     return app.openapi_schema
+
+
+def operations_of(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield each operation of *document*."""
+    for operations in document["paths"].values():
+        yield from operations.values()
+
+
+def _tidy(part: Any) -> None:
+    """Leave out of each schema in *part* a title, which repeats its name, and the word for words that are not known.
+
+    That word is read in place of one from a newer version, and never written.
+    """
+    if isinstance(part, list):
+        for one in part:
+            _tidy(one)
+    if not isinstance(part, dict):
+        return
+    if isinstance(part.get("title"), str):
+        del part["title"]
+    words = part.get("enum")
+    if isinstance(words, list) and OTHER in words:
+        part["enum"] = [word for word in words if word != OTHER]
+    for name, one in part.items():
+        if name == "properties":
+            _tidy(list(one.values()))
+        elif name not in _VALUES:
+            _tidy(one)
+
+
+def _share_errors(operation: dict[str, Any], components: dict[str, Any]) -> None:
+    """Move the errors of *operation* to *components*, each by the names of its body and its status."""
+    shared = components.setdefault("responses", {})
+    for status, response in operation["responses"].items():
+        if int(status) < HTTPStatus.BAD_REQUEST:
+            continue
+        body = next(iter(response["content"].values()))["schema"]["$ref"]
+        name = f"{body.removeprefix(SCHEMAS)}{status}"
+        if shared.setdefault(name, response) == response:
+            operation["responses"][status] = {"$ref": f"{_RESPONSES}{name}"}
 
 
 def _remove_impossible(operation: dict[str, Any]) -> None:

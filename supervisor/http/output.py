@@ -57,6 +57,7 @@ def routes(parts: ApiParts) -> APIRouter:
 
     @router.get(
         "/{task_id}/output",
+        operation_id="tasks_follow",
         summary="Follow what becomes of a task",
         response_class=Response,
         responses={

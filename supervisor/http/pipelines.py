@@ -123,11 +123,14 @@ def routes(parts: ApiParts) -> APIRouter:
 
 
 def _add_reading(router: APIRouter, parts: ApiParts) -> None:
-    @router.get("", summary="List runs", responses=answers())
+    @router.get(
+        "", operation_id="pipelines_list", summary="List runs", responses=answers()
+    )
     async def runs(
         caller: Annotated[Caller, _READING],
         state: Annotated[
-            Literal["running", "failed", "completed", "cancelled"] | None, Query()
+            Literal["running", "failed", "completed", "cancelled"] | None,
+            Query(description="How they stand, or ended; all, when left out."),
         ] = None,
         limit: Annotated[
             int, Query(ge=1, le=200, description="How many are looked at, at most.")
@@ -144,6 +147,7 @@ def _add_reading(router: APIRouter, parts: ApiParts) -> None:
 
     @router.get(
         "/{session_id}",
+        operation_id="pipelines_show",
         summary="See how far a run is, or how it ended",
         responses=answers(404),
     )
@@ -152,6 +156,7 @@ def _add_reading(router: APIRouter, parts: ApiParts) -> None:
 
     @router.get(
         "/{session_id}/events",
+        operation_id="pipelines_follow",
         summary="Hear what becomes of a run",
         response_class=Response,
         responses={
@@ -185,7 +190,7 @@ def _add_steering(router: APIRouter, parts: ApiParts) -> None:
         },
     }
 
-    @router.post("", summary="Run a pipeline", **taken)
+    @router.post("", operation_id="pipelines_run", summary="Run a pipeline", **taken)
     async def start(body: Run, caller: Annotated[Caller, _ASKING]) -> Response:
         _demand_json(body)
         if (starts_at := body.find_start(parts.schedules.now())) is not None:
@@ -210,7 +215,10 @@ def _add_steering(router: APIRouter, parts: ApiParts) -> None:
         return _respond(reply, 409 if is_taken else 422)
 
     @router.post(
-        "/{session_id}/resume", summary="Go on with a run that is over", **taken
+        "/{session_id}/resume",
+        operation_id="pipelines_resume",
+        summary="Go on with a run that is over",
+        **taken,
     )
     async def resume(
         session_id: SessionId, body: Resume, caller: Annotated[Caller, _ASKING]
@@ -225,7 +233,12 @@ def _add_steering(router: APIRouter, parts: ApiParts) -> None:
         )
         return await _steer(parts, caller, request, is_running=False)
 
-    @router.post("/{session_id}/rerun", summary="Begin a run again at a phase", **taken)
+    @router.post(
+        "/{session_id}/rerun",
+        operation_id="pipelines_rerun",
+        summary="Begin a run again at a phase",
+        **taken,
+    )
     async def rerun(
         session_id: SessionId, body: Rerun, caller: Annotated[Caller, _ASKING]
     ) -> Response:
@@ -240,7 +253,12 @@ def _add_steering(router: APIRouter, parts: ApiParts) -> None:
         )
         return await _steer(parts, caller, request, is_running=False)
 
-    @router.post("/{session_id}/cancel", summary="End a run", **taken)
+    @router.post(
+        "/{session_id}/cancel",
+        operation_id="pipelines_cancel",
+        summary="End a run",
+        **taken,
+    )
     async def cancel(
         session_id: SessionId,
         caller: Annotated[Caller, _ASKING],

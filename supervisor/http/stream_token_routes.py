@@ -87,6 +87,7 @@ def routes(parts: ApiParts) -> APIRouter:
 
     @router.post(
         "/stream-tokens",
+        operation_id="stream_tokens_make",
         summary="Let a browser open one stream without a key",
         description=f"The token is for this stream and this key alone, and opens it, also again, for {LIFE_S} seconds.",
         responses=answers(404),

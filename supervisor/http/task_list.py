@@ -24,10 +24,24 @@ _LISTING = Depends(require_role("ask", "read"))
 class TaskQuery(Form):
     """Which tasks are listed: those to which all of it applies. An unknown name is refused: it would filter nothing."""
 
-    agent: Name | None = None
-    state: OpenState | EndState | None = None
-    tenant: Annotated[str | None, Field(min_length=1, max_length=200)] = None
-    user: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+    agent: Annotated[Name | None, Field(description="The id of their agent.")] = None
+    state: Annotated[
+        OpenState | EndState | None, Field(description="How they stand, or ended.")
+    ] = None
+    tenant: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=200,
+            description="Whose budgets they spend; the key's own, where it has one.",
+        ),
+    ] = None
+    user: Annotated[
+        str | None,
+        Field(
+            min_length=1, max_length=256, description="Whose they are; the key's own."
+        ),
+    ] = None
     created_after: Annotated[
         SpelledTime | None, Field(description="RFC 3339, with its zone; included.")
     ] = None
@@ -48,7 +62,9 @@ class TaskQuery(Form):
     after: Annotated[
         str, Field(max_length=100, description="The `after` of the page before.")
     ] = ""
-    limit: Annotated[int, Field(ge=1, le=MOST_OF_PAGE)] = 50
+    limit: Annotated[
+        int, Field(ge=1, le=MOST_OF_PAGE, description="Tasks of a page.")
+    ] = 50
 
     def filter_for(self, caller: Caller) -> RunFilter:
         """Return which runs *caller* is shown: of its own user and tenant alone, where its key is bound to one.
@@ -75,7 +91,12 @@ def routes(parts: ApiParts) -> APIRouter:
     """Return the route of the list of tasks."""
     router = APIRouter(tags=["tasks"])
 
-    @router.get("/v1/tasks", summary="List tasks", responses=answers())
+    @router.get(
+        "/v1/tasks",
+        operation_id="tasks_list",
+        summary="List tasks",
+        responses=answers(),
+    )
     async def list_tasks(
         query: Annotated[TaskQuery, Query()], caller: Annotated[Caller, _LISTING]
     ) -> TaskPage:

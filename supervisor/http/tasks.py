@@ -164,7 +164,11 @@ def routes(parts: ApiParts) -> APIRouter:
     router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
     @router.post(
-        "", summary="Send a task to an agent", response_model=Sent, responses=_SENT
+        "",
+        operation_id="tasks_send",
+        summary="Send a task to an agent",
+        response_model=Sent,
+        responses=_SENT,
     )
     async def send(
         body: Send,
@@ -199,13 +203,17 @@ def routes(parts: ApiParts) -> APIRouter:
         )
 
     @router.get(
-        "/{task_id}", summary="See what became of a task", responses=answers(404)
+        "/{task_id}",
+        operation_id="tasks_show",
+        summary="See what became of a task",
+        responses=answers(404),
     )
     async def see(task_id: TaskId, caller: Annotated[Caller, _ASKING]) -> Sent:
         return await read_task(parts, caller, task_id)
 
     @router.get(
         "/{task_id}/trace",
+        operation_id="tasks_trace",
         summary="See the tree of the tasks that a task called",
         responses=answers(404),
     )
@@ -217,7 +225,12 @@ def routes(parts: ApiParts) -> APIRouter:
             )
         return found
 
-    @router.delete("/{task_id}", summary="Cancel a task", responses=answers(404))
+    @router.delete(
+        "/{task_id}",
+        operation_id="tasks_cancel",
+        summary="Cancel a task",
+        responses=answers(404),
+    )
     async def cancel(task_id: TaskId, caller: Annotated[Caller, _ASKING]) -> Cancelled:
         await read_task(parts, caller, task_id)
         return await cancel_task(parts, task_id, f"cancelled by {caller.name}")

@@ -56,15 +56,24 @@ def routes(parts: ApiParts) -> APIRouter:
         return kept
 
     @router.get(
-        "", summary="List webhooks that were given up, or wait", responses=answers()
+        "",
+        operation_id="webhooks_list",
+        summary="List webhooks that were given up, or wait",
+        responses=answers(),
     )
     async def list_some(
-        state: Undelivered = "failed", limit: Annotated[int, Query(ge=1, le=1000)] = 100
+        state: Annotated[
+            Undelivered, Query(description="Given up, or waiting for another attempt.")
+        ] = "failed",
+        limit: Annotated[
+            int, Query(ge=1, le=1000, description="Webhooks at most.")
+        ] = 100,
     ) -> WebhookList:
         return await list_webhooks(outbox, state, limit)
 
     @router.post(
         "/{webhook_id}/retry",
+        operation_id="webhooks_retry",
         summary="Send a webhook again, for a day",
         responses=answers(404),
     )
@@ -73,7 +82,12 @@ def routes(parts: ApiParts) -> APIRouter:
         await outbox.retry(kept, datetime.now(UTC))
         return WebhookView.of(await demand(webhook_id))
 
-    @router.delete("/{webhook_id}", summary="Remove a webhook", responses=answers(404))
+    @router.delete(
+        "/{webhook_id}",
+        operation_id="webhooks_remove",
+        summary="Remove a webhook",
+        responses=answers(404),
+    )
     async def remove(webhook_id: WebhookId) -> WebhookView:
         kept = await demand(webhook_id)
         await outbox.remove(webhook_id)

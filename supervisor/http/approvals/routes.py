@@ -82,12 +82,15 @@ def routes(parts: ApiParts) -> APIRouter:
 
     @router.get(
         "/approvals",
+        operation_id="approvals_list",
         summary="List the questions that wait for you",
         responses=answers(),
     )
     async def list_open(
         caller: Annotated[Caller, _ANSWERING],
-        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+        limit: Annotated[
+            int, Query(ge=1, le=1000, description="Questions at most.")
+        ] = 100,
         task_id: Annotated[
             str | None,
             Query(pattern=NAME_PATTERN, description="Those of this task alone."),
@@ -104,6 +107,7 @@ def routes(parts: ApiParts) -> APIRouter:
 
     @router.get(
         "/approvals/{approval_id}",
+        operation_id="approvals_show",
         summary="See a question and its answer",
         responses=answers(404),
     )
@@ -115,6 +119,7 @@ def routes(parts: ApiParts) -> APIRouter:
 
     @router.post(
         "/approvals/{approval_id}",
+        operation_id="approvals_answer",
         summary="Answer a question",
         responses=answers(404, 409),
     )
@@ -134,6 +139,7 @@ def routes(parts: ApiParts) -> APIRouter:
 
     @router.post(
         "/approvals/{approval_id}/links",
+        operation_id="approvals_link",
         summary="Make a link that answers a question",
         responses=answers(404),
     )
@@ -169,6 +175,7 @@ def routes(parts: ApiParts) -> APIRouter:
 
     @router.post(
         "/tasks/{task_id}/signals/{name}",
+        operation_id="tasks_signal",
         summary="Send a signal to a task",
         responses=answers(404, 409),
     )

@@ -169,7 +169,7 @@ def refuse_field(status: int, code: str, field: str, detail: str) -> Refused:
     return Refused(status, code, detail, faults=[Fault(where=field, message=detail)])
 
 
-class Usage(BaseModel):
+class ChatUsage(BaseModel):
     """Tokens of language models for this answer, for understanding and by the agent."""
 
     prompt_tokens: int = Field(default=0, ge=0)
@@ -221,7 +221,7 @@ class Completion(BaseModel):
     created: int
     model: str
     choices: tuple[Choice]
-    usage: Usage
+    usage: ChatUsage
     tasklore: About
 
 

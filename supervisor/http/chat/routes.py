@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header
+from fastapi import APIRouter, Depends, Header, Path
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
@@ -102,6 +102,7 @@ def routes(parts: ApiParts) -> APIRouter:
 
     @router.post(
         "/chat/completions",
+        operation_id="chat_complete",
         summary="Answer a conversation, in OpenAI's form",
         response_model=Completion,
         responses={
@@ -153,7 +154,10 @@ def routes(parts: ApiParts) -> APIRouter:
         )
 
     @router.get(
-        "/models", summary="What can be asked, in OpenAI's form", responses=answers()
+        "/models",
+        operation_id="models_list",
+        summary="What can be asked, in OpenAI's form",
+        responses=answers(),
     )
     async def models(_caller: Annotated[Caller, _ASKING]) -> ModelList:
         known = list_models(parts.catalogue())
@@ -161,10 +165,14 @@ def routes(parts: ApiParts) -> APIRouter:
 
     @router.get(
         "/models/{model:path}",
+        operation_id="models_show",
         summary="One model, in OpenAI's form",
         responses=answers(404),
     )
-    async def model(model: str, _caller: Annotated[Caller, _ASKING]) -> Model:
+    async def model(
+        model: Annotated[str, Path(description="An id that `GET /v1/models` lists.")],
+        _caller: Annotated[Caller, _ASKING],
+    ) -> Model:
         demand_model(parts.catalogue(), model)
         return Model(id=model, created=since)
 

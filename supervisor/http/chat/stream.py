@@ -9,8 +9,7 @@ from typing import Any
 
 import structlog
 
-from tasklore.contracts.messages import PersonReply, ReplyPart
-from tasklore.contracts.messages import Usage as Spending
+from tasklore.contracts.messages import PersonReply, ReplyPart, Usage
 from tasklore.supervisor.feed.beats import Heartbeat, wait_first
 from tasklore.supervisor.feed.tasks import Feeds
 from tasklore.supervisor.http.chat.errors import error_body
@@ -18,9 +17,9 @@ from tasklore.supervisor.http.chat.forms import (
     MODEL,
     About,
     AssistantMessage,
+    ChatUsage,
     Choice,
     Completion,
-    Usage,
 )
 from tasklore.supervisor.operations.refusals import Refused, refusal_of
 from tasklore.supervisor.replies.combined import BETWEEN, number_part
@@ -45,12 +44,12 @@ class ChatAnswer:
     """
 
     reply: PersonReply
-    understanding: Spending
+    understanding: Usage
     at: int
     message: AssistantMessage
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> ChatUsage:
         """The usage in all, by the agents too."""
         reports = [self.reply.report, *(part.report for part in self.reply.parts)]
         spent = [
@@ -59,7 +58,7 @@ class ChatAnswer:
         ]
         read = sum(one.input_tokens for one in spent)
         written = sum(one.output_tokens for one in spent)
-        return Usage(
+        return ChatUsage(
             prompt_tokens=read, completion_tokens=written, total_tokens=read + written
         )
 

@@ -138,6 +138,7 @@ def add_items(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
 
     @router.get(
         "/{user}/items",
+        operation_id="memory_items",
         summary="List what is remembered, item by item",
         responses=answers(),
     )
@@ -160,6 +161,7 @@ def add_items(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
 
     @router.post(
         "/{user}/items",
+        operation_id="memory_add_item",
         summary="Add an item",
         response_model=ItemChanged,
         responses=LATER,
@@ -178,6 +180,7 @@ def add_items(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
 
     @router.patch(
         "/{user}/items/{reference}",
+        operation_id="memory_change_item",
         summary="Change an item in its place",
         response_model=ItemChanged,
         responses={**LATER, **answers(404)},
@@ -202,6 +205,7 @@ def add_items(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
 
     @router.delete(
         "/{user}/items/{reference}",
+        operation_id="memory_delete_item",
         summary="Delete an item",
         response_model=ItemChanged,
         responses={**LATER, **answers(404)},
@@ -231,6 +235,7 @@ def add_rest(router: APIRouter, parts: ApiParts) -> None:
 
     @router.get(
         "/{user}/waiting",
+        operation_id="memory_waiting",
         summary="List what is not learned yet, and why",
         responses=answers(),
     )
@@ -239,7 +244,10 @@ def add_rest(router: APIRouter, parts: ApiParts) -> None:
         return WaitingRows(user=user, rows=tuple(map(Waiting.model_validate, found)))
 
     @router.get(
-        "/{user}/settings", summary="See whether turns are kept", responses=answers()
+        "/{user}/settings",
+        operation_id="memory_settings",
+        summary="See whether turns are kept",
+        responses=answers(),
     )
     async def settings(user: ReadBy) -> KeptTurns:
         is_on, days = await Episodes(parts.redis).settings(user)
@@ -247,6 +255,7 @@ def add_rest(router: APIRouter, parts: ApiParts) -> None:
 
     @router.put(
         "/{user}/settings",
+        operation_id="memory_change_settings",
         summary="Say whether turns are kept",
         response_model=Settled,
         responses=LATER,
@@ -262,6 +271,7 @@ def add_rest(router: APIRouter, parts: ApiParts) -> None:
 
     @router.delete(
         "/{user}",
+        operation_id="memory_forget",
         summary="Forget all of it",
         response_model=ForgottenMemory,
         responses=LATER,

@@ -161,7 +161,12 @@ def routes(parts: ApiParts) -> APIRouter:
 
 
 def _add_reading(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> None:
-    @router.get("/{user}", summary="List the documents of a user", responses=answers())
+    @router.get(
+        "/{user}",
+        operation_id="memory_list",
+        summary="List the documents of a user",
+        responses=answers(),
+    )
     async def documents(user: ReadBy) -> Listing:
         found = (await reader.snapshot(user)).documents.values()
         kinds = {one.resource_id: parts.kinds.get(one.resource_id) for one in found}
@@ -181,6 +186,7 @@ def _add_reading(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> 
 
     @router.get(
         "/{user}/{resource:document}",
+        operation_id="memory_show",
         summary="Read a document",
         response_class=Response,
         responses={
@@ -201,7 +207,10 @@ def _add_reading(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> 
             Literal["json", "markdown"],
             Query(alias="format", description="Markdown is for prompts."),
         ] = ("json"),
-        if_none_match: Annotated[str | None, Header()] = None,
+        if_none_match: Annotated[
+            str | None,
+            Header(description="An `ETag`: 304 while the document is still that one."),
+        ] = None,
     ) -> Response:
         found = _demand_document(
             (await reader.snapshot(user, [resource])).documents, resource
@@ -233,6 +242,7 @@ def _add_reading(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> 
 def _add_history(router: APIRouter, reader: DocumentReader) -> None:
     @router.get(
         "/{user}/history",
+        operation_id="memory_history",
         summary="List the edits of a user's documents",
         responses=answers(),
     )
@@ -245,6 +255,7 @@ def _add_history(router: APIRouter, reader: DocumentReader) -> None:
 
     @router.get(
         "/{user}/{resource:document}/history",
+        operation_id="memory_document_history",
         summary="List the edits of a document",
         responses=answers(404),
     )
@@ -278,6 +289,7 @@ def _add_undo(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
 
     @router.post(
         "/{user}/undo",
+        operation_id="memory_undo",
         summary="Take an edit back",
         response_model=Undone,
         responses={**LATER, **answers(404)},
@@ -291,6 +303,7 @@ def _add_undo(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
 
     @router.post(
         "/{user}/{resource:document}/undo",
+        operation_id="memory_document_undo",
         summary="Take an edit of a document back, in every document that it touched",
         response_model=Undone,
         responses={**LATER, **answers(404)},

@@ -127,6 +127,7 @@ def add_search(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> No
 
     @router.get(
         "/{user}/search",
+        operation_id="memory_search",
         summary="Find what was said and is remembered",
         responses=answers(),
     )
@@ -182,6 +183,7 @@ def add_block(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
 
     @router.get(
         "/{user}/block",
+        operation_id="memory_block",
         summary="Read what is remembered, as a prompt quotes it",
         responses=answers(),
     )
@@ -236,6 +238,7 @@ def add_turns(router: APIRouter, parts: ApiParts) -> None:
     @router.post(
         "/{user}/turns",
         status_code=202,
+        operation_id="memory_tell",
         summary="Hand in what was said elsewhere",
         responses=answers(),
     )

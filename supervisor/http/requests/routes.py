@@ -103,6 +103,7 @@ def routes(parts: ApiParts) -> APIRouter:
 
     @router.post(
         "",
+        operation_id="requests_ask",
         summary="Ask in plain words",
         response_model=Lookup,
         responses={202: {"model": Lookup, **ACCEPTED}, **answers(409)},
@@ -122,13 +123,17 @@ def routes(parts: ApiParts) -> APIRouter:
         )
 
     @router.get(
-        "/{request_id}", summary="See what became of a request", responses=answers(404)
+        "/{request_id}",
+        operation_id="requests_show",
+        summary="See what became of a request",
+        responses=answers(404),
     )
     async def see(request_id: RequestId, caller: Annotated[Caller, _ASKING]) -> Lookup:
         return await read_outcome(parts, _place(caller, request_id))
 
     @router.get(
         "/{request_id}/events",
+        operation_id="requests_follow",
         summary="Hear what becomes of a request",
         response_class=Response,
         responses={
@@ -149,7 +154,12 @@ def routes(parts: ApiParts) -> APIRouter:
         events = events_of(parts, place, record.task_id, after)
         return EventStream.open(parts, caller, events, has_ended=after.has_ended)
 
-    @router.delete("/{request_id}", summary="Cancel a request", responses=answers(404))
+    @router.delete(
+        "/{request_id}",
+        operation_id="requests_cancel",
+        summary="Cancel a request",
+        responses=answers(404),
+    )
     async def cancel(
         request_id: RequestId, caller: Annotated[Caller, _ASKING]
     ) -> Cancelled:

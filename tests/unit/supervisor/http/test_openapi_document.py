@@ -1,0 +1,93 @@
+"""The OpenAPI document is one from which typed clients are generated."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tasklore.contracts.words import OTHER
+from tests.golden.document import make_document
+
+NAME = re.compile(r"[a-z]+(_[a-z]+)+")
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    return make_document()
+
+
+def operations(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [one for methods in document["paths"].values() for one in methods.values()]
+
+
+def parts(part: Any) -> Iterator[dict[str, Any]]:
+    """Yield each object in *part*, itself included."""
+    if isinstance(part, dict):
+        yield part
+    inner = part.values() if isinstance(part, dict) else part
+    if isinstance(part, dict | list):
+        for one in inner:
+            yield from parts(one)
+
+
+def test_operations_have_names_of_noun_and_verb(document: dict[str, Any]) -> None:
+    """A generated client calls its functions so."""
+    names = [one["operationId"] for one in operations(document)]
+    assert [name for name in names if not NAME.fullmatch(name)] == []
+    assert len(set(names)) == len(names)
+
+
+def test_errors_are_said_once(document: dict[str, Any]) -> None:
+    """Each operation refers to them; a client types an error once."""
+    errors = [
+        response
+        for one in operations(document)
+        for status, response in one["responses"].items()
+        if int(status) >= 400
+    ]
+    assert all(set(one) == {"$ref"} for one in errors)
+    shared = document["components"]["responses"]
+    assert {f"#/components/responses/{name}" for name in shared} == {
+        one["$ref"] for one in errors
+    }
+
+
+def test_a_model_has_one_schema_of_its_own_name(document: dict[str, Any]) -> None:
+    """None for what is sent beside one for what is returned, no module in front."""
+    names = set(document["components"]["schemas"])
+    assert all(re.fullmatch(r"[A-Za-z0-9]+", name) for name in names), sorted(names)
+
+
+def test_closed_words_are_listed_without_the_one_for_unknown_words(
+    document: dict[str, Any],
+) -> None:
+    """A client's switch over a status is complete."""
+    report = document["components"]["schemas"]["CompletionReport"]["properties"]
+    assert report["status"]["enum"] == [
+        "completed",
+        "failed",
+        "rejected",
+        "expired",
+        "cancelled",
+    ]
+    assert report["fence"]["enum"] == ["ledger", "none"]
+    assert not [one for one in parts(document) if OTHER in one.get("enum", ())]
+
+
+def test_models_and_parameters_are_described(document: dict[str, Any]) -> None:
+    """A generated client shows the descriptions where it is written."""
+    schemas = document["components"]["schemas"]
+    undescribed = {name for name, one in schemas.items() if "description" not in one}
+    assert undescribed == {"JsonValue"}
+    assert not [
+        (one["operationId"], parameter["name"])
+        for one in operations(document)
+        for parameter in one.get("parameters", ())
+        if not (parameter.get("description") or parameter["schema"].get("description"))
+    ]
+
+
+def test_a_client_knows_where_to_ask(document: dict[str, Any]) -> None:
+    """The server is the one that served the document."""
+    assert [one["url"] for one in document["servers"]] == ["/"]
