@@ -214,27 +214,27 @@ def test_what_a_chat_taught_is_read_and_taken_back(api: Api) -> None:
     """Documents, their history page by page, and an undo that the memory worker carries out."""
     taught = [person("I love scrambled eggs with lox, and I'm allergic to peanuts")]
     api.openai("ana").chat.completions.create(model="tasklore", messages=taught)
-    api.until(f"/v1/memory/ana/{FOOD}/history", "plans")
-    api.until("/v1/memory/ana/resource_user_health/history", "plans")
+    api.until(f"/v1/memory/ana/documents/{FOOD}/history", "plans")
+    api.until("/v1/memory/ana/documents/resource_user_health/history", "plans")
     listed = {
         one["resource"]: one["revision"]
         for one in api.ask("GET", "/v1/memory/ana", "ana").json()["documents"]
     }
     assert listed[FOOD] == 1
 
-    read = api.ask("GET", f"/v1/memory/ana/{FOOD}", "ana")
+    read = api.ask("GET", f"/v1/memory/ana/documents/{FOOD}", "ana")
     assert read.json()["food"]["likes"][0]["display"] == "Scrambled eggs with lox"
     assert read.headers["etag"].startswith('"1-')
     again = api.ask(
         "GET",
-        f"/v1/memory/ana/{FOOD}",
+        f"/v1/memory/ana/documents/{FOOD}",
         "ana",
         headers={"If-None-Match": read.headers["etag"]},
     )
     assert (again.status_code, again.content) == (304, b"")
     assert (
         "Scrambled eggs with lox"
-        in api.ask("GET", f"/v1/memory/ana/{FOOD}?format=markdown", "ana").text
+        in api.ask("GET", f"/v1/memory/ana/documents/{FOOD}?format=markdown", "ana").text
     )
 
     first = api.ask("GET", "/v1/memory/ana/history?limit=1", "ana").json()
@@ -244,22 +244,22 @@ def test_what_a_chat_taught_is_read_and_taken_back(api: Api) -> None:
     numbers = [plan["number"] for plan in [*first["plans"], *rest["plans"]]]
     assert (numbers, rest["next"]) == (sorted(set(numbers), reverse=True), None)
 
-    plan = api.ask("GET", f"/v1/memory/ana/{FOOD}/history", "ana").json()["plans"][0]
+    plan = api.ask("GET", f"/v1/memory/ana/documents/{FOOD}/history", "ana").json()["plans"][0]
     assert plan["evidence"] in taught[0]["content"]
     undo = {"plan_id": plan["plan_id"]}
     assert (
         api.ask(
-            "POST", "/v1/memory/ana/resource_user_routine/undo", "ana", json=undo
+            "POST", "/v1/memory/ana/documents/resource_user_routine/undo", "ana", json=undo
         ).status_code
         == 404
     )
-    done = api.ask("POST", f"/v1/memory/ana/{FOOD}/undo", "ana", json=undo)
+    done = api.ask("POST", f"/v1/memory/ana/documents/{FOOD}/undo", "ana", json=undo)
     assert (done.status_code, done.json()["undoes"], done.json()["revisions"]) == (
         200,
         plan["plan_id"],
         {FOOD: 2},
     )
-    assert api.ask("GET", f"/v1/memory/ana/{FOOD}", "ana").json()["food"]["likes"] == []
+    assert api.ask("GET", f"/v1/memory/ana/documents/{FOOD}", "ana").json()["food"]["likes"] == []
     refused = api.ask("POST", "/v1/memory/ana/undo", "ana", json=undo)
     assert (refused.status_code, refused.headers["content-type"]) == (
         409,
@@ -271,10 +271,10 @@ def test_nobody_reaches_the_memory_of_another_user(api: Api) -> None:
     for path in (
         "",
         "/history",
-        f"/{FOOD}",
-        f"/{FOOD}/history",
+        f"/documents/{FOOD}",
+        f"/documents/{FOOD}/history",
         "/undo",
-        f"/{FOOD}/undo",
+        f"/documents/{FOOD}/undo",
     ):
         method, body = (
             ("POST", {"plan_id": "p"}) if path.endswith("undo") else ("GET", None)

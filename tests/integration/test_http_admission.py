@@ -460,7 +460,7 @@ async def test_requests_are_counted_by_route_and_never_by_path(
     metrics = Metrics("1")
     async with http_stand(servers, redis, meter=metrics) as stand:
         for user in ("ann", "bob"):
-            await ask(stand.url, "GET", f"/v1/memory/{user}/resource_none")
+            await ask(stand.url, "GET", f"/v1/memory/{user}/documents/resource_none")
         await ask(stand.url, "GET", "/ann")
         await ask(stand.url, "FETCH", "/ann")
     counted = {
@@ -469,7 +469,7 @@ async def test_requests_are_counted_by_route_and_never_by_path(
         if line.startswith("tasklore_http_requests_total")
     }
     assert counted == {
-        'tasklore_http_requests_total{method="GET",route="/v1/memory/{user}/{resource}",status="404"} 2.0',
+        'tasklore_http_requests_total{method="GET",route="/v1/memory/{user}/documents/{resource}",status="404"} 2.0',
         'tasklore_http_requests_total{method="GET",route="unrouted",status="404"} 1.0',
         'tasklore_http_requests_total{method="other",route="unrouted",status="404"} 1.0',
     }

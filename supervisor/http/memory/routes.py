@@ -6,7 +6,6 @@ from typing import Annotated, ClassVar, Literal
 
 from fastapi import APIRouter, Header, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
-from starlette.convertors import Convertor, register_url_convertor
 from starlette.responses import Response
 
 from tasklore.contracts.identifiers import NAME_PATTERN
@@ -37,22 +36,6 @@ from tasklore.supervisor.operations.refusals import not_found
 #: Tokens of a rendered document: all of it, as one holds at most a few thousand items.
 _WHOLE = 1_000_000
 
-
-class _DocumentConvertor(Convertor[str]):
-    """The part of a path that names a document, and none of the routes beside documents."""
-
-    regex = r"(?!(?:history|undo|search|block|turns|items|waiting|settings)$)[^/]+"
-
-    def convert(self, value: str) -> str:
-        """Return *value* unchanged."""
-        return value
-
-    def to_string(self, value: str) -> str:
-        """Return *value* unchanged."""
-        return value
-
-
-register_url_convertor("document", _DocumentConvertor())
 
 Resource = Annotated[
     str,
@@ -185,7 +168,7 @@ def _add_reading(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> 
         return Listing(user=user, documents=tuple(listed))
 
     @router.get(
-        "/{user}/{resource:document}",
+        "/{user}/documents/{resource}",
         operation_id="memory_show",
         summary="Read a document",
         response_class=Response,
@@ -254,7 +237,7 @@ def _add_history(router: APIRouter, reader: DocumentReader) -> None:
         )
 
     @router.get(
-        "/{user}/{resource:document}/history",
+        "/{user}/documents/{resource}/history",
         operation_id="memory_document_history",
         summary="List the edits of a document",
         responses=answers(404),
@@ -302,7 +285,7 @@ def _add_undo(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
         )
 
     @router.post(
-        "/{user}/{resource:document}/undo",
+        "/{user}/documents/{resource}/undo",
         operation_id="memory_document_undo",
         summary="Take an edit of a document back, in every document that it touched",
         response_model=Undone,

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -86,6 +87,29 @@ def test_models_and_parameters_are_described(document: dict[str, Any]) -> None:
         for parameter in one.get("parameters", ())
         if not (parameter.get("description") or parameter["schema"].get("description"))
     ]
+
+
+def test_no_request_fits_two_paths(document: dict[str, Any]) -> None:
+    """But for one that spells out what the other has a parameter for, which counts then."""
+    assert not [
+        (one, other)
+        for one, other in combinations(document["paths"], 2)
+        if is_ambiguous(one.split("/"), other.split("/"))
+    ]
+
+
+def is_ambiguous(one: list[str], other: list[str]) -> bool:
+    """Return whether a request fits both paths, and neither is the more exact one."""
+    if len(one) != len(other):
+        return False
+    pairs = [
+        (mine.startswith("{"), theirs.startswith("{"))
+        for mine, theirs in zip(one, other, strict=True)
+        if mine != theirs
+    ]
+    if (False, False) in pairs:
+        return False
+    return not ({(False, True)} >= set(pairs) or {(True, False)} >= set(pairs))
 
 
 def test_a_client_knows_where_to_ask(document: dict[str, Any]) -> None:
