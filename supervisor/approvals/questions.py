@@ -29,17 +29,15 @@ class Answered(BaseModel):
     made_by: str | None = Field(default=None, exclude_if=is_none)
 
 
-class ApprovalQuestion(BaseModel):
+class OpenQuestion(BaseModel):
     """A question that a task asks: *who* may answer now, empty for everybody, and until when.
 
     `answer_schema` None takes `{"approved": true or false, "note": "why"}`. `digest` is of this very question.
-    `refused_left_out` is how many answers did not count beside those in `refused`.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, from_attributes=True)
 
     id: str
-    state: Literal["open", "answered", "expired", "ended"]
     question: str
     task_id: str
     agent_id: str
@@ -49,6 +47,12 @@ class ApprovalQuestion(BaseModel):
     until: datetime
     digest: str
     answer_schema: dict[str, Any] | None = None
+
+
+class ApprovalQuestion(OpenQuestion):
+    """A question as it stands; `refused_left_out` is how many answers did not count beside those in `refused`."""
+
+    state: Literal["open", "answered", "expired", "ended"]
     answer: Answered | None = None
     refused: tuple[WaitRefusal, ...] = ()
     refused_left_out: int = Field(default=0, exclude_if=not_)

@@ -26,11 +26,18 @@ from tasklore.supervisor.http.memory import routes as memory
 from tasklore.supervisor.http.mount import mount
 from tasklore.supervisor.http.observation import HeadMiddleware, ObservationMiddleware
 from tasklore.supervisor.http.openapi import PAGE_HEADERS, describe_api, render_page
+from tasklore.supervisor.http.output import TaskStreamEvent
 from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.pipeline_runs import RunStreamEvent
 from tasklore.supervisor.http.problem_forms import ProblemFormMiddleware
 from tasklore.supervisor.http.requests import routes as requests
+from tasklore.supervisor.http.requests.events import RequestStreamEvent
 from tasklore.supervisor.operations import schedules
+from tasklore.supervisor.operations.refusals import Problem
 from tasklore.supervisor.operations.schedules import ScheduleServices
+
+#: Models of the document that no route returns as one body: errors, and the events of streams.
+_NOT_RETURNED = (Problem, TaskStreamEvent, RequestStreamEvent, RunStreamEvent)
 
 
 def make_app(parts: ApiParts) -> FastAPI:
@@ -85,7 +92,7 @@ def make_app(parts: ApiParts) -> FastAPI:
     async def home() -> Response:
         return RedirectResponse("/docs")
 
-    app.openapi = lambda: describe_api(app)  # type: ignore[method-assign]  # FastAPI's own way to change it
+    app.openapi = lambda: describe_api(app, _NOT_RETURNED)  # type: ignore[method-assign]  # FastAPI's own way to change it
     app.add_middleware(requests.ShortPathMiddleware, parts=parts)
     app.add_middleware(AdmissionMiddleware, parts=parts)
     app.add_middleware(ProblemFormMiddleware, is_theirs=is_openai, form=as_openai)

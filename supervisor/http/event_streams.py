@@ -1,18 +1,22 @@
 """Streams of server-sent events: how each event is spelled, and one response that leaves nothing open behind."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, RootModel
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from tasklore.contracts.admission.waits import RunWait
+from tasklore.contracts.messages import Progress
+from tasklore.supervisor.approvals.questions import OpenQuestion
 from tasklore.supervisor.feed.events import BeganWaiting, Gap, Question, Restarted
 from tasklore.supervisor.http.admission.keys import Caller
+from tasklore.supervisor.http.openapi import SCHEMAS
 from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.operations.forms import View
 from tasklore.supervisor.operations.refusals import over_share, unavailable
 
 #: Seconds that a client may take to read one event.
@@ -21,33 +25,111 @@ _SEND_S = 30.0
 HEARTBEAT = b": still here\n\n"
 
 
-def encode_event(kind: str, body: Any, name: str = "") -> bytes:
-    """Return one event with *body* as its data; *name* is its id, left out where no client goes on behind it."""
-    data = (
-        body.model_dump_json()
-        if isinstance(body, BaseModel)
-        else json.dumps(body, ensure_ascii=False)
-    )
-    head = f"id: {name}\n" if name else ""
-    return f"{head}event: {kind}\ndata: {data}\n\n".encode()
+class StreamEvent(View):
+    """One event of a stream: its place, its word, and its data, which is JSON in one line."""
+
+    id: Annotated[
+        str,
+        Field(
+            description="Its place: `Last-Event-ID` of a client that goes on behind it. Left out where none does."
+        ),
+    ] = ""
+    event: str
+    data: BaseModel
+
+    def encode(self) -> bytes:
+        """Return it as it is sent."""
+        head = f"id: {self.id}\n" if self.id else ""
+        data = self.data.model_dump_json()
+        return f"{head}event: {self.event}\ndata: {data}\n\n".encode()
+
+
+class NewRun(View):
+    """A new run of a task, by its place; `waited` where the one before ended to wait, and did not break off."""
+
+    generation: int
+    attempt: int
+    waited: bool
+
+
+class RestartedEvent(StreamEvent):
+    """All output before it is void: a new run of the task has begun."""
+
+    event: Literal["restarted"]
+    data: NewRun
+
+
+class LostEvents(View):
+    """The numbers of the first and the last event that were lost; `last` is null where it is not known."""
+
+    first: int
+    last: int | None
+
+
+class GapEvent(StreamEvent):
+    """Events of the output were lost."""
+
+    event: Literal["gap"]
+    data: LostEvents
+
+
+class TaskWait(RunWait):
+    """Why a task waits; see `RunWait`."""
+
+    task_id: str
+
+
+class WaitingEvent(StreamEvent):
+    """A task waits for its next run, which begins by itself."""
+
+    event: Literal["waiting"]
+    data: TaskWait
+
+
+class QuestionEvent(StreamEvent):
+    """A task asks a person; the answer is no part of it, nor an event."""
+
+    event: Literal["question"]
+    data: OpenQuestion
+
+
+class ProgressEvent(StreamEvent):
+    """How far a running task is; a client that was away misses it."""
+
+    event: Literal["progress"]
+    data: Progress
+
+
+def describe_stream(events: type[RootModel[Any]]) -> dict[str, Any]:
+    """Return the content of a response that is a stream of *events*, for the OpenAPI document."""
+    return {EventStream.media_type: {"schema": {"$ref": f"{SCHEMAS}{events.__name__}"}}}
 
 
 def encode_sign(event: Restarted | Gap | BeganWaiting | Question, name: str) -> bytes:
     """Return *event* with the id *name*, as every stream of server-sent events spells it."""
+    return _to_stream_event(event, name).encode()
+
+
+def _to_stream_event(
+    event: Restarted | Gap | BeganWaiting | Question, name: str
+) -> StreamEvent:
     if isinstance(event, Restarted):
         output = event.at.output
-        run = {"generation": output.generation, "attempt": output.attempt}
-        return encode_event("restarted", {**run, "waited": event.has_waited}, name)
+        run = NewRun(
+            generation=output.generation,
+            attempt=output.attempt,
+            waited=event.has_waited,
+        )
+        return RestartedEvent(id=name, event="restarted", data=run)
     if isinstance(event, Gap):
-        return encode_event("gap", {"first": event.first, "last": event.last}, name)
+        lost = LostEvents(first=event.first, last=event.last)
+        return GapEvent(id=name, event="gap", data=lost)
     if isinstance(event, BeganWaiting):
-        body = {"task_id": event.task_id, **event.describe()}
-        return encode_event("waiting", body, name)
-    # Its answer is not part of it: the event is the same for a client that comes back later.
-    since = {"state", "answer", "refused", "refused_left_out"}
-    return encode_event(
-        "question", event.question.model_dump(mode="json", exclude=since), name
-    )
+        wait = TaskWait.model_validate({"task_id": event.task_id, **event.describe()})
+        return WaitingEvent(id=name, event="waiting", data=wait)
+    # Without its answer: the event is the same for a client that comes back later.
+    asked = OpenQuestion.model_validate(event.question.model_dump())
+    return QuestionEvent(id=name, event="question", data=asked)
 
 
 class EventStream(StreamingResponse):

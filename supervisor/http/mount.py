@@ -16,11 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from tasklore.contracts.callers import Caller
 from tasklore.supervisor.http.admission.keys import require_role
 from tasklore.supervisor.http.problems import answers
-from tasklore.supervisor.http.responses import (
-    ACCEPTED,
-    respond_json,
-    while_connected,
-)
+from tasklore.supervisor.http.responses import ACCEPTED, respond_json, while_connected
 from tasklore.supervisor.operations.forms import Lines, Text
 from tasklore.supervisor.operations.refusals import Refused
 from tasklore.supervisor.operations.table import (

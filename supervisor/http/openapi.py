@@ -1,15 +1,15 @@
 """The OpenAPI document, exact enough to generate a client from, and the page that shows it without any script."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
 
-from tasklore.supervisor.operations.refusals import Problem
 from tasklore.contracts.words import OTHER
 
 #: Places of schemas and responses in the document.
@@ -36,8 +36,8 @@ pre{font:14px/1.45 ui-monospace,monospace;background:#f3f6f9;padding:.75rem;over
 """
 
 
-def describe_api(app: FastAPI) -> dict[str, Any]:
-    """Return the document of *app*, made once."""
+def describe_api(app: FastAPI, models: Sequence[type[BaseModel]]) -> dict[str, Any]:
+    """Return the document of *app*, made once; *models* are those that no route returns as one body."""
     if app.openapi_schema is None:
         document = get_openapi(
             title=app.title,
@@ -52,9 +52,10 @@ def describe_api(app: FastAPI) -> dict[str, Any]:
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
         for name in _FOREIGN:
             schemas.pop(name, None)
-        problem = Problem.model_json_schema(ref_template=SCHEMAS + "{model}")
-        schemas.update(problem.pop("$defs", {}))
-        schemas["Problem"] = problem
+        for model in models:
+            schema = model.model_json_schema(ref_template=SCHEMAS + "{model}")
+            schemas.update(schema.pop("$defs", {}))
+            schemas[model.__name__] = schema
         _tidy(document["paths"])
         _tidy(document["components"])
         for operation in operations_of(document):
@@ -85,6 +86,8 @@ def _tidy(part: Any) -> None:
     words = part.get("enum")
     if isinstance(words, list) and OTHER in words:
         part["enum"] = [word for word in words if word != OTHER]
+    if "propertyName" in part:
+        part.get("mapping", {}).pop(OTHER, None)
     for name, one in part.items():
         if name == "properties":
             _tidy(list(one.values()))

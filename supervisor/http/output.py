@@ -6,12 +6,13 @@ One that leaves stops nothing.
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Header
+from pydantic import Field, RootModel
 from starlette.responses import Response
 
-from tasklore.contracts.messages import Progress
+from tasklore.contracts.messages import EmittedValue, Progress
 from tasklore.supervisor.feed.events import (
     FROM_START,
     PLACE,
@@ -26,13 +27,19 @@ from tasklore.supervisor.http.admission.stream_tokens import StreamTokenField
 from tasklore.supervisor.http.event_streams import (
     HEARTBEAT,
     EventStream,
-    encode_event,
+    GapEvent,
+    ProgressEvent,
+    QuestionEvent,
+    RestartedEvent,
+    StreamEvent,
+    WaitingEvent,
+    describe_stream,
     encode_sign,
 )
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import answers
-from tasklore.supervisor.http.responses import EVENTS
 from tasklore.supervisor.http.tasks import Sent, TaskId, read_task, to_sent
+from tasklore.supervisor.operations.forms import View
 
 #: In the id of the last event, behind generation and attempt.
 _END = ".end"
@@ -51,6 +58,65 @@ LastOutputId = Annotated[
 ]
 
 
+class OutputText(View):
+    """A piece of the text that a task emits, to be appended."""
+
+    text: str
+
+
+class TextEvent(StreamEvent):
+    """A piece of the task's text."""
+
+    event: Literal["text"]
+    data: OutputText
+
+
+class ValueEvent(StreamEvent):
+    """A value that the task emitted beside its text, such as a call of a tool."""
+
+    event: Literal["value"]
+    data: EmittedValue
+
+
+class OutputGone(View):
+    """Why the output behind `Last-Event-ID` does not follow."""
+
+    detail: str
+
+
+class ExpiredEvent(StreamEvent):
+    """The output is no longer stored; the end follows."""
+
+    event: Literal["expired"]
+    data: OutputGone
+
+
+class TaskDoneEvent(StreamEvent):
+    """The end, with the report of the task; nothing follows."""
+
+    event: Literal["done"]
+    data: Sent
+
+
+class TaskStreamEvent(
+    RootModel[
+        Annotated[
+            TextEvent
+            | ValueEvent
+            | RestartedEvent
+            | GapEvent
+            | WaitingEvent
+            | QuestionEvent
+            | ProgressEvent
+            | ExpiredEvent
+            | TaskDoneEvent,
+            Field(discriminator="event"),
+        ]
+    ]
+):
+    """One server-sent event of a task; `data` is shown as it is once its JSON is read."""
+
+
 def routes(parts: ApiParts) -> APIRouter:
     """Return the route of the feed of tasks."""
     router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
@@ -61,7 +127,10 @@ def routes(parts: ApiParts) -> APIRouter:
         summary="Follow what becomes of a task",
         response_class=Response,
         responses={
-            200: {"description": "Server-sent events.", "content": EVENTS},
+            200: {
+                "description": "Server-sent events.",
+                "content": describe_stream(TaskStreamEvent),
+            },
             204: {"description": "The last event was read: there will be no other."},
             **answers(404),
         },
@@ -98,11 +167,12 @@ async def _events_of(
 
 def _encode(event: TaskEvent) -> bytes:
     if isinstance(event, Text):
-        return encode_event("text", {"text": event.text}, str(event.at))
+        piece = OutputText(text=event.text)
+        return TextEvent(id=str(event.at), event="text", data=piece).encode()
     if isinstance(event, Value):
-        return encode_event("value", event.value, str(event.at))
+        return ValueEvent(id=str(event.at), event="value", data=event.value).encode()
     if isinstance(event, Progress):
-        return encode_event("progress", event)
+        return ProgressEvent(event="progress", data=event).encode()
     if isinstance(event, Done):
         return _encode_done(event)
     return encode_sign(event, str(event.at))
@@ -113,11 +183,14 @@ def _encode_done(done: Done) -> bytes:
     report = done.report
     if report is None:
         sent = Sent(task_id=done.task_id, state="cancelled", status="cancelling")
-        return encode_event("done", sent, f"{output.generation}.{output.attempt}{_END}")
+        name = f"{output.generation}.{output.attempt}{_END}"
+        return TaskDoneEvent(id=name, event="done", data=sent).encode()
     expired = b""
     if done.has_expired:
         place = f"/v1/tasks/{done.task_id}"
         detail = f"the output is no longer stored; the report follows, see {place}"
-        expired = encode_event("expired", {"detail": detail}, str(done.at))
+        gone = OutputGone(detail=detail)
+        expired = ExpiredEvent(id=str(done.at), event="expired", data=gone).encode()
     name = f"{report.generation}.{report.attempt}{_END}"
-    return expired + encode_event("done", to_sent(report), name)
+    end = TaskDoneEvent(id=name, event="done", data=to_sent(report))
+    return expired + end.encode()

@@ -7,11 +7,13 @@ from contextlib import aclosing
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
+from typing import Annotated, Literal
 
 import structlog
-from pydantic import JsonValue
+from pydantic import Field, JsonValue, RootModel
 
 from tasklore.contracts.errors import MemoryUnavailable, TaskloreError
+from tasklore.contracts.messages import PipelineEvent, PipelineEventKind
 from tasklore.memory.ledger.requests import RequestRecord, place_of
 from tasklore.supervisor.feed.runs import (
     RunFeedEvent,
@@ -21,7 +23,7 @@ from tasklore.supervisor.feed.runs import (
     follow_run,
 )
 from tasklore.supervisor.http.admission.keys import Caller
-from tasklore.supervisor.http.event_streams import HEARTBEAT, encode_event
+from tasklore.supervisor.http.event_streams import HEARTBEAT, StreamEvent
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.operations.forms import View
 from tasklore.supervisor.operations.refusals import Refused, not_found, unavailable
@@ -61,6 +63,37 @@ class RunTold(View):
     updated_at: datetime | None = None
     phases: tuple[PhaseTold, ...] = ()
     outcome: dict[str, JsonValue] | None = None
+
+
+class RunStepEvent(StreamEvent):
+    """A step of a run, as its driver says it."""
+
+    event: PipelineEventKind
+    data: PipelineEvent
+
+
+class RunStateEvent(StreamEvent):
+    """How the run stands now: the first event of a client that says no place."""
+
+    event: Literal["state"]
+    data: RunTold
+
+
+class RunDoneEvent(StreamEvent):
+    """How the run stands at its end; nothing follows."""
+
+    event: Literal["done"]
+    data: RunTold
+
+
+class RunStreamEvent(
+    RootModel[
+        Annotated[
+            RunStateEvent | RunStepEvent | RunDoneEvent, Field(discriminator="event")
+        ]
+    ]
+):
+    """One server-sent event of a run; `data` is shown as it is once its JSON is read."""
 
 
 async def claim_run(parts: ApiParts, caller: Caller, session_id: str) -> None:
@@ -168,6 +201,9 @@ async def events_of(
 def _encode(event: RunFeedEvent) -> bytes:
     name = "" if event.at is None else str(event.at)
     if isinstance(event, RunStep):
-        return encode_event(event.event.kind, event.event, name)
-    kind = "done" if event.is_end else "state"
-    return encode_event(kind, _view_run(event.standing), name)
+        step = RunStepEvent(id=name, event=event.event.kind, data=event.event)
+        return step.encode()
+    run = _view_run(event.standing)
+    if event.is_end:
+        return RunDoneEvent(id=name, event="done", data=run).encode()
+    return RunStateEvent(id=name, event="state", data=run).encode()

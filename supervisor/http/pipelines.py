@@ -16,9 +16,10 @@ from tasklore.memory.sessions.session import SessionRoot
 from tasklore.supervisor.feed.runs import RUN_PLACE, RunPosition
 from tasklore.supervisor.http.admission.keys import Caller, require_role
 from tasklore.supervisor.http.admission.stream_tokens import StreamTokenField
-from tasklore.supervisor.http.event_streams import EventStream
+from tasklore.supervisor.http.event_streams import EventStream, describe_stream
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.pipeline_runs import (
+    RunStreamEvent,
     RunTold,
     claim_run,
     events_of,
@@ -26,7 +27,6 @@ from tasklore.supervisor.http.pipeline_runs import (
     read_standing,
 )
 from tasklore.supervisor.http.problems import answers
-from tasklore.supervisor.http.responses import EVENTS
 from tasklore.supervisor.operations.forms import Form, Later, View
 from tasklore.supervisor.operations.refusals import Fault, Refused, unusable
 from tasklore.supervisor.operations.schedules import keep_schedule
@@ -160,7 +160,10 @@ def _add_reading(router: APIRouter, parts: ApiParts) -> None:
         summary="Hear what becomes of a run",
         response_class=Response,
         responses={
-            200: {"description": "Server-sent events.", "content": EVENTS},
+            200: {
+                "description": "Server-sent events.",
+                "content": describe_stream(RunStreamEvent),
+            },
             204: {"description": "The end was heard: there will be no other event."},
             **answers(404),
         },

@@ -16,18 +16,6 @@ from tasklore.supervisor.operations.forms import Cancelled
 
 _Result = TypeVar("_Result")
 
-#: The body of a stream of events, for the OpenAPI document.
-EVENTS: dict[str, Any] = {
-    "text/event-stream": {
-        "schema": {
-            "type": "object",
-            "description": "One event; `data` is JSON.",
-            "properties": {
-                name: {"type": "string"} for name in ("id", "event", "data")
-            },
-        }
-    }
-}
 #: A response that is not the end, for the OpenAPI document.
 ACCEPTED: dict[str, Any] = {
     "description": "It is under way; ask there.",

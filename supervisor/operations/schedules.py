@@ -362,7 +362,9 @@ def _whole_seconds(every: float | None) -> int | None:
     if every is None:
         return None
     if not every.is_integer():
-        raise unusable([Fault(where="every", message="must be a whole number of seconds")])
+        raise unusable(
+            [Fault(where="every", message="must be a whole number of seconds")]
+        )
     return int(every)
 
 

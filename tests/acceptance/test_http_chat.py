@@ -234,7 +234,9 @@ def test_what_a_chat_taught_is_read_and_taken_back(api: Api) -> None:
     assert (again.status_code, again.content) == (304, b"")
     assert (
         "Scrambled eggs with lox"
-        in api.ask("GET", f"/v1/memory/ana/documents/{FOOD}?format=markdown", "ana").text
+        in api.ask(
+            "GET", f"/v1/memory/ana/documents/{FOOD}?format=markdown", "ana"
+        ).text
     )
 
     first = api.ask("GET", "/v1/memory/ana/history?limit=1", "ana").json()
@@ -244,12 +246,17 @@ def test_what_a_chat_taught_is_read_and_taken_back(api: Api) -> None:
     numbers = [plan["number"] for plan in [*first["plans"], *rest["plans"]]]
     assert (numbers, rest["next"]) == (sorted(set(numbers), reverse=True), None)
 
-    plan = api.ask("GET", f"/v1/memory/ana/documents/{FOOD}/history", "ana").json()["plans"][0]
+    plan = api.ask("GET", f"/v1/memory/ana/documents/{FOOD}/history", "ana").json()[
+        "plans"
+    ][0]
     assert plan["evidence"] in taught[0]["content"]
     undo = {"plan_id": plan["plan_id"]}
     assert (
         api.ask(
-            "POST", "/v1/memory/ana/documents/resource_user_routine/undo", "ana", json=undo
+            "POST",
+            "/v1/memory/ana/documents/resource_user_routine/undo",
+            "ana",
+            json=undo,
         ).status_code
         == 404
     )
@@ -259,7 +266,12 @@ def test_what_a_chat_taught_is_read_and_taken_back(api: Api) -> None:
         plan["plan_id"],
         {FOOD: 2},
     )
-    assert api.ask("GET", f"/v1/memory/ana/documents/{FOOD}", "ana").json()["food"]["likes"] == []
+    assert (
+        api.ask("GET", f"/v1/memory/ana/documents/{FOOD}", "ana").json()["food"][
+            "likes"
+        ]
+        == []
+    )
     refused = api.ask("POST", "/v1/memory/ana/undo", "ana", json=undo)
     assert (refused.status_code, refused.headers["content-type"]) == (
         409,

@@ -124,11 +124,15 @@ async def test_one_trace_leads_from_a_request_to_its_report_and_to_what_is_remem
 async def test_no_span_tells_what_was_said_or_by_whom(traced: Traced) -> None:
     """Neither in a name nor in an attribute, also of the routes in whose paths a user stands."""
     await ask(
-        traced.supervisor.api, "GET", f"/v1/memory/{USER}/documents/resource_user_food_prefs"
+        traced.supervisor.api,
+        "GET",
+        f"/v1/memory/{USER}/documents/resource_user_food_prefs",
     )
 
     def is_whole(spans: list[Kept]) -> bool:
-        return any(span.name == "GET /v1/memory/{user}/documents/{resource}" for span in spans)
+        return any(
+            span.name == "GET /v1/memory/{user}/documents/{resource}" for span in spans
+        )
 
     spans = await asyncio.to_thread(traced.collector.await_spans, is_whole)
     told = " ".join(f"{span.name} {span.attributes}" for span in spans).lower()

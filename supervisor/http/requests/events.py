@@ -7,13 +7,13 @@ one it read, to any replica, gets those that follow, and of several tasks once m
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import structlog
-from pydantic import BaseModel
+from pydantic import Field, RootModel
 
 from tasklore.contracts.errors import TaskloreError
-from tasklore.contracts.messages import Progress
+from tasklore.contracts.messages import Progress, ReplyPart
 from tasklore.supervisor.feed.events import (
     MARKS,
     BecameTasks,
@@ -25,7 +25,10 @@ from tasklore.supervisor.feed.events import (
 from tasklore.supervisor.feed.requests import RequestStanding, follow_request
 from tasklore.supervisor.http.event_streams import (
     HEARTBEAT,
-    encode_event,
+    ProgressEvent,
+    QuestionEvent,
+    StreamEvent,
+    WaitingEvent,
     encode_sign,
 )
 from tasklore.supervisor.http.parts import ApiParts
@@ -40,6 +43,51 @@ _PROGRESS = 3
 _DONE = 4
 #: The ids of events: a stage, and the marks of questions and waits that are known.
 EVENT_ID = rf"[0-9]{{1,9}}{MARKS}"
+
+
+class AcceptedEvent(StreamEvent):
+    """The request is kept."""
+
+    event: Literal["accepted"]
+    data: Lookup
+
+
+class RoutedEvent(StreamEvent):
+    """It is known which tasks the request becomes."""
+
+    event: Literal["routed"]
+    data: Lookup
+
+
+class PartialEvent(StreamEvent):
+    """A part of the answer while others go on: of one of several tasks, or the last words of a running one."""
+
+    event: Literal["partial"]
+    data: ReplyPart | Progress
+
+
+class RequestDoneEvent(StreamEvent):
+    """The end, with the reply; nothing follows."""
+
+    event: Literal["done"]
+    data: Lookup
+
+
+class RequestStreamEvent(
+    RootModel[
+        Annotated[
+            AcceptedEvent
+            | RoutedEvent
+            | ProgressEvent
+            | PartialEvent
+            | WaitingEvent
+            | QuestionEvent
+            | RequestDoneEvent,
+            Field(discriminator="event"),
+        ]
+    ]
+):
+    """One server-sent event of a request; `data` is shown as it is once its JSON is read."""
 
 
 class RequestEventPlace(NamedTuple):
@@ -124,20 +172,26 @@ class _Encoder:
         """Return *event* with those before it that the client does not know; nothing for one that it knows."""
         assert self._asked is not None  # noqa: S101 - it was looked at before the first event
         asked = self._asked
-        first = self._encode_stage(_ACCEPTED, "accepted", _accepted(asked))
+        first = self._encode_stage(
+            AcceptedEvent(id=str(_ACCEPTED), event="accepted", data=_accepted(asked))
+        )
         if isinstance(event, BecameTasks):
             if not event.task_ids:
                 return first
-            return first + self._encode_stage(_ROUTED, "routed", _routed(asked))
+            routed = RoutedEvent(id=str(_ROUTED), event="routed", data=_routed(asked))
+            return first + self._encode_stage(routed)
         if isinstance(event, Done):
             ended = (part for part in asked.parts if part.task_id == event.task_id)
             part = next(ended, None)
             if part is None or part.reply is None or asked.state == "done":
-                return first + encode_event("done", asked, str(_DONE))
-            return first + encode_event("partial", part.reply, self._going_on)
+                done = RequestDoneEvent(id=str(_DONE), event="done", data=asked)
+                return first + done.encode()
+            return first + self._encode_partial(part.reply)
         if isinstance(event, Progress):
-            kind = "progress" if event.fraction is not None else "partial"
-            return first + encode_event(kind, event, self._going_on)
+            if event.fraction is None:
+                return first + self._encode_partial(event)
+            progress = ProgressEvent(id=self._going_on, event="progress", data=event)
+            return first + progress.encode()
         if isinstance(event, BeganWaiting | Question):
             self._known = event.at.known
             return first + encode_sign(event, self._going_on)
@@ -148,11 +202,15 @@ class _Encoder:
         """The id of an event while the request goes on."""
         return ".".join((str(_PROGRESS), *self._known))
 
-    def _encode_stage(self, stage: int, kind: str, body: BaseModel) -> bytes:
+    def _encode_partial(self, said: ReplyPart | Progress) -> bytes:
+        return PartialEvent(id=self._going_on, event="partial", data=said).encode()
+
+    def _encode_stage(self, event: AcceptedEvent | RoutedEvent) -> bytes:
+        stage = int(event.id)
         if stage <= self._reached:
             return b""
         self._reached = stage
-        return encode_event(kind, body, str(stage))
+        return event.encode()
 
 
 def _accepted(asked: Lookup) -> Lookup:

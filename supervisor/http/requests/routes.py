@@ -19,7 +19,7 @@ from tasklore.contracts.zones import TimeZone
 from tasklore.memory.ledger.requests import RequestRecord, place_of
 from tasklore.supervisor.http.admission.keys import CALLER, Caller, require_role
 from tasklore.supervisor.http.admission.stream_tokens import StreamTokenField
-from tasklore.supervisor.http.event_streams import EventStream
+from tasklore.supervisor.http.event_streams import EventStream, describe_stream
 from tasklore.supervisor.http.owners import (
     demand_conversation,
     own_conversation,
@@ -30,6 +30,7 @@ from tasklore.supervisor.http.problems import answers, respond
 from tasklore.supervisor.http.requests.events import (
     EVENT_ID,
     RequestEventPlace,
+    RequestStreamEvent,
     events_of,
 )
 from tasklore.supervisor.http.requests.outcome import (
@@ -41,12 +42,7 @@ from tasklore.supervisor.http.requests.outcome import (
 )
 from tasklore.supervisor.http.requests.parts import cancel_request
 from tasklore.supervisor.http.requests.work import HOLD_MS, is_unstarted
-from tasklore.supervisor.http.responses import (
-    ACCEPTED,
-    EVENTS,
-    respond_json,
-    while_connected,
-)
+from tasklore.supervisor.http.responses import ACCEPTED, respond_json, while_connected
 from tasklore.supervisor.operations.forms import Cancelled, Form, digest_of
 from tasklore.supervisor.operations.refusals import Refused, not_found, unavailable
 
@@ -137,7 +133,10 @@ def routes(parts: ApiParts) -> APIRouter:
         summary="Hear what becomes of a request",
         response_class=Response,
         responses={
-            200: {"description": "Server-sent events.", "content": EVENTS},
+            200: {
+                "description": "Server-sent events.",
+                "content": describe_stream(RequestStreamEvent),
+            },
             204: {"description": "The last event was heard: there will be no other."},
             **answers(404),
         },

@@ -89,6 +89,35 @@ def test_models_and_parameters_are_described(document: dict[str, Any]) -> None:
     ]
 
 
+STREAMS = {
+    "TaskStreamEvent": "text value restarted gap waiting question progress expired done",
+    "RequestStreamEvent": "accepted routed progress partial waiting question done",
+    "RunStreamEvent": "state accepted phase_started phase_progress phase_done phase_failed "
+    "phase_skipped phase_reused phase_stale completed failed cancelled done",
+}
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_events_of_streams_are_typed_by_their_word(
+    document: dict[str, Any], stream: str
+) -> None:
+    """A client's switch over `event` knows the data of each."""
+    bodies = [
+        one["responses"]["200"]["content"].get("text/event-stream", {})
+        for one in operations(document)
+        if "200" in one["responses"]
+    ]
+    used = {str(one["schema"].get("$ref")).rpartition("/")[2] for one in bodies if one}
+    assert used == {*STREAMS, "None"}
+    schemas = document["components"]["schemas"]
+    mapping = schemas[stream]["discriminator"]["mapping"]
+    assert set(mapping) == set(STREAMS[stream].split())
+    for place in mapping.values():
+        event = schemas[place.rpartition("/")[2]]
+        assert event["required"] == ["event", "data"]
+        assert set(event["properties"]["data"]) & {"$ref", "anyOf"}
+
+
 def test_no_request_fits_two_paths(document: dict[str, Any]) -> None:
     """But for one that spells out what the other has a parameter for, which counts then."""
     assert not [
