@@ -1,0 +1,256 @@
+"""Operations as routes: values, bodies and answers of each shape, and the caller in front of all."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from pydantic import Field
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tasklore.contracts.callers import Caller
+from tasklore.contracts.errors import NotPermitted
+from tasklore.supervisor.http import problems
+from tasklore.supervisor.http.admission.keys import CALLER
+from tasklore.supervisor.http.mount import mount
+from tasklore.supervisor.operations.forms import Form, Lines, Seconds, Text, View
+from tasklore.supervisor.operations.table import Shows, Unfinished, operation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shelf:
+    """What the operations of this test work with."""
+
+    notes: dict[str, str] = field(default_factory=dict)
+
+
+class NewNote(Form):
+    """A note to keep, for so long."""
+
+    text: str
+    keep: Seconds | None = None
+
+
+class NoteView(View):
+    """A note."""
+
+    name: str
+    text: str
+    keep_s: float | None = None
+    key: str | None = None
+
+
+class Count(View):
+    """How many."""
+
+    kept: int
+
+
+Limit = Annotated[int, Field(ge=1, le=5, description="At most so many.")]
+
+
+@operation("notes", "list", "GET /v1/notes", roles=("read", "ask"))
+async def list_notes(
+    services: Shelf, caller: Caller, *, limit: Limit = 2
+) -> tuple[NoteView, ...]:
+    """List notes."""
+    found = list(services.notes.items())[:limit]
+    return tuple(NoteView(name=name, text=text) for name, text in found)
+
+
+@operation(
+    "notes",
+    "put",
+    "PUT /v1/notes/{name}",
+    roles=("ask",),
+    status=201,
+    problems=(409,),
+    shows=Shows(arguments=("text",), shortcut="note"),
+)
+async def put_note(
+    services: Shelf,
+    caller: Caller,
+    name: Annotated[str, Field(pattern="^[a-z]+$", description="A note.")],
+    new: NewNote,
+    *,
+    idempotency_key: str | None = None,
+) -> NoteView:
+    """Keep a note.
+
+    It replaces one of its name.
+
+    Raises:
+        Refused: it cannot be kept.
+    """
+    services.notes[name] = new.text
+    return NoteView(name=name, text=new.text, keep_s=new.keep, key=idempotency_key)
+
+
+@operation("notes", "import", "POST /v1/notes/import", roles=("ask",))
+async def import_notes(services: Shelf, caller: Caller, lines: Lines) -> Count:
+    """Keep many notes."""
+    services.notes.update({one["name"]: one["text"] for one in lines.values})
+    return Count(kept=len(lines.values))
+
+
+@operation("notes", "export", "GET /v1/notes/export", roles=("ask",))
+async def export_notes(services: Shelf, caller: Caller) -> AsyncIterator[NoteView]:
+    """Return every note, a line each."""
+
+    async def views() -> AsyncIterator[NoteView]:
+        for name, text in services.notes.items():
+            yield NoteView(name=name, text=text)
+
+    return views()
+
+
+@operation("notes", "print", "GET /v1/notes/page", roles=("ask",))
+async def print_notes(services: Shelf, caller: Caller) -> Text:
+    """Return the notes as Markdown."""
+    return Text(text="# Notes", media_type="text/markdown")
+
+
+@operation("notes", "sort", "POST /v1/notes/sort", roles=("ask",), waits=True)
+async def sort_notes(
+    services: Shelf, caller: Caller
+) -> NoteView | Unfinished[NoteView]:
+    """Sort the notes, which takes a while."""
+    return Unfinished(
+        view=NoteView(name="sort", text=caller.name), location="/v1/notes/page"
+    )
+
+
+OPERATIONS = (
+    list_notes,
+    export_notes,
+    print_notes,
+    import_notes,
+    sort_notes,
+    put_note,
+)
+ANN = Caller(name="ann", roles=frozenset({"ask"}))
+
+
+def client_of(shelf: Shelf, caller: Caller = ANN) -> TestClient:
+    """Return a client of the operations with *caller*, as the admission leaves one in the scope."""
+    app = FastAPI()
+    problems.install(app)
+    app.include_router(mount(shelf, OPERATIONS))
+
+    def admit(inner: ASGIApp) -> ASGIApp:
+        async def admitted(scope: Scope, receive: Receive, send: Send) -> None:
+            scope[CALLER] = caller
+            await inner(scope, receive, send)
+
+        return admitted
+
+    return TestClient(admit(app))
+
+
+def test_values_come_from_their_places() -> None:
+    """Path, body and header of a request are the values of an operation."""
+    answer = client_of(Shelf()).put(
+        "/v1/notes/milk",
+        json={"text": "buy it", "keep": "2h"},
+        headers={"Idempotency-Key": "once"},
+    )
+    assert answer.status_code == 201
+    assert answer.json() == {
+        "name": "milk",
+        "text": "buy it",
+        "keep_s": 7200.0,
+        "key": "once",
+    }
+
+
+@pytest.mark.parametrize("limit", ["0", "6", "many"])
+def test_a_value_beyond_its_bounds_is_named(limit: str) -> None:
+    """The bounds of a signature hold in the query."""
+    answer = client_of(Shelf()).get("/v1/notes", params={"limit": limit})
+    assert answer.status_code == 422
+    assert answer.json()["problems"][0]["where"] == "query.limit"
+
+
+def test_a_wrong_role_is_told_before_a_wrong_body() -> None:
+    """Who may not call an operation learns nothing of its values."""
+    reader = Caller(name="bob", roles=frozenset({"read"}))
+    answer = client_of(Shelf(), reader).put("/v1/notes/milk", json={"wrong": 1})
+    assert answer.status_code == 403
+    assert "'ask'" in answer.json()["detail"]
+
+
+async def test_the_operation_itself_checks_its_caller() -> None:
+    """A door of this process passes the same check."""
+    shelf = Shelf()
+    reader = Caller(name="bob", roles=frozenset({"read"}))
+    with pytest.raises(NotPermitted, match="'ask'"):
+        await put_note(shelf, reader, "milk", NewNote(text="buy it"))
+    assert shelf.notes == {}
+    every = Caller(name="root", roles=frozenset({"admin"}))
+    await put_note(shelf, every, "milk", NewNote(text="buy it"))
+    assert shelf.notes == {"milk": "buy it"}
+
+
+def test_lines_go_in_and_out() -> None:
+    """A file of JSON lines is a body, and an answer."""
+    shelf = Shelf()
+    client = client_of(shelf)
+    body = b'{"name": "a", "text": "1"}\n\n{"name": "b", "text": "2"}\n'
+    answer = client.post("/v1/notes/import", content=body)
+    assert answer.json() == {"kept": 2}
+    lines = client.get("/v1/notes/export")
+    assert lines.headers["content-type"].startswith("application/x-ndjson")
+    assert len(lines.text.splitlines()) == 2
+
+
+def test_a_line_that_is_no_json_is_named() -> None:
+    """Nothing of a part is taken then."""
+    shelf = Shelf()
+    answer = client_of(shelf).post("/v1/notes/import", content=b'{"name": 1}\n{oops\n')
+    assert answer.status_code == 400
+    assert "line 2" in answer.json()["detail"]
+    assert shelf.notes == {}
+
+
+def test_a_text_is_sent_as_it_is() -> None:
+    """Markdown is no JSON."""
+    answer = client_of(Shelf()).get("/v1/notes/page")
+    assert answer.headers["content-type"].startswith("text/markdown")
+    assert answer.text == "# Notes"
+
+
+def test_what_is_under_way_says_where_to_ask() -> None:
+    """202, its view, and the place of its end."""
+    answer = client_of(Shelf()).post("/v1/notes/sort")
+    assert answer.status_code == 202
+    assert answer.headers["location"] == "/v1/notes/page"
+    assert answer.json()["text"] == "ann"
+
+
+def test_the_document_says_what_readers_of_it_need() -> None:
+    """Names, roles, the shape of a command, and a description without its errors."""
+    app = FastAPI()
+    app.include_router(mount(Shelf(), OPERATIONS))
+    put = app.openapi()["paths"]["/v1/notes/{name}"]["put"]
+    assert put["operationId"] == "notes_put"
+    assert put["summary"] == "Keep a note"
+    assert put["description"] == "It replaces one of its name."
+    assert put["x-tasklore"] == {
+        "noun": "notes",
+        "verb": "put",
+        "roles": ["ask"],
+        "mounted": "supervisor",
+        "arguments": ["text"],
+        "shortcut": "note",
+    }
+    assert {one["name"]: one["in"] for one in put["parameters"]} == {
+        "name": "path",
+        "Idempotency-Key": "header",
+    }
+    assert "409" in put["responses"]
+    sort = app.openapi()["paths"]["/v1/notes/sort"]["post"]
+    assert set(sort["responses"]) >= {"200", "202"}
+    body = app.openapi()["paths"]["/v1/notes/import"]["post"]["requestBody"]
+    assert list(body["content"]) == ["application/x-ndjson"]
