@@ -1,41 +1,28 @@
-"""A client of a running system for programs: tasks asked for, and memory handed in, searched and changed, over HTTP.
+"""A client of a running system for programs, over HTTP: every operation by its noun, typed, awaited or not.
 
-It is on its own: nothing of supervisor or workers is imported, and what the server adds to its answers is passed over.
+Made from the OpenAPI document (`python -m deploy.client_source`). It is on its own: nothing of the supervisor is
+imported, and what a newer server adds to its answers is passed over. `models` are what it returns.
 """
 
+from tasklore.client import models
 from tasklore.client.clients import AsyncClient, Client
-from tasklore.client.errors import ApiError, NotDone, Unreachable
-from tasklore.client.results import (
-    Changed,
-    Forgotten,
-    Item,
-    Keeping,
-    Match,
-    Matches,
-    Reply,
-    Schedule,
-    Task,
-    TaskEntry,
-    Turn,
-    WaitingRow,
+from tasklore.client.errors import (
+    ApiError,
+    ClientError,
+    NotDone,
+    TaskFailed,
+    UnknownAnswer,
+    Unreachable,
 )
 
 __all__ = [
     "ApiError",
     "AsyncClient",
-    "Changed",
     "Client",
-    "Forgotten",
-    "Item",
-    "Keeping",
-    "Match",
-    "Matches",
+    "ClientError",
     "NotDone",
-    "Reply",
-    "Schedule",
-    "Task",
-    "TaskEntry",
-    "Turn",
+    "TaskFailed",
+    "UnknownAnswer",
     "Unreachable",
-    "WaitingRow",
+    "models",
 ]

@@ -1,52 +1,29 @@
 """The two clients: one that waits in its thread, and one for an event loop; both drive the same flows."""
 
 import asyncio
-import functools
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx2
 
-from tasklore.client.flows import Answer, Call, Flow, Pause, SystemFlows
-from tasklore.client.memory import MemoryFlows, Scope
+from tasklore.client.calls import Answer, Call, Events, Flow, JsonLines, Pages, Pause
+from tasklore.client.methods import awaited, waiting
+from tasklore.client.nouns import AsyncNouns, Nouns
+from tasklore.client.streams import StreamReader
+from tasklore.client.whole_tasks import WholeTasks
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 #: Seconds beside what the server takes on purpose.
 _CALL_S = 10.0
+#: Seconds in which a stream says at least that it goes on.
+_SILENCE_S = 60.0
 
 
-def _waiting(
-    flow: Callable[Concatenate[Any, P], Flow[T]],
-) -> Callable[Concatenate[Any, P], T]:
-    """Return *flow* as a method of a client that waits."""
-
-    @functools.wraps(flow)
-    def method(self: Any, /, *arguments: P.args, **options: P.kwargs) -> T:
-        result: T = self.drive(flow(self.flows, *arguments, **options))
-        return result
-
-    return method
-
-
-def _awaited(
-    flow: Callable[Concatenate[Any, P], Flow[T]],
-) -> Callable[Concatenate[Any, P], Awaitable[T]]:
-    """Return *flow* as a method that is awaited."""
-
-    @functools.wraps(flow)
-    async def method(self: Any, /, *arguments: P.args, **options: P.kwargs) -> T:
-        result: T = await self.drive(flow(self.flows, *arguments, **options))
-        return result
-
-    return method
-
-
-class Client:
-    """Asks a running system, each call waiting for its answer.
+class Client(Nouns):
+    """Asks a running system, each call waiting for its answer: `client.schedules.list()`.
 
     Args:
         url: Where the API is, as `http://127.0.0.1:8080`.
@@ -56,22 +33,21 @@ class Client:
     Every method raises `Unreachable`, and `ApiError` where the server refuses.
     """
 
-    ask = _waiting(SystemFlows.ask)
-    run = _waiting(SystemFlows.run)
-    add_schedule = _waiting(SystemFlows.add_schedule)
-    tasks = _waiting(SystemFlows.tasks)
-    schedules = _waiting(SystemFlows.schedules)
-    schedule = _waiting(SystemFlows.schedule)
-    pause_schedule = _waiting(SystemFlows.pause_schedule)
-    run_schedule = _waiting(SystemFlows.run_schedule)
-    remove_schedule = _waiting(SystemFlows.remove_schedule)
+    ask = waiting(WholeTasks.ask)
+    run = waiting(WholeTasks.run)
+    call = waiting(WholeTasks.call)
 
     def __init__(
         self, url: str, api_key: str | None = None, *, call_s: float = _CALL_S
     ) -> None:
-        self.flows = SystemFlows()
+        super().__init__(self)
         self._http = httpx2.Client(base_url=url, headers=_headers(api_key))
         self._call_s = call_s
+
+    @property
+    def driver(self) -> Self:
+        """This client itself: its own methods are driven as those of its nouns."""
+        return self
 
     def __enter__(self) -> Self:
         return self
@@ -88,10 +64,6 @@ class Client:
         """Close the connections."""
         self._http.close()
 
-    def memory(self, name: str, scope: Scope = "user") -> "Memory":
-        """Return the memory of a user, an agent, a run or an organisation."""
-        return Memory(self, MemoryFlows(name, scope))
-
     def drive(self, flow: Flow[T]) -> T:
         """Return the result of *flow*, after the calls and pauses that it asks for."""
         answer: Answer | None = None
@@ -106,34 +78,61 @@ class Client:
                 answer = None
                 continue
             try:
-                answer = _read(
-                    self._http.request(
-                        step.method, step.path, **_options(step, self._call_s)
-                    )
-                )
+                options = _options(step, self._call_s)
+                answer = _read(self._http.request(step.method, step.path, **options))
             except httpx2.TransportError as error:
-                answer = _silence(self._http.base_url, error)
+                answer = Answer(0, {"detail": _silence(self._http.base_url, error)})
+
+    def iterate(self, stream: Events[T] | JsonLines[T] | Pages[T]) -> Iterator[T]:
+        """Yield the events, lines or rows of *stream*, until it is over."""
+        if isinstance(stream, Pages):
+            yield from self._iterate_pages(stream)
+            return
+        reader = StreamReader(stream)
+        pause: float | None = 0.0
+        while pause is not None:
+            time.sleep(pause)
+            try:
+                with self._http.stream(
+                    reader.call.method, reader.call.path, **_stream_options(reader)
+                ) as response:
+                    refusal = "" if response.is_success else _text(response.read())
+                    if not reader.begin(response.status_code, refusal):
+                        return
+                    for line in response.iter_lines():
+                        found = reader.take(line)
+                        if found is not None:
+                            yield found
+                pause = reader.pause_after_end()
+            except httpx2.TransportError as error:
+                pause = reader.pause_after_cut(_silence(self._http.base_url, error))
+
+    def _iterate_pages(self, pages: Pages[T]) -> Iterator[T]:
+        after: str | None = ""
+        while after is not None:
+            page = self.drive(pages.page(after))
+            yield from getattr(page, pages.rows)
+            after = page.after
 
 
-class AsyncClient:
+class AsyncClient(AsyncNouns):
     """Asks a running system from an event loop; as `Client`, its methods are awaited."""
 
-    ask = _awaited(SystemFlows.ask)
-    run = _awaited(SystemFlows.run)
-    add_schedule = _awaited(SystemFlows.add_schedule)
-    tasks = _awaited(SystemFlows.tasks)
-    schedules = _awaited(SystemFlows.schedules)
-    schedule = _awaited(SystemFlows.schedule)
-    pause_schedule = _awaited(SystemFlows.pause_schedule)
-    run_schedule = _awaited(SystemFlows.run_schedule)
-    remove_schedule = _awaited(SystemFlows.remove_schedule)
+    ask = awaited(WholeTasks.ask)
+    run = awaited(WholeTasks.run)
+    call = awaited(WholeTasks.call)
 
     def __init__(
         self, url: str, api_key: str | None = None, *, call_s: float = _CALL_S
     ) -> None:
-        self.flows = SystemFlows()
+        super().__init__(self)
         self._http = httpx2.AsyncClient(base_url=url, headers=_headers(api_key))
         self._call_s = call_s
+
+    @property
+    def driver(self) -> Self:
+        """This client itself: its own methods are driven as those of its nouns."""
+        return self
 
     async def __aenter__(self) -> Self:
         return self
@@ -150,10 +149,6 @@ class AsyncClient:
         """Close the connections."""
         await self._http.aclose()
 
-    def memory(self, name: str, scope: Scope = "user") -> "AsyncMemory":
-        """Return the memory of a user, an agent, a run or an organisation."""
-        return AsyncMemory(self, MemoryFlows(name, scope))
-
     async def drive(self, flow: Flow[T]) -> T:
         """Return the result of *flow*, after the calls and pauses that it asks for."""
         answer: Answer | None = None
@@ -168,55 +163,49 @@ class AsyncClient:
                 answer = None
                 continue
             try:
+                options = _options(step, self._call_s)
                 answer = _read(
-                    await self._http.request(
-                        step.method, step.path, **_options(step, self._call_s)
-                    )
+                    await self._http.request(step.method, step.path, **options)
                 )
             except httpx2.TransportError as error:
-                answer = _silence(self._http.base_url, error)
+                answer = Answer(0, {"detail": _silence(self._http.base_url, error)})
 
+    async def iterate(
+        self, stream: Events[T] | JsonLines[T] | Pages[T]
+    ) -> AsyncIterator[T]:
+        """Yield the events, lines or rows of *stream*, until it is over."""
+        if isinstance(stream, Pages):
+            async for row in self._iterate_pages(stream):
+                yield row
+            return
+        reader = StreamReader(stream)
+        pause: float | None = 0.0
+        while pause is not None:
+            await asyncio.sleep(pause)
+            try:
+                async with self._http.stream(
+                    reader.call.method, reader.call.path, **_stream_options(reader)
+                ) as response:
+                    refusal = (
+                        "" if response.is_success else _text(await response.aread())
+                    )
+                    if not reader.begin(response.status_code, refusal):
+                        return
+                    async for line in response.aiter_lines():
+                        found = reader.take(line)
+                        if found is not None:
+                            yield found
+                pause = reader.pause_after_end()
+            except httpx2.TransportError as error:
+                pause = reader.pause_after_cut(_silence(self._http.base_url, error))
 
-class Memory:
-    """One memory, as `Client.memory` gives it."""
-
-    hand_in = _waiting(MemoryFlows.hand_in)
-    search = _waiting(MemoryFlows.search)
-    block = _waiting(MemoryFlows.block)
-    items = _waiting(MemoryFlows.items)
-    add = _waiting(MemoryFlows.add)
-    change = _waiting(MemoryFlows.change)
-    delete = _waiting(MemoryFlows.delete)
-    undo = _waiting(MemoryFlows.undo)
-    waiting = _waiting(MemoryFlows.waiting)
-    settings = _waiting(MemoryFlows.settings)
-    settle = _waiting(MemoryFlows.settle)
-    forget = _waiting(MemoryFlows.forget)
-
-    def __init__(self, client: Client, flows: MemoryFlows) -> None:
-        self.drive = client.drive
-        self.flows = flows
-
-
-class AsyncMemory:
-    """As `Memory`, its methods are awaited."""
-
-    hand_in = _awaited(MemoryFlows.hand_in)
-    search = _awaited(MemoryFlows.search)
-    block = _awaited(MemoryFlows.block)
-    items = _awaited(MemoryFlows.items)
-    add = _awaited(MemoryFlows.add)
-    change = _awaited(MemoryFlows.change)
-    delete = _awaited(MemoryFlows.delete)
-    undo = _awaited(MemoryFlows.undo)
-    waiting = _awaited(MemoryFlows.waiting)
-    settings = _awaited(MemoryFlows.settings)
-    settle = _awaited(MemoryFlows.settle)
-    forget = _awaited(MemoryFlows.forget)
-
-    def __init__(self, client: AsyncClient, flows: MemoryFlows) -> None:
-        self.drive = client.drive
-        self.flows = flows
+    async def _iterate_pages(self, pages: Pages[T]) -> AsyncIterator[T]:
+        after: str | None = ""
+        while after is not None:
+            page = await self.drive(pages.page(after))
+            for row in getattr(page, pages.rows):
+                yield row
+            after = page.after
 
 
 def _headers(api_key: str | None) -> dict[str, str]:
@@ -224,25 +213,43 @@ def _headers(api_key: str | None) -> dict[str, str]:
 
 
 def _options(call: Call, call_s: float) -> dict[str, Any]:
-    headers = {"Idempotency-Key": call.key} if call.key else {}
-    return {
-        "params": dict(call.params),
-        "json": call.body,
-        "headers": headers,
+    options: dict[str, Any] = {
+        "params": call.spell_query(),
+        "headers": call.spell_headers(),
         "timeout": call.wait_s + call_s,
+    }
+    if call.content is not None:
+        options["content"] = call.content
+        options["headers"]["Content-Type"] = "application/x-ndjson"
+    elif (body := call.spell_body()) is not None:
+        options["json"] = body
+    return options
+
+
+def _stream_options(reader: StreamReader[Any]) -> dict[str, Any]:
+    return {
+        "params": reader.call.spell_query(),
+        "headers": reader.headers,
+        "timeout": _SILENCE_S,
     }
 
 
 def _read(response: httpx2.Response) -> Answer:
-    try:
-        body = response.json()
-    except ValueError:
+    body: Any = response.text
+    if "json" in response.headers.get("content-type", ""):
+        try:
+            body = response.json()
+        except ValueError:
+            body = {"detail": response.text[:500]}
+    elif not response.is_success:
         body = {"detail": response.text[:500]}
     after = response.headers.get("retry-after", "")
     return Answer(response.status_code, body, float(after) if after.isdigit() else None)
 
 
-def _silence(url: object, error: Exception) -> Answer:
-    return Answer(
-        0, {"detail": f"{url} does not answer: {error or type(error).__name__}"}
-    )
+def _text(content: bytes) -> str:
+    return content.decode(errors="replace")
+
+
+def _silence(url: object, error: Exception) -> str:
+    return f"{url} does not answer: {error or type(error).__name__}"

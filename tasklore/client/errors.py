@@ -31,3 +31,19 @@ class ApiError(ClientError):
         self.status = status
         self.kind = kind
         self.problems = tuple(problems)
+
+
+class TaskFailed(ClientError):
+    """A task ended otherwise than completed: its `task_id`, `status`, the `kind` of error and its words."""
+
+    def __init__(self, task_id: str, *, status: str, kind: str, detail: str) -> None:
+        super().__init__(
+            f"{task_id} is {status}: {detail}" if detail else f"{task_id} is {status}"
+        )
+        self.task_id = task_id
+        self.status = status
+        self.kind = kind
+
+
+class UnknownAnswer(ClientError):
+    """The server answered what this client cannot read; use a client of the server's version."""

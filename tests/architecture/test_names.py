@@ -7,10 +7,10 @@ from pathlib import Path
 
 from tests.architecture.tree import (
     ROOMS,
-    ROOT,
     Function,
     docstring_of,
     functions,
+    modules,
     tree_of,
 )
 
@@ -40,11 +40,7 @@ _RIDDLE = re.compile(
 @cache
 def _modules() -> dict[Path, ast.Module]:
     """Return the syntax tree of each module of the product and of the deployment."""
-    return {
-        file: tree_of(file)
-        for room in (*ROOMS, "deploy")
-        for file in sorted((ROOT / room).rglob("*.py"))
-    }
+    return {file: tree_of(file) for file in modules(*ROOMS, "deploy")}
 
 
 @cache

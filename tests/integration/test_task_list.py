@@ -241,7 +241,7 @@ async def test_a_program_lists_tasks_by_the_client(listed: Listed) -> None:
     """Each filter that the client has is one that the server knows."""
     at = datetime.fromtimestamp(NOW_MS / 1000, UTC)
     async with AsyncClient(listed.stand.url, listed.keys["anybody"]) as client:
-        found = await client.tasks(
+        page = await client.tasks.list(
             agent="OtherAgent",
             state="expired",
             tenant="acme",
@@ -251,15 +251,12 @@ async def test_a_program_lists_tasks_by_the_client(listed: Listed) -> None:
             error="TaskExpired",
             limit=1,
         )
-        assert [(one.state, one.user, one.tenant) for one in found] == [
+        assert [(one.state, one.user, one.tenant) for one in page.tasks] == [
             ("expired", "ana", "acme")
         ]
-        assert {one.task_id for one in await client.tasks(limit=1_000)} == (
-            listed.expected()
-        )
-        assert len(await client.tasks(parent="p1")) == len(
-            listed.expected(parent_id="p1")
-        )
+        assert {one.task_id async for one in client.tasks.each()} == listed.expected()
+        children = [one async for one in client.tasks.each(parent="p1")]
+        assert len(children) == len(listed.expected(parent_id="p1"))
 
 
 async def test_a_role_that_may_neither_ask_nor_read_lists_nothing(

@@ -4,11 +4,20 @@ from typing import Any
 
 import pytest
 
-from tasklore.client import ApiError, NotDone, Unreachable
-from tasklore.client.flows import Answer, Call, Flow, Pause, SystemFlows
-from tasklore.client.memory import MemoryFlows
+from tasklore.client import (
+    ApiError,
+    NotDone,
+    TaskFailed,
+    UnknownAnswer,
+    Unreachable,
+)
+from tasklore.client.calls import Answer, Call, Flow, Pages, Pause
+from tasklore.client.nouns import MemoryFlows, SchedulesFlows, TasksFlows
+from tasklore.client.streams import StreamReader
+from tasklore.client.whole_tasks import WholeTasks
 
 AWAY = Answer(0, {"detail": "http://127.0.0.1:1 does not answer"})
+UNFINISHED = {"state": "running", "report": None, "task": None}
 BUSY = Answer(
     503, {"type": "urn:tasklore:problem:busy", "detail": "busy"}, retry_after_s=7.0
 )
@@ -22,8 +31,35 @@ def done(call: Call) -> Answer:
             "kind": "answer",
             "text": "yes",
         }
-        return Answer(200, {"request_id": "r", "state": "done", "reply": reply})
-    return Answer(200, {"task_id": "t", "state": "done", "revisions": {}})
+        asked = {"request_id": "r", "conversation_id": "c", "state": "done"}
+        return Answer(200, asked | {"reply": reply})
+    if call.path.startswith("/v1/memory"):
+        return Answer(200, {"task_id": "t", "state": "done", "revisions": {}})
+    return Answer(200, task_as("completed"))
+
+
+def task_as(status: str, **error: str) -> dict[str, Any]:
+    """Return a task that ended with *status*."""
+    report = {
+        "task_id": "t",
+        "supervisor_id": "s",
+        "worker_id": "w",
+        "agent_id": "Budget",
+        "task_name": "analyze",
+        "status": status,
+        "memory": {"outcome": "miss"},
+        "finished_at": "2026-11-29T12:00:00Z",
+        "result": 7 if status == "completed" else None,
+        "error": error or None,
+    }
+    return {
+        "task_id": "t",
+        "agent_id": "Budget",
+        "task": "analyze",
+        "state": "done",
+        "status": status,
+        "report": report,
+    }
 
 
 class Drive:
@@ -52,13 +88,13 @@ class Drive:
 @pytest.mark.parametrize(
     "flow",
     [
-        SystemFlows().ask("how is my budget?"),
-        SystemFlows().run("Budget", "analyze", {}),
-        MemoryFlows("ana", "user").add("food.likes", "tea"),
-        MemoryFlows("ana", "user").change("food.likes/1", value="tea"),
-        MemoryFlows("ana", "user").delete("food.likes/1"),
-        MemoryFlows("ana", "user").undo("p1"),
-        MemoryFlows("ana", "user").forget(),
+        WholeTasks().ask("how is my budget?"),
+        WholeTasks().run("Budget", "analyze", {}),
+        WholeTasks().call("Budget.analyze", {}),
+        MemoryFlows().add_item("ana", category="food.likes", value="tea"),
+        MemoryFlows().change_item("ana", "food.likes/1", value="tea"),
+        MemoryFlows().delete_item("ana", "food.likes/1"),
+        MemoryFlows().undo("ana", plan_id="p1"),
     ],
     ids=lambda flow: flow.__qualname__.rpartition(".")[2],
 )
@@ -72,15 +108,15 @@ def test_an_unanswered_change_is_sent_again_under_one_id(flow: Flow[Any]) -> Non
 
 def test_two_calls_have_two_ids() -> None:
     keys = [
-        Drive(SystemFlows().run("Budget", "analyze", {})).calls[0].key for _ in range(2)
+        Drive(WholeTasks().run("Budget", "analyze", {})).calls[0].key for _ in range(2)
     ]
     assert keys[0] != keys[1]
 
 
 def test_an_absent_server_is_given_up_after_four_calls() -> None:
     with pytest.raises(Unreachable, match="does not answer"):
-        Drive(SystemFlows().run("Budget", "analyze", {}), *[AWAY] * 4)
-    pauses = Drive(SystemFlows().run("Budget", "analyze", {}), *[AWAY] * 3).pauses
+        Drive(WholeTasks().run("Budget", "analyze", {}), *[AWAY] * 4)
+    pauses = Drive(WholeTasks().run("Budget", "analyze", {}), *[AWAY] * 3).pauses
     assert pauses == [0.25, 0.5, 1.0]
 
 
@@ -91,44 +127,116 @@ def test_a_refusal_is_final() -> None:
         "problems": [{"where": "limit", "message": "no number"}],
     }
     with pytest.raises(ApiError, match="wrong; limit: no number") as refused:
-        Drive(SystemFlows().run("Budget", "analyze", {}), Answer(422, body))
+        Drive(WholeTasks().run("Budget", "analyze", {}), Answer(422, body))
     assert (refused.value.status, refused.value.kind) == (422, "fields")
 
 
 @pytest.mark.parametrize(
     "flow",
     [
-        SystemFlows().ask("how is my budget?", within_s=0.0),
-        SystemFlows().run("Budget", "analyze", {}, within_s=0.001),
+        WholeTasks().ask("how is my budget?", within_s=0.0),
+        WholeTasks().run("Budget", "analyze", {}, within_s=0.001),
     ],
     ids=["ask", "run"],
 )
 def test_waiting_ends_with_its_time(flow: Flow[Any]) -> None:
-    going = Answer(202, {"request_id": "r", "task_id": "t", "state": "running"})
+    asked = {"request_id": "r", "conversation_id": "c", "reply": None, "parts": ()}
+    going = Answer(202, task_as("completed") | asked | UNFINISHED)
     with pytest.raises(NotDone, match="goes on"):
         Drive(flow, *[going] * 1_000)
 
 
+def test_what_would_be_done_twice_is_sent_once() -> None:
+    """A call without an id that changes something is not repeated."""
+    with pytest.raises(Unreachable):
+        Drive(SchedulesFlows().run("nightly"), AWAY)
+
+
+def test_a_task_that_failed_raises_its_error() -> None:
+    """Nobody reads a result of None for one."""
+    failed = Answer(200, task_as("failed", type="ValueError", message="no limit"))
+    with pytest.raises(TaskFailed, match="t is failed: no limit") as caught:
+        Drive(WholeTasks().run("Budget", "analyze", {}), failed)
+    assert (caught.value.status, caught.value.kind) == ("failed", "ValueError")
+    assert Drive(WholeTasks().call("Budget.analyze", {})).result == 7
+
+
+def test_an_answer_that_cannot_be_read_is_said_so() -> None:
+    """A server of another version, or another program at its address."""
+    with pytest.raises(UnknownAnswer, match="client of the server's version"):
+        Drive(WholeTasks().run("Budget", "analyze", {}), Answer(200, "<html>"))
+
+
 def test_a_name_is_one_part_of_a_path() -> None:
-    [call] = Drive(MemoryFlows("../ana/items?x#", "agent").undo("p1")).calls
+    [call] = Drive(
+        MemoryFlows().undo("../ana/items?x#", scope="agent", plan_id="p1")
+    ).calls
     assert call.path == "/v1/memory/..%2Fana%2Fitems%3Fx%23/undo"
-    assert call.params == {"scope": "agent"}
-    [call] = Drive(MemoryFlows("ana", "user").delete("food/likes")).calls
+    assert call.spell_query() == {"scope": "agent"}
+    [call] = Drive(MemoryFlows().delete_item("ana", "food/likes")).calls
     assert call.path == "/v1/memory/ana/items/food%2Flikes"
 
 
+def test_only_what_was_given_is_sent() -> None:
+    """None is the server's default; times and spans are spelled for it."""
+    [call] = Drive(
+        TasksFlows().send(task="analyze", parameters={"limit": 5}, after="2h")
+    ).calls
+    assert call.spell_body() == {
+        "task": "analyze",
+        "parameters": {"limit": 5},
+        "after": "2h",
+    }
+    assert set(call.spell_headers()) == {"Idempotency-Key"}
+
+
 def test_a_list_of_tasks_goes_on_behind_pages_that_are_short() -> None:
-    """As many as were asked for, or all there are; only what was given filters."""
-    entry = {"task_id": "t1", "agent_id": "A", "task": "b", "state": "failed"}
-    first = Answer(200, {"tasks": [entry | {"began_ms": 1}], "after": "9.1.A"})
-    empty = Answer(200, {"tasks": [], "after": "8.1.A"})
-    last = Answer(200, {"tasks": [entry | {"began_ms": 2}], "after": "7.1.A"})
-    drive = Drive(SystemFlows().tasks(state="failed", limit=2), first, empty, last)
-    assert [one.began_ms for one in drive.result] == [1, 2]
-    assert [call.params for call in drive.calls] == [
-        {"state": "failed", "after": "", "limit": 2},
-        {"state": "failed", "after": "9.1.A", "limit": 1},
-        {"state": "failed", "after": "8.1.A", "limit": 1},
+    """Until there is no page behind the last."""
+    pages = TasksFlows().each(state="failed")
+    assert isinstance(pages, Pages)
+    page: dict[str, Any] = {"tasks": [], "after": None}
+    first = Drive(pages.page(""), Answer(200, page | {"after": "9.1.A"}))
+    second = Drive(pages.page("9.1.A"), Answer(200, page))
+    assert [call.calls[0].spell_query() for call in (first, second)] == [
+        {"state": "failed", "after": ""},
+        {"state": "failed", "after": "9.1.A"},
     ]
-    end = Answer(200, {"tasks": [], "after": None})
-    assert Drive(SystemFlows().tasks(), end).result == []
+    assert (first.result.after, second.result.after) == ("9.1.A", None)
+
+
+def reader_of_events() -> StreamReader[Any]:
+    return StreamReader(TasksFlows().follow("t1"))
+
+
+def test_a_cut_stream_is_taken_up_behind_its_last_event() -> None:
+    """Half an event before the cut is forgotten: it comes again, whole."""
+    reader = reader_of_events()
+    assert reader.begin(200)
+    lines = ["id: 1.1.3", "event: text", 'data: "Hello"', "", "event: text", "data: 1"]
+    found = [one for line in lines if (one := reader.take(line)) is not None]
+    assert [(one.event, one.data, one.id) for one in found] == [
+        ("text", "Hello", "1.1.3")
+    ]
+    assert reader.pause_after_cut("cut") == 0.5
+    assert reader.headers == {"Last-Event-ID": "1.1.3"}
+    assert reader.begin(200)
+    assert reader.take("") is None
+    assert reader.begin(204) is False
+
+
+def test_a_stream_of_which_nothing_comes_is_given_up() -> None:
+    reader = reader_of_events()
+    for _ in range(3):
+        reader.pause_after_cut("nobody there")
+    with pytest.raises(Unreachable, match="nobody there"):
+        reader.pause_after_cut("nobody there")
+    with pytest.raises(ApiError, match="no such task"):
+        reader_of_events().begin(404, '{"detail": "no such task"}')
+
+
+def test_an_event_of_a_newer_server_is_kept() -> None:
+    reader = reader_of_events()
+    reader.begin(200)
+    lines = ["event: applause", 'data: {"loud": true}', ""]
+    [found] = [one for line in lines if (one := reader.take(line)) is not None]
+    assert (found.event, found.data) == ("applause", {"loud": True})
