@@ -14,7 +14,9 @@ from tasklore.supervisor.http import (
     problems,
     stream_token_routes,
     task_list,
+    task_paths,
     tasks,
+    typed_document,
     webhooks,
 )
 from tasklore.supervisor.http.admission.middleware import AdmissionMiddleware
@@ -32,12 +34,20 @@ from tasklore.supervisor.http.pipeline_runs import RunStreamEvent
 from tasklore.supervisor.http.problem_forms import ProblemFormMiddleware
 from tasklore.supervisor.http.requests import routes as requests
 from tasklore.supervisor.http.requests.events import RequestStreamEvent
+from tasklore.supervisor.http.task_paths import TaskProblem
+from tasklore.supervisor.http.typed_document import TypedDocument
 from tasklore.supervisor.operations import schedules
 from tasklore.supervisor.operations.refusals import Problem
 from tasklore.supervisor.operations.schedules import ScheduleServices
 
 #: Models of the document that no route returns as one body: errors, and the events of streams.
-_NOT_RETURNED = (Problem, TaskStreamEvent, RequestStreamEvent, RunStreamEvent)
+_NOT_RETURNED = (
+    Problem,
+    TaskProblem,
+    TaskStreamEvent,
+    RequestStreamEvent,
+    RunStreamEvent,
+)
 
 
 def make_app(parts: ApiParts) -> FastAPI:
@@ -67,6 +77,7 @@ def make_app(parts: ApiParts) -> FastAPI:
         output,
         stream_token_routes,
         agents,
+        task_paths,
         memory,
         conversations,
     )
@@ -83,6 +94,8 @@ def make_app(parts: ApiParts) -> FastAPI:
             schedules.OPERATIONS,
         )
     )
+    typed = TypedDocument(lambda: app.openapi(), parts.catalogue)
+    app.include_router(typed_document.routes(typed))
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:

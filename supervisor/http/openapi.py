@@ -81,18 +81,25 @@ def _tidy(part: Any) -> None:
             _tidy(one)
     if not isinstance(part, dict):
         return
-    if isinstance(part.get("title"), str):
-        del part["title"]
-    words = part.get("enum")
-    if isinstance(words, list) and OTHER in words:
-        part["enum"] = [word for word in words if word != OTHER]
-    if "propertyName" in part:
-        part.get("mapping", {}).pop(OTHER, None)
+    _tidy_keywords(part)
     for name, one in part.items():
         if name == "properties":
             _tidy(list(one.values()))
         elif name not in _VALUES:
             _tidy(one)
+
+
+def _tidy_keywords(part: dict[str, Any]) -> None:
+    if isinstance(part.get("title"), str):
+        del part["title"]
+    words = part.get("enum")
+    if isinstance(words, list):
+        part["enum"] = [word for word in words if word != OTHER]
+    if "propertyName" in part:
+        part.get("mapping", {}).pop(OTHER, None)
+    if "in" in part and part["schema"].get("description") == part.get("description"):
+        # The framework says that of a parameter twice.
+        part["schema"].pop("description", None)
 
 
 def _share_errors(operation: dict[str, Any], components: dict[str, Any]) -> None:

@@ -75,8 +75,69 @@ _CALL = {
 }
 
 
-class Send(Later):
-    """A task for an agent; `within_seconds` is how long it may take from its start, its time in the queue included.
+class TaskOptions(Later):
+    """How a task is sent, and how long its answer is waited for."""
+
+    user: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=256,
+            description="In whose name, and with whose memory; that of the key, where it has one.",
+        ),
+    ] = None
+    tenant: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=200,
+            description="Whose budgets it spends; that of the key, where it has one.",
+        ),
+    ] = None
+    priority: Annotated[
+        Literal["interactive", "normal", "batch"],
+        Field(description="Whose turn is sooner where tasks of an agent wait."),
+    ] = "normal"
+    conversation: Annotated[
+        str | None,
+        Field(
+            min_length=1, max_length=256, description="The conversation it belongs to."
+        ),
+    ] = None
+    memory: Annotated[
+        Literal["use", "refresh", "bypass"],
+        Field(
+            description="Whether a remembered result may serve, is computed anew and kept, or neither."
+        ),
+    ] = "use"
+    within_seconds: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            le=604_800,
+            description="How long it may take from its start, its time in the queue included.",
+        ),
+    ] = None
+    max_attempts: Annotated[
+        int | None,
+        Field(ge=1, le=1000, description="Runs at most, the first included."),
+    ] = None
+    wait_seconds: Annotated[
+        float,
+        Field(
+            ge=0, le=600, description="How long the answer waits for the task's end."
+        ),
+    ] = 30.0
+    callback_url: Annotated[
+        str | None,
+        Field(
+            description="Hears of its end, and of questions that it asks, by signed webhooks."
+        ),
+    ] = None
+
+
+class Send(TaskOptions):
+    """A task for an agent.
 
     `task` is its name, or an object of `name` and `parameters`, as in the assignments on the wire. `agent_id` may be
     left out where one agent alone has a task of that name.
@@ -87,20 +148,6 @@ class Send(Later):
     agent_id: Name | None = None
     task: Annotated[Name, WithJsonSchema(_CALL)]
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
-    user: Annotated[str | None, Field(min_length=1, max_length=256)] = None
-    tenant: Annotated[str | None, Field(min_length=1, max_length=200)] = None
-    priority: Literal["interactive", "normal", "batch"] = "normal"
-    conversation: Annotated[str | None, Field(min_length=1, max_length=256)] = None
-    memory: Literal["use", "refresh", "bypass"] = "use"
-    within_seconds: Annotated[float | None, Field(gt=0, le=604_800)] = None
-    max_attempts: Annotated[int | None, Field(ge=1, le=1000)] = None
-    wait_seconds: Annotated[float, Field(ge=0, le=600)] = 30.0
-    callback_url: Annotated[
-        str | None,
-        Field(
-            description="Hears of its end, and of questions that it asks, by signed webhooks."
-        ),
-    ] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -176,28 +223,17 @@ def routes(parts: ApiParts) -> APIRouter:
         caller: Annotated[Caller, _ASKING],
         idempotency_key: IdempotencyKey = None,
     ) -> Response:
-        user_id = caller.demand_user(body.user)
-        sender = caller.for_tenant(body.tenant)
-        offer = demand_task(parts.catalogue(), body.agent_id, body.task)
-        demand_fit(offer.task, body.parameters)
-        await demand_conversation(parts, caller, body.conversation)
-        task = NewTask(
-            offer=offer,
+        sent = await send_and_wait(
+            parts,
+            request,
+            caller,
+            agent_id=body.agent_id,
+            task=body.task,
             parameters=body.parameters,
-            user_id=user_id,
-            conversation_id=body.conversation,
+            place="parameters.",
+            options=body,
             chosen=idempotency_key,
-            memory=body.memory,
-            within_s=body.within_seconds,
-            max_attempts=body.max_attempts,
-            priority=body.priority,
-            starts_at=_demand_kept(body.find_start(datetime.now(UTC))),
-            callback=_demand_callback(parts, body.callback_url, user_id, sender),
         )
-        sent = await while_connected(
-            request.receive, send_task(parts, sender, task, body.wait_seconds)
-        )
-        demand_accepted(sent.report)
         return respond_json(
             sent, f"/v1/tasks/{sent.task_id}", is_done=sent.report is not None
         )
@@ -236,6 +272,53 @@ def routes(parts: ApiParts) -> APIRouter:
         return await cancel_task(parts, task_id, f"cancelled by {caller.name}")
 
     return router
+
+
+async def send_and_wait(
+    parts: ApiParts,
+    request: Request,
+    caller: Caller,
+    *,
+    agent_id: str | None,
+    task: str,
+    parameters: dict[str, JsonValue],
+    place: str,
+    options: TaskOptions,
+    chosen: str | None,
+) -> Sent:
+    """Send *task* as *options* say it, and return its state once it has ended, or they wait no longer.
+
+    *place* is where the body has *parameters*, *chosen* the id that the sender gave the task. None as *agent_id*
+    is the one agent that has such a task.
+
+    Raises:
+        ClientDisconnect: the client left; the task goes on.
+        Refused: as `send_task`; 403, it is for another user; 404, there is no such task; 422, it cannot be sent so,
+            or its agent rejected it.
+    """
+    user_id = caller.demand_user(options.user)
+    sender = caller.for_tenant(options.tenant)
+    offer = demand_task(parts.catalogue(), agent_id, task)
+    demand_fit(offer.task, parameters, place)
+    await demand_conversation(parts, caller, options.conversation)
+    new = NewTask(
+        offer=offer,
+        parameters=parameters,
+        user_id=user_id,
+        conversation_id=options.conversation,
+        chosen=chosen,
+        memory=options.memory,
+        within_s=options.within_seconds,
+        max_attempts=options.max_attempts,
+        priority=options.priority,
+        starts_at=_demand_kept(options.find_start(datetime.now(UTC))),
+        callback=_demand_callback(parts, options.callback_url, user_id, sender),
+    )
+    sent = await while_connected(
+        request.receive, send_task(parts, sender, new, options.wait_seconds)
+    )
+    demand_accepted(sent.report)
+    return sent
 
 
 async def send_task(

@@ -56,18 +56,22 @@ def no_such_agent(agent_id: str, catalogue: Catalogue) -> Refused:
     return not_found(f"there is no agent {agent_id!r}; GET /v1/agents lists them{near}")
 
 
-def demand_fit(card: TaskCard, parameters: Mapping[str, Any]) -> None:
-    """Return when every required parameter is there and every one that is there is known.
+def demand_fit(
+    card: TaskCard, parameters: Mapping[str, Any], place: str = "parameters."
+) -> None:
+    """Return when every required parameter is there and every one that is there is known; *place* is before each.
 
     Raises:
         Refused: 422, with one fault a parameter.
     """
     # Cut before it is made: each unknown name is compared with all that are known.
-    if faults := list(islice(_find_faults(card, parameters), _MOST_NAMES)):
+    if faults := list(islice(_find_faults(card, parameters, place), _MOST_NAMES)):
         raise unusable(faults)
 
 
-def _find_faults(card: TaskCard, parameters: Mapping[str, Any]) -> Iterator[Fault]:
+def _find_faults(
+    card: TaskCard, parameters: Mapping[str, Any], place: str
+) -> Iterator[Fault]:
     spellings: dict[str, str] = {}
     properties = card.parameters.get("properties")
     for name, schema in properties.items() if isinstance(properties, dict) else ():
@@ -83,11 +87,11 @@ def _find_faults(card: TaskCard, parameters: Mapping[str, Any]) -> Iterator[Faul
                 message = (
                     f"is not known; {takes}{nearest(name[:_LONGEST_NAME], spellings)}"
                 )
-                yield Fault(where=f"parameters.{name[:_LONGEST_NAME]}", message=message)
+                yield Fault(where=f"{place}{name[:_LONGEST_NAME]}", message=message)
     if isinstance(required := card.parameters.get("required"), list):
         given = {spellings.get(name, name) for name in parameters}
         yield from (
-            Fault(where=f"parameters.{name}", message="is needed")
+            Fault(where=f"{place}{name}", message="is needed")
             for name in required
             if name not in given
         )
