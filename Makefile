@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-fast check unit coverage long lint browser platforms-check deploy-check monitoring-check image bench chaos soak memory-storm \
+.PHONY: demo test test-fast check unit coverage long lint browser clients-check platforms-check deploy-check monitoring-check image bench chaos soak memory-storm \
 	pipeline-storm restore-drill sbom release-check local-model clean
 
 demo: .venv/.runs ## play the main job on real servers, then leave nothing behind
@@ -39,6 +39,9 @@ long: $(READY) ## what takes minutes, left out of test: a task of 60 s under a l
 browser: $(READY) ## the page of the coin world in Debian's Chromium, which it installs when it may
 	sh tests/browser/install.sh
 	$(BIN)/pytest -q -m browser tests/browser
+
+clients-check: $(READY) ## TypeScript generated from a running system, under --strict; needs Node 20 and asks npm's registry
+	$(BIN)/pytest -q -m clients tests/clients
 
 lint: $(READY) ## format, style, types and the walls between the rooms
 	$(BIN)/ruff format --check .

@@ -51,6 +51,7 @@ LEFT_OUT = {
     "long": "takes a minute; only run when asked for by `-m long`",
     "browser": "drives a real browser, of the system's packages; only run by `make browser`",
     "monitoring": "needs Debian's Prometheus and Alertmanager; only run by `make monitoring-check`",
+    "clients": "needs Node 20, and npm installs what it uses; only run by `make clients-check`",
     "local_model": "asks a real model that packages of their own bring; only run by `make local-model`",
 }
 

@@ -21,8 +21,23 @@ _MOST_COMPONENTS: Final = 100
 _LONGEST_DESCRIPTION: Final = 2_000
 #: Beyond it a number is infinite for JavaScript.
 _LARGEST: Final = 10**300
-#: Setting a property of this name changes what a JavaScript object is.
-_PROTOTYPE: Final = "__proto__"
+#: Each object of JavaScript has something by these names: linters take that for a part of the schema.
+_OF_EVERY_OBJECT: Final = frozenset(
+    (
+        "__proto__",
+        "constructor",
+        "hasOwnProperty",
+        "isPrototypeOf",
+        "propertyIsEnumerable",
+        "toLocaleString",
+        "toString",
+        "valueOf",
+        "__defineGetter__",
+        "__defineSetter__",
+        "__lookupGetter__",
+        "__lookupSetter__",
+    )
+)
 #: What a name of a component is made of here; "." is put between the parts of one.
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _TYPES = frozenset(
@@ -287,8 +302,8 @@ class _Components:
     def _demand_names(self, named: Mapping[str, Any]) -> None:
         for name in named:
             self.allowance.take(name)
-            if name == _PROTOTYPE:
-                raise UnusableSchema(f"it has a name `{_PROTOTYPE}`")
+            if name in _OF_EVERY_OBJECT:
+                raise UnusableSchema(f"each object of JavaScript has a `{name}`")
 
 
 def _refuse_kind(keyword: str) -> NoReturn:

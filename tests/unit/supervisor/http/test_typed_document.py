@@ -172,6 +172,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "$defs": {f"D{n}": {"type": "string"} for n in range(500)},
     },
     "prototype": {"properties": {"__proto__": {"type": "string"}}},
+    "constructor": {"properties": {"constructor": {"enum": ["Ferrari"]}}},
     "prototype of a value": {
         "default": json.loads('{"__proto__": {"polluted": true}}')
     },
