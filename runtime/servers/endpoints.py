@@ -6,7 +6,6 @@ Standard library only: `tasklore ask` reads this before anything heavier is wort
 import json
 import os
 import re
-import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -34,7 +33,7 @@ class Endpoints:
     """Addresses of one running system; None is not known, `workers` maps the id of a worker to its HTTP address.
 
     `monitor` is the monitoring address of its nats-server, known only for a server of ours; `api`
-    is the HTTP API of the supervisor, `http` its health and metrics.
+    is the HTTP API of the supervisor, `http` its health and metrics; `operations` the API of what needs an operator.
     """
 
     nats: str
@@ -43,6 +42,7 @@ class Endpoints:
     workers: Mapping[str, str] = field(default_factory=dict)
     monitor: str | None = None
     api: str | None = None
+    operations: str | None = None
 
     @property
     def redis_url(self) -> str:
@@ -111,14 +111,14 @@ def read_endpoints(data_dir: Path) -> Endpoints | None:
         content = json.loads(path.read_text("utf-8"))
         workers = content.get("workers") or {}
         monitor = content.get("monitor")
-        api = content.get("api")
         return Endpoints(
             nats=content["nats"],
             redis=content["redis"],
             http=content.get("http"),
             workers=workers,
             monitor=monitor,
-            api=api,
+            api=content.get("api"),
+            operations=content.get("operations"),
         )
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -133,6 +133,9 @@ def write_endpoints(data_dir: Path, endpoints: Endpoints) -> Path:
     Raises:
         ConfigurationError: the directory cannot be written to.
     """
+    # Imported here: who only reads the file needs no random numbers.
+    import secrets
+
     path = data_dir / FILE_NAME
     draft = data_dir / f".{FILE_NAME}.{secrets.token_hex(4)}"
     try:

@@ -1,17 +1,22 @@
 """The commands and their options; what a command does is imported only when it runs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 from typer import Argument, Context, Exit, Option, Typer, echo
+from typer.main import get_command
 
 from tasklore.commands.doctor import app as doctor_app
+from tasklore.commands.operations.commands import OperationCommand, make_noun
+from tasklore.commands.operations.entries import load_manifest
 from tasklore.commands.options import (
     SETTLED,
     AgentId,
     Command,
+    CommandGroup,
     Json,
     Tenant,
     User,
@@ -20,33 +25,31 @@ from tasklore.commands.options import (
 )
 from tasklore.commands.running import run
 
-app = Typer(
-    name="tasklore",
-    epilog=example(
-        "tasklore demo",
-        "tasklore up  # ask in another terminal",
-        'tasklore ask "limit 50k, spent 42000: how is my budget?"',
-    ),
-    **SETTLED,
-)
+#: Every command that is no operation of a noun; those of nouns are joined in `make_root`.
+app = Typer(**SETTLED)
 
-#: Groups of commands: the `app` of each lies in `tasklore.{group}.app`.
-GROUPS = (
-    "pipeline",
-    "session",
-    "project",
-    "agents",
-    "analysis",
-    "story",
-    "ltm",
-    "memory",
-    "limits",
-    "approvals",
-    "dlq",
-    "schedule",
-    "webhooks",
-    "k8s",
-)
+#: The nouns in the order of the help, each with its sentence.
+GROUPS = {
+    "pipeline": "Run pipelines, look at their runs, resume what failed.",
+    "session": "Look into sessions, export and import them, drop stale entries.",
+    "project": "Note what was decided, and find it again.",
+    "agents": "See which agents there are, check what their cards understand, and retire one.",
+    "analysis": "Have agents analyse the responses of a story, and give their findings to the next prompt.",
+    "story": "Check stories, load them, see how they stand.",
+    "ltm": "Look into the long-term memory, mend it, forget.",
+    "memory": "Tell it something about a person, look at their memory, take edits back.",
+    "limits": "See and change limits on models and on runs; every change holds within a second, and nothing is started "
+    "again.",
+    "approvals": "See what tasks ask persons, and answer it.",
+    "dlq": "See which tasks were given up, send them again, or delete them.",
+    "schedule": "Run tasks and pipelines later, and again and again.",
+    "schedules": "Run tasks and pipelines later, and again and again.",
+    "webhooks": "See webhooks that were not delivered, send them again, or remove them.",
+    "k8s": "Print manifests for Kubernetes.",
+}
+#: Nouns with commands that are written by hand: the `app` of each lies in `tasklore.commands.{noun}.app`, a dash of the
+#: noun being `_`. Beside operations of the same noun it holds those that are local.
+WRITTEN = frozenset(GROUPS) - {"schedules"}
 
 Agents = Annotated[
     list[str] | None,
@@ -65,7 +68,18 @@ References = Annotated[
 ]
 
 
-@app.callback(invoke_without_command=True)
+_front = Typer(
+    name="tasklore",
+    epilog=example(
+        "tasklore demo",
+        "tasklore up  # ask in another terminal",
+        'tasklore ask "limit 50k, spent 42000: how is my budget?"',
+    ),
+    **SETTLED,
+)
+
+
+@_front.callback(invoke_without_command=True)
 def front(
     context: Context,
     version: Annotated[
@@ -635,18 +649,101 @@ def config(as_json: Json = False) -> None:
     print_settings(as_json=as_json)
 
 
-def load_groups(arguments: Sequence[str] = ()) -> Typer:
-    """Return the app with the group that *arguments* call, with none for a command of its own, else with all."""
-    first = arguments[0] if arguments else ""
-    own = {
-        one.name or getattr(one.callback, "__name__", "")
-        for one in app.registered_commands
-    }
-    loaded = {group.name for group in app.registered_groups}
-    for name in [first] if first in GROUPS else () if first in own else GROUPS:
-        if name not in loaded:
-            app.add_typer(import_module(f"tasklore.commands.{name}.app").app, name=name)
-    # Help names them in this order, whichever of them a command of this process called first.
-    places = {name: place for place, name in enumerate(GROUPS)}
-    app.registered_groups.sort(key=lambda group: places[str(group.name)])
-    return app
+@app.command(
+    cls=Command,
+    epilog=example(
+        "tasklore api GET /v1/agents",
+        "tasklore api POST /v1/schedules --body @nightly.json",
+    ),
+)
+def api(
+    method: Annotated[
+        str, Argument(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE.")
+    ],
+    path: Annotated[
+        str, Argument(metavar="PATH", help="Such as /v1/agents; /docs lists them all.")
+    ],
+    body: Annotated[
+        str | None,
+        Option("--body", metavar="JSON|@FILE", help="What is sent; @- is stdin."),
+    ] = None,
+    query: Annotated[
+        list[str] | None,
+        Option("--query", metavar="NAME=VALUE", help="A parameter, repeatable."),
+    ] = None,
+    url: Annotated[
+        str | None,
+        Option(
+            "--api",
+            metavar="URL",
+            help="Ask the API there, not where TASKLORE_API_URL says.",
+        ),
+    ] = None,
+) -> int:
+    """Send one request to the API and print the body of the answer as it came.
+
+    Ends with 1 when the API refuses; the body says why.
+    """
+    from tasklore.commands.operations.plain import send_plainly
+
+    return send_plainly(method, path, body=body, query=query or (), api=url)
+
+
+@app.command(
+    cls=Command,
+    epilog=example(
+        "tasklore completion bash > ~/.local/share/bash-completion/completions/tasklore",
+        "tasklore completion fish > ~/.config/fish/completions/tasklore.fish",
+    ),
+)
+def completion(
+    shell: Annotated[str, Argument(metavar="SHELL", help="bash, zsh or fish.")],
+) -> None:
+    """Print a script that completes commands, options and closed words in a shell.
+
+    The script holds them all and starts nothing; print it again after an upgrade.
+    """
+    from tasklore.commands.completion import print_completion
+
+    print_completion(shell)
+
+
+def make_root() -> CommandGroup:
+    """Return the command with everything below it, of which nothing is made before it is called."""
+    makers: dict[str, Callable[[], Any]] = {}
+    sentences: dict[str, str] = {}
+    for info in app.registered_commands:
+        function = info.callback
+        assert function is not None, "a command without a function"  # noqa: S101
+        name = info.name or function.__name__
+        makers[name] = partial(_make_own, info)
+        sentences[name] = _first_sentence(function.__doc__ or "")
+    for entry in load_manifest()["operations"]:
+        if (name := entry["shortcut"]) and name not in makers:
+            makers[name] = partial(OperationCommand, entry, name)
+            sentences[name] = entry["help"]
+    for noun, sentence in GROUPS.items():
+        makers[noun] = partial(_make_noun, noun, sentence)
+        sentences[noun] = sentence
+    root: Any = get_command(_front)
+    root.offer(makers, sentences)
+    return cast("CommandGroup", root)
+
+
+def _make_own(info: Any) -> Any:
+    alone = Typer(**SETTLED)
+    alone.registered_commands.append(info)
+    return get_command(alone)
+
+
+def _make_noun(noun: str, sentence: str) -> CommandGroup:
+    if noun not in WRITTEN:
+        return make_noun(noun, sentence, None)
+    module = import_module(f"tasklore.commands.{noun.replace('-', '_')}.app")
+    local: Any = get_command(module.app)
+    local.name = noun
+    return make_noun(noun, sentence, local)
+
+
+def _first_sentence(text: str) -> str:
+    return " ".join(text.strip().partition("\n\n")[0].split())

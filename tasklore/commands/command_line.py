@@ -29,12 +29,12 @@ def run_command_line() -> int | None:
     """Parse `sys.argv` and run the command; return its exit code, None for 0."""
     from typer import Abort, TyperException
 
-    from tasklore.commands.app import load_groups
+    from tasklore.commands.app import make_root
+    from tasklore.commands.renamed import demand_present
 
+    demand_present(sys.argv[1:])
     try:
-        code: int | None = load_groups(sys.argv[1:])(
-            prog_name="tasklore", standalone_mode=False
-        )
+        code: int | None = make_root()(prog_name="tasklore", standalone_mode=False)
     except TyperException as error:
         context = getattr(error, "ctx", None)
         where = f"; see `{context.command_path} --help`" if context is not None else ""

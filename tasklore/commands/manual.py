@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from typer.main import get_command
-
-from tasklore.commands.app import load_groups
+from tasklore.commands.app import make_root
 
 _WIDTH = 100
 
@@ -24,7 +22,7 @@ Made from the help of each command; a test compares the two.
 
 def page() -> str:
     """Return the manual."""
-    root = get_command(load_groups())
+    root = make_root()
     sections = [
         f"## `{path}`\n\n```text\n{text}\n```\n"
         for path, text in _pages(root, None, "tasklore")

@@ -1,6 +1,8 @@
 """What the definitions of the commands share: how help looks, and options that many of them take."""
 
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from datetime import date, datetime
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from typer import Context, Exit, Option, echo
@@ -13,8 +15,64 @@ from tasklore.contracts.errors import InvalidInput
 _WHOLE = 1_000
 
 
+class _Offered(MutableMapping[str, Any]):
+    """Commands by name, each made when it is looked at: help lists a hundred, and a call needs one."""
+
+    def __init__(
+        self, makers: Mapping[str, Callable[[], Any]], made: Mapping[str, Any]
+    ) -> None:
+        self._makers = dict(makers)
+        self._made = dict(made)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        self._makers.pop(name, None)
+        del self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self._makers, *self._made)))
+
+    def __len__(self) -> int:
+        return len({*self._makers, *self._made})
+
+
 class CommandGroup(TyperGroup):
-    """A group of commands that is listed with its first sentence whole."""
+    """A group of commands that is listed with its first sentence whole; some are made only when one is called."""
+
+    _sentences: Mapping[str, str] = MappingProxyType({})
+
+    def offer(
+        self, makers: Mapping[str, Callable[[], Any]], sentences: Mapping[str, str]
+    ) -> None:
+        """Have the commands that *makers* make, in their order, beside those there are; help lists *sentences*."""
+        self.commands = _Offered(makers, self.commands)
+        self._sentences = sentences
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands in their order, none of which is made for that."""
+        del ctx
+        return list(self.commands)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands, of those that are not made the sentence that is known."""
+        if not self._sentences:
+            super().format_commands(ctx, formatter)
+            return
+        rows = [
+            (name, sentence)
+            for name in self.list_commands(ctx)
+            if (sentence := self._sentences.get(name))
+        ]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
 
     def get_short_help_str(self, limit: int = 0) -> str:
         """Return the first sentence of the help whole."""

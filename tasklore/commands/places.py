@@ -1,6 +1,8 @@
-"""The addresses of the servers of a command, and a cheap look at whether they listen."""
+"""The addresses of the servers of a command, and a cheap look at whether they listen.
 
-import asyncio
+asyncio and the names of pydantic are imported where they are used: a client of the API alone needs neither.
+"""
+
 import contextlib
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -9,7 +11,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tasklore.contracts.errors import ConfigurationError, MemoryUnavailable, Unreachable
-from tasklore.contracts.identifiers import checked_name
 from tasklore.runtime.servers.endpoints import (
     DATA_DIR_VARIABLE,
     DEFAULT_DATA_DIR,
@@ -68,6 +69,8 @@ async def endpoints_when_started() -> Endpoints:
         Unreachable: nothing was started, or it is not ready within `STARTS_WITHIN_S`.
         ConfigurationError: the file is there and cannot be read.
     """
+    import asyncio
+
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(STARTS_WITHIN_S):
             while is_starting(endpoints_dir()):  # noqa: ASYNC110  # another process is waited for
@@ -108,6 +111,8 @@ def current_supervisor() -> str:
     Raises:
         InvalidInput: the name in the environment is none.
     """
+    from tasklore.contracts.identifiers import checked_name
+
     return checked_name(
         os.environ.get(SUPERVISOR_VARIABLE) or DEFAULT_SUPERVISOR, SUPERVISOR_VARIABLE
     )
@@ -133,6 +138,8 @@ async def demand_listener(url: str) -> None:
     Raises:
         Unreachable: none does; the message names the address and the cure.
     """
+    import asyncio
+
     parts = urlsplit(url)
     if "," in url or parts.hostname is None or parts.scheme not in _PORTS:
         return

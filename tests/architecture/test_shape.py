@@ -32,6 +32,8 @@ RETURN_ANY = {
     "runtime/servers/valkey.py execute_command": "redis-py's own signature",
     "runtime/servers/valkey.py immediate_execute_command": "redis-py's own signature",
     "tasklore/client/results.py result": "JSON of a shape that the caller knows",
+    "tasklore/commands/operations/commands.py coerce": "typer's own signature",
+    "tasklore/commands/operations/commands.py get_runtime_param": "typer's own signature",
     "workers/agent.py task": "two overloads say what it is",
     "workers/context/waits/asks.py ask_person": "two overloads say what it is",
     "workers/context/waits/asks.py signal": "two overloads say what it is",

@@ -4,7 +4,6 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from tasklore.contracts.errors import InvalidInput
-from tasklore.contracts.zones import zone_of
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([smhdw])\Z")
@@ -37,6 +36,9 @@ def parse_moment(text: str, option: str, time_zone: str) -> datetime:
     Raises:
         InvalidInput: it is no time, or there is no such zone; *option* is named in the error.
     """
+    # Imported here: zones bring pydantic, and most commands name none.
+    from tasklore.contracts.zones import zone_of
+
     zone = zone_of(time_zone)
     try:
         moment = datetime.fromisoformat(text)

@@ -3,7 +3,6 @@
 `rich` is imported only where a terminal is looked at; programs get plain aligned text or JSON.
 """
 
-import asyncio
 import contextlib
 import json
 import os
@@ -16,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tasklore.commands.exits import Aborted
+from tasklore.commands.render.tables import find_widths, table_lines
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 #: Seconds after which a person wants to see that something is going on.
 PATIENCE_S = 1.0
 
-#: Characters that a column is folded to at most: words of prose are shorter.
-_NARROWEST = 12
 #: A command that is to be copied: in backquotes, or behind a colon to the end.
 _COMMAND = re.compile(r"`[^`]*`|(?<=: )tasklore [a-z].*$")
 #: Stands for a space that no line is broken at while text is folded: no text of ours has it.
@@ -90,12 +88,14 @@ def print_exactly(text: str) -> None:
 
 def say(text: str) -> None:
     """Write one line for people to stderr, whatever stdout is used for; on a terminal it is folded between words."""
-    print(_label(text, "dim"), file=sys.stderr, flush=True)
+    print(_label(printable(text), "dim"), file=sys.stderr, flush=True)
 
 
 def complain(text: str) -> None:
     """Write an error to stderr in one line; on a terminal it is folded between words."""
-    print(_label(" ".join(text.split()), "red"), file=sys.stderr, flush=True)
+    # A server's or a model's words may be in it.
+    line = " ".join(printable(text).split())
+    print(_label(line, "red"), file=sys.stderr, flush=True)
 
 
 def _label(text: str, style: str) -> str:
@@ -165,38 +165,18 @@ def print_table(
     On a terminal a cell that does not fit is folded, those of the columns *whole* never: ids are there to be copied.
     Where that leaves no room for the others each row is several lines. Elsewhere every row is one line.
     """
-    if sys.stdout.isatty():
-        if whole and not _fits(columns, rows, (*right, *whole), _width(sys.stdout)):
-            _print_rows_apart(columns, rows)
-        else:
-            from rich.console import Console
-
-            Console().print(rich_table(columns, rows, right, whole))
+    width = _width(sys.stdout)
+    widths = find_widths(columns, rows, (*right, *whole), width)
+    if widths is None and not whole:
+        # Numbers may be folded where ids are not.
+        widths = find_widths(columns, rows, (), width)
+    if widths is None:
+        _print_rows_apart(columns, rows)
         return
-    widths = [
-        max(len(line[index]) for line in (columns, *rows))
-        for index in range(len(columns))
-    ]
-    for line in (columns, *rows):
-        cells = [
-            cell.rjust(width) if name in right else cell.ljust(width)
-            for name, cell, width in zip(columns, line, widths, strict=True)
-        ]
-        print("  ".join(cells).rstrip())
-
-
-def _fits(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    unfolded: Sequence[str],
-    width: int,
-) -> bool:
-    """Return whether the columns *unfolded* leave each other one some room."""
-    room = width - 2 * (len(columns) - 1)
-    for index, name in enumerate(columns):
-        longest = max(len(line[index]) for line in (columns, *rows))
-        room -= longest if name in unfolded else min(longest, _NARROWEST)
-    return room >= 0
+    head, *lines = table_lines(columns, rows, widths, right)
+    print(styled(head, "bold"))
+    for line in lines:
+        print(line)
 
 
 def _print_rows_apart(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -252,6 +232,9 @@ async def patience(doing: str) -> AsyncIterator[Callable[[], object]]:
     if not sys.stderr.isatty():
         yield lambda: None
         return
+    # Imported here: what only prints has no event loop, and does not pay for one.
+    import asyncio
+
     spinner = asyncio.create_task(_spin(doing))
     try:
         yield spinner.cancel
@@ -261,6 +244,8 @@ async def patience(doing: str) -> AsyncIterator[Callable[[], object]]:
 
 
 async def _spin(doing: str) -> None:
+    import asyncio
+
     await asyncio.sleep(PATIENCE_S)
     from rich.console import Console
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from deploy import manifests as base
 from deploy.checks.problem import at, listed
-from tasklore.commands.app import load_groups
+from tasklore.commands.k8s.app import app
 from tasklore.commands.k8s.printing import agent_text
 from tasklore.commands.k8s.workers import Wanted, worker_name
 from tasklore.contracts.errors import ConfigurationError
@@ -199,8 +199,8 @@ def test_invalid_options_are_refused(
 
 def test_the_command_prints_yaml_with_advice_above(here: Path) -> None:
     done = CliRunner().invoke(
-        load_groups(),
-        ["k8s", "agent", "./greeter.py", "--image", "greeter:1.0", "--longest-s", "60"],
+        app,
+        ["agent", "./greeter.py", "--image", "greeter:1.0", "--longest-s", "60"],
     )
     assert done.exit_code == 0, done.output
     assert done.output.startswith("# A worker for GreeterAgent")

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command
 
-from tasklore.commands.app import load_groups
+from tasklore.commands.app import make_root
 
 ROOT = Path(__file__).parents[3]
 ROOMS = ("contracts", "deploy", "examples", "memory", "runtime", "supervisor", "tasklore", "workers")  # fmt: skip
@@ -56,7 +55,7 @@ def sentences() -> Iterator[tuple[str, str]]:
 
 
 def test_every_command_that_is_named_exists() -> None:
-    root = get_command(load_groups())
+    root = make_root()
     named = {
         (place, " ".join((match[1] or match[2]).split()))
         for place, text in sentences()
@@ -83,4 +82,4 @@ def test_every_command_that_is_named_exists() -> None:
     ],
 )
 def test_a_command_that_does_not_exist_is_found(line: str, fault: str) -> None:
-    assert fault_of(line, get_command(load_groups())) == fault
+    assert fault_of(line, make_root()) == fault

@@ -1,0 +1,250 @@
+"""Commands made from the manifest, of the same classes as those that are written by hand: one way of help.
+
+Typer reads values by pydantic, which costs more than the whole command: values stay text here.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from typer import echo
+from typer.core import TyperArgument, TyperCommand, TyperOption
+
+from tasklore.commands.operations.entries import operations_of
+from tasklore.commands.options import SETTLED, Command, CommandGroup, example
+from tasklore.contracts.manifest import FieldEntry, OperationEntry
+
+#: Seconds that a command waits for an end unless told otherwise.
+WAIT_S = 30.0
+
+
+class _AsTyped:
+    """The type of a value for typer: text that stays as it was typed, or a flag."""
+
+    parameter_info = None
+    file_annotation = None
+    choices = None
+    case_sensitive = True
+    envvar_list_splitter = None
+    is_list = False
+    is_tuple = False
+    is_datetime = False
+    is_ranged = False
+    is_path = False
+    is_choice = False
+    is_file = False
+
+    def __init__(self, annotation: type) -> None:
+        self.annotation = annotation
+
+    def coerce(self, value: Any, **_where: Any) -> Any:
+        """Return *value*."""
+        return value
+
+
+class TypedOption(TyperOption):
+    """An option whose value stays as it was typed."""
+
+    def get_runtime_param(self) -> Any:
+        """Return what reads the value."""
+        return self.type_descriptor
+
+
+class TypedArgument(TyperArgument):
+    """An argument whose value stays as it was typed."""
+
+    def get_runtime_param(self) -> Any:
+        """Return what reads the value."""
+        return self.type_descriptor
+
+
+class OperationCommand(Command):
+    """The command of one operation."""
+
+    def __init__(self, entry: OperationEntry, name: str | None = None) -> None:
+        settled = {"context_settings": SETTLED["context_settings"]}
+        called = name or f"{entry['noun']} {entry['verb']}"
+        super().__init__(
+            name=name or entry["verb"],
+            params=list(_make_params(entry)),
+            help=describe(entry),
+            epilog=example(*_make_examples(entry, called)),
+            rich_markup_mode=None,
+            **settled,
+        )
+        self.entry = entry
+
+    def invoke(self, ctx: Any) -> object:
+        """Run the operation; nothing that a client does not need is loaded."""
+        from tasklore.commands.operations.run import run_operation
+
+        return run_operation(self.entry, ctx.params)
+
+
+class NounGroup(CommandGroup):
+    """The operations of a noun, and its local commands."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Print the help when no command follows, as of any group."""
+        if not args and not ctx.resilient_parsing:
+            echo(ctx.get_help())
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+
+def make_noun(name: str, sentence: str, local: CommandGroup | None) -> CommandGroup:
+    """Return the group of the noun *name*: its operations, and the commands of *local*, which win over them."""
+    entries = operations_of(name)
+    if not entries and local is not None:
+        return local
+    made: dict[str, Callable[[], Any]] = {
+        entry["verb"]: _maker(entry) for entry in entries
+    }
+    sentences = {entry["verb"]: entry["help"] for entry in entries}
+    if local is not None:
+        for verb, command in local.commands.items():
+            made[verb] = _give(command)
+            sentences[verb] = command.get_short_help_str()
+    first = next(iter(entries), None)
+    group = NounGroup(
+        name=name,
+        help=sentence,
+        epilog=example(*_make_examples(first, f"{name} {first['verb']}"))
+        if first is not None
+        else None,
+        rich_markup_mode=None,
+        context_settings=SETTLED["context_settings"],
+    )
+    group.offer(made, sentences)
+    return group
+
+
+def _maker(entry: OperationEntry) -> Callable[[], TyperCommand]:
+    return lambda: OperationCommand(entry)
+
+
+def _give(command: Any) -> Callable[[], Any]:
+    return lambda: command
+
+
+def describe(entry: OperationEntry) -> str:
+    """Return the help of *entry*: its sentence, its description, and the role that it needs."""
+    where = (
+        ", at a supervisor that runs with --operations"
+        if entry["mounted"] == "operations"
+        else ""
+    )
+    roles = " or ".join(entry["roles"])
+    need = f"Needs a key with the role {roles}{where}, where keys are demanded."
+    return "\n\n".join(
+        text for text in (entry["help"], entry["description"], need) if text
+    )
+
+
+def _make_params(entry: OperationEntry) -> Iterator[Any]:
+    fields = entry["fields"]
+    for field in fields:
+        if field["positional"]:
+            yield _make_argument(field)
+    for field in fields:
+        if not field["positional"]:
+            yield _make_option(field)
+    taken = {field["option"] for field in fields if not field["positional"]}
+    for option in _common_options(entry):
+        if not taken.intersection(option.opts):
+            yield option
+
+
+def _make_argument(field: FieldEntry) -> TypedArgument:
+    is_many = field["kind"] in ("words", "list", "map")
+    return TypedArgument(
+        param_decls=[param_name(field)],
+        type_descriptor=_AsTyped(str),  # type: ignore[arg-type]  # as much of it as is used
+        required=field["required"],
+        nargs=-1 if is_many else 1,
+        metavar=field["metavar"],
+        help=_describe_field(field),
+        show_default=False,
+    )
+
+
+def _make_option(field: FieldEntry) -> TypedOption:
+    is_flag = field["kind"] == "flag"
+    name = field["option"]
+    if is_flag and field["default"] is not False:
+        # None is neither, and true needs a way to say no.
+        name = f"{name}/--no-{name.lstrip('-')}"
+    spelled = [name, *([field["short"]] if field["short"] else []), param_name(field)]
+    return TypedOption(
+        param_decls=spelled,
+        type_descriptor=_AsTyped(bool if is_flag else str),  # type: ignore[arg-type]
+        required=field["required"] and not is_flag,
+        is_flag=is_flag,
+        multiple=field["kind"] in ("list", "map", "words"),
+        metavar=None if is_flag else field["metavar"],
+        help=_describe_field(field),
+    )
+
+
+def param_name(field: FieldEntry) -> str:
+    """Return the name of *field* among the values of a command, where common options have names too."""
+    return f"field_{field['name'].lower().replace('-', '_')}"
+
+
+def _describe_field(field: FieldEntry) -> str:
+    text = field["help"]
+    if field["choices"]:
+        text = f"{text} One of {', '.join(field['choices'])}.".strip()
+    if field["kind"] in ("list", "map") and "repeatable" not in text:
+        text = f"{text} Repeatable.".strip()
+    default = field["default"]
+    if default not in (None, "", False, [], {}) and not field["required"]:
+        spelled = "true" if default is True else default
+        text = f"{text}  [default: {spelled}]"
+    return text
+
+
+def _common_options(entry: OperationEntry) -> Iterator[TypedOption]:
+    if entry["confirm"]:
+        yield _flag(["--yes", "-y", "is_sure"], "Do not ask.")
+    if entry["unfinished"]:
+        yield _text(
+            ["--wait", "wait"],
+            "SPAN",
+            f"How long to wait for the end, such as 30s or 5m; 0 is not at all.  [default: {WAIT_S:.0f}s]",
+        )
+    yield _text(
+        ["--api", "api"], "URL", "Ask the API there, not where TASKLORE_API_URL says."
+    )
+    yield _flag(["--json", "is_json"], "Print JSON for programs.")
+
+
+def _flag(names: list[str], text: str) -> TypedOption:
+    return TypedOption(
+        param_decls=names,
+        type_descriptor=_AsTyped(bool),  # type: ignore[arg-type]
+        is_flag=True,
+        default=False,
+        help=text,
+    )
+
+
+def _text(names: list[str], metavar: str, text: str) -> TypedOption:
+    return TypedOption(
+        param_decls=names,
+        type_descriptor=_AsTyped(str),  # type: ignore[arg-type]
+        metavar=metavar,
+        help=text,
+    )
+
+
+def _make_examples(entry: OperationEntry, called: str) -> list[str]:
+    """Return lines as they are typed: those of the manifest, else one of the values that must be given."""
+    if entry["examples"]:
+        return [f"tasklore {one}" for one in entry["examples"]]
+    words = ["tasklore", called]
+    words += [
+        field["metavar"] if field["positional"] else f"{field['option']} {field['metavar']}"
+        for field in entry["fields"]
+        if field["required"] and field["kind"] != "flag"
+    ]  # fmt: skip
+    return [" ".join(words)]

@@ -1,0 +1,39 @@
+"""The manifest in the package, read once; what makes it is `tasklore.supervisor.http.manifest`."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from tasklore.contracts.manifest import FieldEntry, Manifest, OperationEntry
+
+FILE = Path(__file__).parents[1] / "manifest.json"
+
+
+@cache
+def load_manifest() -> Manifest:
+    """Return the operations of the version that is installed."""
+    return cast("Manifest", json.loads(FILE.read_bytes()))
+
+
+def operations_of(noun: str) -> list[OperationEntry]:
+    """Return the operations of *noun*, in the order of the manifest."""
+    return [one for one in load_manifest()["operations"] if one["noun"] == noun]
+
+
+def find_shortcut(name: str) -> OperationEntry | None:
+    """Return the operation that is the command *name* at the top, None when none is."""
+    for one in load_manifest()["operations"]:
+        if one["shortcut"] == name:
+            return one
+    return None
+
+
+def client_version() -> str:
+    """Return the version whose operations these are."""
+    return load_manifest()["version"]
+
+
+def spell_name(field: FieldEntry) -> str:
+    """Return *field* as a person types it: `--time-zone`, or the name of the argument."""
+    return field["metavar"] if field["positional"] else field["option"]

@@ -1,0 +1,146 @@
+"""Refusals of the API in the words of the command line: each fault names its option, each end has its exit code."""
+
+import re
+from collections.abc import Sequence
+
+from tasklore.commands.exits import FAILED, UNREACHABLE, USAGE, Aborted
+from tasklore.commands.operations.entries import load_manifest, spell_name
+from tasklore.commands.operations.target import (
+    KEY_VARIABLE,
+    OPERATIONS_VARIABLE,
+    Target,
+)
+from tasklore.commands.operations.transport import Answer, Json
+from tasklore.contracts.manifest import OperationEntry
+
+#: What a status means for whoever typed the command; others end as a failure.
+_CODES = {
+    **dict.fromkeys((400, 401, 403, 404, 405, 409, 412, 413, 415, 422), USAGE),
+    **dict.fromkeys((502, 503, 504), UNREACHABLE),
+}
+_PLACES = ("path.", "query.", "header.", "cookie.", "body.")
+#: A route in a sentence of the API, which a person of the command line does not type.
+_ROUTE = re.compile(
+    r"\b(GET|POST|PUT|PATCH|DELETE) (/v1/[\w/{}.-]*[\w}])(?:\?[\w=&-]*)?"
+)
+_WORDS = 300
+
+
+class ApiRefused(Aborted):
+    """The API refused: *body* is its problem, for programs; the message is for people."""
+
+    def __init__(self, message: str, code: int, body: Json) -> None:
+        super().__init__(message, code)
+        self.body = body
+
+
+def refuse(answer: Answer, target: Target, entry: OperationEntry | None) -> ApiRefused:
+    """Return the refusal *answer*, of at least 300, as an error of a command; *entry* was asked for."""
+    code = _CODES.get(answer.status, FAILED)
+    if 300 <= answer.status < 400:
+        place = answer.headers.get("location", "elsewhere")[:_WORDS]
+        return _refuse_plainly(
+            f"{target.url} redirects to {place!r}, which is not followed, as your key is not for others; correct "
+            f"{target.source}",
+            USAGE,
+        )
+    problem = _read_problem(answer)
+    if problem is None:
+        return _refuse_plainly(_name_proxy(answer, target), code)
+    return ApiRefused(_word(problem, answer, target, entry), code, problem)
+
+
+def _refuse_plainly(message: str, code: int) -> ApiRefused:
+    return ApiRefused(message, code, {"problems": [message]})
+
+
+def _read_problem(answer: Answer) -> Json | None:
+    """Return the problem in *answer*, None when it is none of ours, such as the page of a proxy."""
+    if not answer.is_json:
+        return None
+    found = answer.read_json()
+    if not isinstance(found, dict) or not isinstance(found.get("detail"), str):
+        return None
+    return found
+
+
+def _name_proxy(answer: Answer, target: Target) -> str:
+    media = answer.headers.get("content-type", "").partition(";")[0][:_WORDS]
+    what = f"a page ({media})" if media else "something"
+    return (
+        f"{target.url} answers {answer.status} with {what} that is no answer of Tasklore's API: a proxy before it, or "
+        f"another program; correct {target.source}, or ask again when it is up"
+    )
+
+
+def _word(
+    problem: Json, answer: Answer, target: Target, entry: OperationEntry | None
+) -> str:
+    detail = name_commands(str(problem["detail"]))
+    if answer.status == 401:
+        cure = (
+            f"correct {KEY_VARIABLE}"
+            if target.key is not None
+            else f"set {KEY_VARIABLE} to a key that `tasklore api-key` printed"
+        )
+        return f"{target.url} does not know you: {detail}; {cure}"
+    if answer.status == 403 and entry is not None:
+        return f"{detail}; {_name_right(entry)}"
+    if answer.status == 404 and detail.startswith("there is no such path"):
+        if entry is not None and entry["mounted"] == "operations":
+            return f"{target.url} does not serve this: {_name_right(entry)}"
+        version = answer.headers.get("tasklore-version", "an older one")
+        return (
+            f"the API at {target.url} does not know this operation: it is {version[:_WORDS]}; upgrade the supervisor, "
+            f"or correct {target.source}"
+        )
+    faults = problem.get("problems")
+    if entry is not None and isinstance(faults, Sequence) and faults:
+        told = [
+            _word_fault(entry, one)
+            for one in faults
+            if isinstance(one, dict) and isinstance(one.get("message"), str)
+        ]
+        return "; ".join(told) or detail
+    return detail
+
+
+def _name_right(entry: OperationEntry) -> str:
+    roles = " or ".join(repr(one) for one in entry["roles"])
+    need = f"this needs a key with the role {roles}"
+    if entry["mounted"] != "operations":
+        return need
+    return f"{need}, at a supervisor that runs with --operations that {OPERATIONS_VARIABLE} names"
+
+
+def _word_fault(entry: OperationEntry, fault: Json) -> str:
+    """Return a fault behind the option whose value it is about, and the place in that."""
+    message = name_commands(fault["message"])
+    where = str(fault.get("where", ""))
+    for prefix in _PLACES:
+        where = where.removeprefix(prefix)
+    for field in entry["fields"]:
+        if where == field["name"] or where.lower() == field["name"].lower():
+            return f"{spell_name(field)}: {message}"
+        if where.startswith(f"{field['name']}."):
+            inner = where.removeprefix(f"{field['name']}.")
+            return f"{spell_name(field)} {inner}: {message}"
+    return f"{where}: {message}" if where else message
+
+
+def name_commands(text: str) -> str:
+    """Return *text* with each route that is a command named as that."""
+
+    def name(found: re.Match[str]) -> str:
+        command = _find_command(found[1], found[2])
+        return found[0] if command is None else f"`tasklore {command}`"
+
+    return _ROUTE.sub(name, text)
+
+
+def _find_command(method: str, path: str) -> str | None:
+    for entry in load_manifest()["operations"]:
+        pattern = re.sub(r"\\\{\w+\\\}", r"[^/]+", re.escape(entry["path"]))
+        if entry["method"] == method and re.fullmatch(pattern, path):
+            return f"{entry['noun']} {entry['verb']}"
+    return None

@@ -1,0 +1,228 @@
+"""One operation from the words that were typed to the view that is shown."""
+
+import re
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from tasklore.commands.exits import FAILED, OK
+from tasklore.commands.operations.commands import WAIT_S, param_name
+from tasklore.commands.operations.entries import client_version
+from tasklore.commands.operations.exchange import Exchange, Outcome, describe_place
+from tasklore.commands.operations.problems import ApiRefused
+from tasklore.commands.operations.target import find_target
+from tasklore.commands.operations.transport import Answer, Request
+from tasklore.commands.operations.values import make_request, read_value
+from tasklore.commands.render.durations import parse_span
+from tasklore.commands.render.screen import (
+    confirm,
+    print_exactly,
+    print_json,
+    printable,
+    say,
+)
+from tasklore.commands.render.spinner import show_patience
+from tasklore.commands.render.views import print_view
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.manifest import VERSION_HEADER, OperationEntry
+
+#: Only such a number is a limit that this side counts by; anything else is the server's to refuse.
+_NUMBER = re.compile(r"[1-9]\d{0,6}")
+_MINOR = re.compile(r"(\d+)\.(\d+)")
+
+
+class CommonOptions(NamedTuple):
+    """What every command of an operation takes beside its fields; `wait_s` is None where nothing is waited for."""
+
+    is_json: bool
+    is_sure: bool
+    wait_s: float | None
+    api: str | None
+
+
+def run_operation(entry: OperationEntry, typed: Mapping[str, Any]) -> int:
+    """Run *entry* with the values *typed* by the names of its parameters, print its view, and return the exit code.
+
+    Raises:
+        InvalidInput: a value cannot be used; names the option and the cure.
+        ConfigurationError: an address or a file of the environment cannot be used.
+        Unreachable: no server answers.
+        Aborted: the API refuses, or the person says no.
+    """
+    given = {field["name"]: typed.get(param_name(field)) for field in entry["fields"]}
+    options = CommonOptions(
+        is_json=bool(typed.get("is_json")),
+        is_sure=bool(typed.get("is_sure")),
+        wait_s=_read_wait(entry, typed),
+        api=typed.get("api"),
+    )
+    try:
+        request = make_request(entry, given)
+        target = find_target(entry["mounted"], options.api)
+        exchange = Exchange(target, entry, VersionWatch().hear)
+        if entry["confirm"] and not options.is_sure:
+            _ask_person(exchange, given, is_json=options.is_json)
+        if entry["streamed"]:
+            exchange.pour(request, write_lines)
+            return OK
+        with show_patience(_name_work(entry)):
+            outcome = _perform(exchange, request, given, options.wait_s)
+    except ApiRefused as error:
+        if options.is_json:
+            print_json(error.body)
+        raise
+    return show_outcome(entry, outcome, is_json=options.is_json)
+
+
+def _name_work(entry: OperationEntry) -> str:
+    noun = entry["noun"].replace("-", " ")
+    return f"reading {noun}" if entry["method"] == "GET" else f"{entry['verb']}: {noun}"
+
+
+def _read_wait(entry: OperationEntry, typed: Mapping[str, Any]) -> float | None:
+    """Return how long an end is waited for; an operation with a `wait` of its own is waited for as that says."""
+    if not entry["unfinished"]:
+        return None
+    text = typed.get("wait") or typed.get("field_wait")
+    if text is None:
+        return WAIT_S
+    try:
+        # A number alone is seconds.
+        seconds = float(text)
+    except ValueError:
+        return parse_span(str(text), "--wait").total_seconds()
+    if not 0 <= seconds < float("inf"):
+        raise InvalidInput(f"--wait {text!r} is no span of time; write one such as 30s")
+    return seconds
+
+
+def _perform(
+    exchange: Exchange,
+    request: Request,
+    given: Mapping[str, Any],
+    wait_s: float | None,
+) -> Outcome:
+    entry = exchange.entry
+    for field in entry["fields"]:
+        if field["kind"] == "lines":
+            return Outcome(exchange.send_lines(request, field, given[field["name"]]))
+    if entry["paged"]:
+        limit = str(given.get("limit") or "")
+        rows = int(limit) if _NUMBER.fullmatch(limit) else None
+        return Outcome(exchange.read_pages(request, rows))
+    answer = exchange.ask(request, waits_s=wait_s or 0.0)
+    if wait_s is None:
+        return Outcome(exchange.read_view(answer))
+    return exchange.follow(answer, wait_s)
+
+
+def _ask_person(exchange: Exchange, given: Mapping[str, Any], *, is_json: bool) -> None:
+    """Return when the person says yes; an operation that can be tried is shown first.
+
+    Raises:
+        Aborted: there is no terminal, or the answer is no.
+    """
+    entry = exchange.entry
+    if any(
+        field["name"] == "dry_run" and field["place"] == "body"
+        for field in entry["fields"]
+    ):
+        tried = make_request(entry, {**given, "dry_run": True})
+        view = exchange.read_view(exchange.ask(tried))
+        if given.get("dry_run"):
+            return
+        if not is_json:
+            draw(entry, view)
+    confirm(
+        fill_question(entry, given),
+        unasked="say --yes where nobody can be asked",
+        declined="nothing was done",
+    )
+
+
+def write_lines(piece: bytes) -> None:
+    """Write a piece of lines of JSON to stdout byte for byte, on a terminal without what would steer it."""
+    if sys.stdout.isatty():
+        print(printable(piece.decode(errors="replace")), end="", flush=True)
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(piece)
+
+
+def fill_question(entry: OperationEntry, given: Mapping[str, Any]) -> str:
+    """Return the question of *entry*, with each `{field}` of it as it was typed."""
+
+    def fill(found: re.Match[str]) -> str:
+        for field in entry["fields"]:
+            if field["name"] == found[1]:
+                value = read_value(field, given.get(found[1]))
+                return printable(found[0] if value is None else str(value))
+        return found[0]
+
+    return re.sub(r"\{(\w+)\}", fill, entry["confirm"])
+
+
+def show_outcome(entry: OperationEntry, outcome: Outcome, *, is_json: bool) -> int:
+    """Print the view of *outcome*, on stderr how to go on, and return the exit code."""
+    view = outcome.view
+    if isinstance(view, str):
+        print_exactly(view.removesuffix("\n"))
+    elif is_json:
+        print_json(view)
+    else:
+        draw(entry, view)
+    if outcome.place is not None:
+        say(
+            f"it is not finished yet; look by {printable(describe_place(outcome.place))}"
+        )
+        return FAILED
+    if entry["paged"] and not is_json and isinstance(view, dict) and view.get("after"):
+        say(f"there may be more: go on with --after {printable(str(view['after']))}")
+    return code_of_view(entry, view)
+
+
+def draw(entry: OperationEntry, view: Any) -> None:
+    """Print *view* by the picture of *entry*, else as a table or facts."""
+    if entry["picture"]:
+        print(load_picture(entry["picture"]).draw(view))
+        return
+    rows = entry["rows"]
+    if rows and isinstance(view, dict) and view.get(rows) == []:
+        print(f"There are no {entry['noun'].replace('-', ' ')}.")
+        return
+    print_view(view, rows, entry["columns"])
+
+
+def code_of_view(entry: OperationEntry, view: Any) -> int:
+    """Return the exit code that *view* means: 0, unless the picture of *entry* knows better."""
+    if not entry["picture"]:
+        return OK
+    picture = load_picture(entry["picture"])
+    return int(picture.code_of(view)) if hasattr(picture, "code_of") else OK
+
+
+def load_picture(name: str) -> ModuleType:
+    """Return the module that draws the picture *name*."""
+    return import_module(f"tasklore.commands.pictures.{name}")
+
+
+class VersionWatch:
+    """Warns once when client and server are of different minor versions."""
+
+    def __init__(self) -> None:
+        self._has_warned = False
+
+    def hear(self, answer: Answer) -> None:
+        """Look at the version of *answer*."""
+        theirs = answer.headers.get(VERSION_HEADER.lower(), "")
+        ours = client_version()
+        there = _MINOR.match(theirs)
+        here = _MINOR.match(ours)
+        if self._has_warned or there is None or here is None or there[0] == here[0]:
+            return
+        self._has_warned = True
+        say(
+            f"this command is of {here[0]} and the API of {there[0]}: some of it may be missing there; use one version"
+        )

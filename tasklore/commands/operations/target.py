@@ -1,0 +1,125 @@
+"""Where the API is, and with which key: from options and variables, else from what `tasklore up` left."""
+
+import os
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+from tasklore.commands.places import endpoints_dir, is_starting
+from tasklore.contracts.errors import ConfigurationError, Unreachable
+from tasklore.runtime.servers.endpoints import FILE_NAME, masked_url, read_endpoints
+
+API_VARIABLE = "TASKLORE_API_URL"
+KEY_VARIABLE = "TASKLORE_API_KEY"
+OPERATIONS_VARIABLE = "TASKLORE_OPERATIONS_URL"
+CA_VARIABLE = "TASKLORE_API_CA_FILE"
+
+#: Hosts that are this machine, whoever wrote their names into a file.
+_OURSELVES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An address of the API: *source* is the option, variable or file that names it; *path* a proxy's prefix, or ""."""
+
+    scheme: Literal["http", "https"]
+    host: str
+    port: int
+    path: str
+    key: str | None
+    source: str
+
+    @property
+    def url(self) -> str:
+        """The address, without a password that may have stood in it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}{self.path}"
+
+
+def find_target(mounted: str, given: str | None = None) -> Target:
+    """Return where operations *mounted* so are served; *given* is what `--api` says.
+
+    Raises:
+        Unreachable: nothing says where; the message names the cure.
+        ConfigurationError: what says it is no address.
+    """
+    key = os.environ.get(KEY_VARIABLE) or None
+    variable = OPERATIONS_VARIABLE if mounted == "operations" else API_VARIABLE
+    if given:
+        return read_target(given, key, "--api")
+    if url := os.environ.get(variable):
+        return read_target(url, key, variable)
+    if mounted == "operations" and os.environ.get(API_VARIABLE):
+        raise Unreachable(
+            f"{API_VARIABLE} is a supervisor's, which does not serve this: set {OPERATIONS_VARIABLE} to the address of "
+            "a supervisor that runs with --operations"
+        )
+    return _read_file(mounted, variable, key)
+
+
+def _read_file(mounted: str, variable: str, key: str | None) -> Target:
+    place = endpoints_dir()
+    found = read_endpoints(place)
+    url = (
+        None
+        if found is None
+        else (found.operations if mounted == "operations" else found.api)
+    )
+    file = str(place / FILE_NAME)
+    if url is None:
+        if is_starting(place):
+            raise Unreachable(
+                f"the system in {str(place)!r} is starting; try again in a few seconds"
+            )
+        said = (
+            f"there is no {file!r}" if found is None else f"{file!r} names no such API"
+        )
+        raise Unreachable(
+            f"no API is known here: start a system with `tasklore up`, or set {variable} ({said})"
+        )
+    target = read_target(url, key, file)
+    # Whoever can write a file into the current directory must not be sent the key by it.
+    if target.host in _OURSELVES:
+        return target
+    return read_target(url, None, file)
+
+
+def read_target(url: str, key: str | None, source: str) -> Target:
+    """Return the address *url*, which *source* names.
+
+    Raises:
+        ConfigurationError: it is no address of HTTP, or holds a user, a query or a fragment; or the key is no key.
+    """
+    try:
+        parts = urlsplit(url.strip())
+        port = parts.port
+        host = parts.hostname
+    except ValueError:
+        host = None
+        port = None
+    if host is None or parts.scheme not in ("http", "https") or not _is_plain(url):
+        raise ConfigurationError(
+            f"{source} {masked_url(url)!r} is no address such as https://tasklore.example:8443; correct it"
+        )
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ConfigurationError(
+            f"{source} {masked_url(url)!r} holds more than an address; leave it out, and set {KEY_VARIABLE} to the key"
+        )
+    if key is not None and not (key.isascii() and key.isprintable()):
+        raise ConfigurationError(
+            f"{KEY_VARIABLE} holds what no key has, such as a line break; set it to the key alone"
+        )
+    scheme: Literal["http", "https"] = "https" if parts.scheme == "https" else "http"
+    return Target(
+        scheme=scheme,
+        host=host,
+        port=port or (443 if scheme == "https" else 80),
+        path=parts.path.rstrip("/"),
+        key=key,
+        source=source,
+    )
+
+
+def _is_plain(text: str) -> bool:
+    """Return whether *text* can stand in the first line of a request."""
+    return text.strip().isascii() and " " not in text.strip() and text.isprintable()
