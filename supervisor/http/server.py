@@ -7,12 +7,14 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import structlog
 import uvicorn
 
 from tasklore.contracts.errors import ConfigurationError
+from tasklore.contracts.manifest import VERSION_HEADER
 from tasklore.runtime.origins import ANY
 from tasklore.supervisor.feed.beats import wait_first
 from tasklore.supervisor.http.admission.cross_origin import CrossOrigin
@@ -75,6 +77,7 @@ class HttpServer:
             log_level="error",
             access_log=False,
             server_header=False,
+            headers=[(VERSION_HEADER, version("tasklore"))],
             proxy_headers=False,
             backlog=_BACKLOG,
             timeout_keep_alive=KEEP_ALIVE_S,

@@ -86,8 +86,9 @@ def _word(
         return f"{target.url} does not know you: {detail}; {cure}"
     if answer.status == 403 and entry is not None:
         return f"{detail}; {_name_right(entry)}"
-    if answer.status == 404 and detail.startswith("there is no such path"):
-        if entry is not None and entry["mounted"] == "operations":
+    is_unknown = detail.startswith("there is no such path")
+    if answer.status == 404 and is_unknown and entry is not None:
+        if entry["mounted"] == "operations":
             return f"{target.url} does not serve this: {_name_right(entry)}"
         version = answer.headers.get("tasklore-version", "an older one")
         return (

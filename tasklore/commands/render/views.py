@@ -25,6 +25,8 @@ _DEEPEST = 16
 #: Characters of a cell, and of a value in a cell that holds several; `--json` has all.
 _CELL = 160
 _PART = 40
+#: Characters of a list that is shown in one line.
+_LINE = 60
 #: Values of a list that a cell names.
 _FEW = 3
 _UNITS = ("_ms", "_seconds", "_s", "_usd", "_bytes")
@@ -84,7 +86,7 @@ def print_facts_of(view: Json, names: Sequence[str] = (), depth: int = 0) -> Non
         title = spell_title(name)
         if not _is_nested(value):
             label = f"{indent}{styled(title.ljust(width), 'dim')}"
-            _print_fact(label, spell(name, value), len(indent) + width)
+            _print_fact(label, _spell_whole(name, value), len(indent) + width)
             continue
         print(f"{indent}{styled(title, 'dim')}")
         if depth >= _DEEPEST:
@@ -103,6 +105,15 @@ def _print_records(records: Sequence[Any], depth: int) -> None:
             print_facts_of(one, depth=depth)
         else:
             print(f"{'  ' * depth}{one_line(_as_json(one), _CELL)}")
+
+
+def _spell_whole(name: str, value: Any) -> str:
+    """Return *value* in words, all of a list: in a line when it is short, else each in one of its own."""
+    if not isinstance(value, list):
+        return spell(name, value)
+    words = [spell(name, one) for one in value]
+    joined = ", ".join(words)
+    return joined if len(joined) <= _LINE else "\n".join(words)
 
 
 def _print_fact(title: str, text: str, indent: int) -> None:
@@ -188,8 +199,13 @@ def spell(name: str, value: Any) -> str:
             for inner, one in value.items()
             if not _is_empty(one)
         )
-    few = ", ".join(one_line(spell(name, one), _PART) for one in value[:_FEW])
-    left = len(value) - _FEW
+    words = [one_line(spell(name, one), _PART) for one in value[: _FEW + 1]]
+    count = min(len(words), _FEW)
+    # A list of times shows the first one alone.
+    while count > 1 and len(", ".join(words[:count])) > _PART:
+        count -= 1
+    left = len(value) - count
+    few = ", ".join(words[:count])
     return f"{few} and {left} more" if left > 0 else few
 
 
