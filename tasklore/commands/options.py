@@ -6,13 +6,84 @@ from types import MappingProxyType
 from typing import Annotated, Any
 
 from typer import Context, Exit, Option, echo
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from tasklore.commands.extras import without
 from tasklore.contracts.errors import InvalidInput
 
 #: Characters of one sentence, none of which is cut off.
 _WHOLE = 1_000
+
+
+class AsTyped:
+    """The type of a value for typer: text that stays as it was typed, or a flag.
+
+    Typer's own reading is by pydantic, the import of which costs more than a whole command.
+    """
+
+    parameter_info = None
+    file_annotation = None
+    choices = None
+    case_sensitive = True
+    envvar_list_splitter = None
+    is_list = False
+    is_tuple = False
+    is_datetime = False
+    is_ranged = False
+    is_path = False
+    is_choice = False
+    is_file = False
+
+    def __init__(self, annotation: type) -> None:
+        self.annotation = annotation
+
+    def coerce(self, value: Any, **_where: Any) -> Any:
+        """Return *value*."""
+        return value
+
+
+class TypedOption(TyperOption):
+    """An option whose value stays as it was typed."""
+
+    def get_runtime_param(self) -> Any:
+        """Return what reads the value."""
+        return self.type_descriptor
+
+
+class TypedArgument(TyperArgument):
+    """An argument whose value stays as it was typed."""
+
+    def get_runtime_param(self) -> Any:
+        """Return what reads the value."""
+        return self.type_descriptor
+
+
+class _LightHelp:
+    """A command whose option for help is light."""
+
+    add_help_option: bool
+    _help: TypedOption | None = None
+
+    def get_help_option(self, ctx: Any) -> TypedOption | None:
+        """Return the option that prints the help."""
+        names = [one for one in ctx.help_option_names if self.add_help_option]
+        if self._help is None and names:
+            self._help = TypedOption(
+                param_decls=names,
+                type_descriptor=AsTyped(bool),  # type: ignore[arg-type]  # as much of it as is used
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=_print_help,
+                help="Show this message and exit.",
+            )
+        return self._help
+
+
+def _print_help(context: Any, _option: object, is_given: object) -> None:
+    if is_given and not context.resilient_parsing:
+        echo(context.get_help())
+        context.exit()
 
 
 class _Offered(MutableMapping[str, Any]):
@@ -43,7 +114,7 @@ class _Offered(MutableMapping[str, Any]):
         return len({*self._makers, *self._made})
 
 
-class CommandGroup(TyperGroup):
+class CommandGroup(_LightHelp, TyperGroup):
     """A group of commands that is listed with its first sentence whole; some are made only when one is called."""
 
     _sentences: Mapping[str, str] = MappingProxyType({})
@@ -93,7 +164,7 @@ SETTLED: dict[str, Any] = {
 }
 
 
-class Command(TyperCommand):
+class Command(_LightHelp, TyperCommand):
     """A command whose help shows arguments by name alone, as its usage does."""
 
     def get_short_help_str(self, limit: int = 0) -> str:

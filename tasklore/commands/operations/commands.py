@@ -1,60 +1,28 @@
 """Commands made from the manifest, of the same classes as those that are written by hand: one way of help.
 
-Typer reads values by pydantic, which costs more than the whole command: values stay text here.
+Values stay as they were typed: the server reads them.
 """
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from typer import echo
-from typer.core import TyperArgument, TyperCommand, TyperOption
+from typer.core import TyperCommand
 
 from tasklore.commands.operations.entries import operations_of
-from tasklore.commands.options import SETTLED, Command, CommandGroup, example
+from tasklore.commands.options import (
+    SETTLED,
+    AsTyped,
+    Command,
+    CommandGroup,
+    TypedArgument,
+    TypedOption,
+    example,
+)
 from tasklore.contracts.manifest import FieldEntry, OperationEntry
 
 #: Seconds that a command waits for an end unless told otherwise.
 WAIT_S = 30.0
-
-
-class _AsTyped:
-    """The type of a value for typer: text that stays as it was typed, or a flag."""
-
-    parameter_info = None
-    file_annotation = None
-    choices = None
-    case_sensitive = True
-    envvar_list_splitter = None
-    is_list = False
-    is_tuple = False
-    is_datetime = False
-    is_ranged = False
-    is_path = False
-    is_choice = False
-    is_file = False
-
-    def __init__(self, annotation: type) -> None:
-        self.annotation = annotation
-
-    def coerce(self, value: Any, **_where: Any) -> Any:
-        """Return *value*."""
-        return value
-
-
-class TypedOption(TyperOption):
-    """An option whose value stays as it was typed."""
-
-    def get_runtime_param(self) -> Any:
-        """Return what reads the value."""
-        return self.type_descriptor
-
-
-class TypedArgument(TyperArgument):
-    """An argument whose value stays as it was typed."""
-
-    def get_runtime_param(self) -> Any:
-        """Return what reads the value."""
-        return self.type_descriptor
 
 
 class OperationCommand(Command):
@@ -158,7 +126,7 @@ def _make_argument(field: FieldEntry) -> TypedArgument:
     is_many = field["kind"] in ("words", "list", "map")
     return TypedArgument(
         param_decls=[param_name(field)],
-        type_descriptor=_AsTyped(str),  # type: ignore[arg-type]  # as much of it as is used
+        type_descriptor=AsTyped(str),  # type: ignore[arg-type]  # as much of it as is used
         required=field["required"],
         nargs=-1 if is_many else 1,
         metavar=field["metavar"],
@@ -176,7 +144,7 @@ def _make_option(field: FieldEntry) -> TypedOption:
     spelled = [name, *([field["short"]] if field["short"] else []), param_name(field)]
     return TypedOption(
         param_decls=spelled,
-        type_descriptor=_AsTyped(bool if is_flag else str),  # type: ignore[arg-type]
+        type_descriptor=AsTyped(bool if is_flag else str),  # type: ignore[arg-type]
         required=field["required"] and not is_flag,
         is_flag=is_flag,
         multiple=field["kind"] in ("list", "map", "words"),
@@ -221,7 +189,7 @@ def _common_options(entry: OperationEntry) -> Iterator[TypedOption]:
 def _flag(names: list[str], text: str) -> TypedOption:
     return TypedOption(
         param_decls=names,
-        type_descriptor=_AsTyped(bool),  # type: ignore[arg-type]
+        type_descriptor=AsTyped(bool),  # type: ignore[arg-type]
         is_flag=True,
         default=False,
         help=text,
@@ -231,7 +199,7 @@ def _flag(names: list[str], text: str) -> TypedOption:
 def _text(names: list[str], metavar: str, text: str) -> TypedOption:
     return TypedOption(
         param_decls=names,
-        type_descriptor=_AsTyped(str),  # type: ignore[arg-type]
+        type_descriptor=AsTyped(str),  # type: ignore[arg-type]
         metavar=metavar,
         help=text,
     )

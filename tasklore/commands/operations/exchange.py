@@ -1,6 +1,5 @@
 """An operation as one or several requests: pages up to a limit, an end that comes later, a file in parts."""
 
-import hashlib
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -37,7 +36,7 @@ _LOOK_WITHIN_S = 30.0
 Sender = Callable[[Request, float], Answer]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outcome:
     """The view of an operation; when it is no end yet, *place* is where that will be."""
 
@@ -45,7 +44,7 @@ class Outcome:
     place: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Exchange:
     """Requests of one operation to one target; *heard* is called with each answer, before it is read."""
 
@@ -191,6 +190,9 @@ class Exchange:
         return whole
 
     def _send_part(self, request: Request, number: int, part: bytes) -> Any:
+        # Imported here: it brings OpenSSL, and most commands send no file.
+        import hashlib
+
         place = f"{request.method} {request.path}?{urlencode(request.query)} {number}\n"
         digest = hashlib.blake2b(place.encode() + part, digest_size=16)
         sent = replace(

@@ -20,9 +20,7 @@ _CODES = {
 }
 _PLACES = ("path.", "query.", "header.", "cookie.", "body.")
 #: A route in a sentence of the API, which a person of the command line does not type.
-_ROUTE = re.compile(
-    r"\b(GET|POST|PUT|PATCH|DELETE) (/v1/[\w/{}.-]*[\w}])(?:\?[\w=&-]*)?"
-)
+_ROUTE = r"\b(GET|POST|PUT|PATCH|DELETE) (/v1/[\w/{}.-]*[\w}])(?:\?[\w=&-]*)?"
 _WORDS = 300
 
 
@@ -136,7 +134,7 @@ def name_commands(text: str) -> str:
         command = _find_command(found[1], found[2])
         return found[0] if command is None else f"`tasklore {command}`"
 
-    return _ROUTE.sub(name, text)
+    return re.sub(_ROUTE, name, text)
 
 
 def _find_command(method: str, path: str) -> str | None:

@@ -18,7 +18,7 @@ CA_VARIABLE = "TASKLORE_API_CA_FILE"
 _OURSELVES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Target:
     """An address of the API: *source* is the option, variable or file that names it; *path* a proxy's prefix, or ""."""
 

@@ -31,7 +31,7 @@ _WORDS = 200
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Request:
     """A request: *path* begins with a slash and is quoted; *body* is JSON, or bytes of *media_type*."""
 
@@ -43,7 +43,7 @@ class Request:
     media_type: str = "application/json"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Answer:
     """An answer; *headers* have small letters, *url* is the address that answered, without its query."""
 
