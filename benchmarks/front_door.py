@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from statistics import median
 
+from benchmarks import http_rows
 from benchmarks.lanes import OURS
 from benchmarks.processes import Finished, NotMeasuredError, run_to_end, running
 from benchmarks.profiles import Profile
-from benchmarks.table import Row, missing
+from benchmarks.table import Row, missing, ratio
 
 QUESTION = "Analyze a budget of 50000, spent 42000, history 5000, 7000, 8000, 6000"
 #: What a worker process loads before it can take its first task.
@@ -35,6 +37,7 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
             )
     except (NotMeasuredError, TimeoutError) as error:
         rows.append(missing("tasklore ask", str(error) or "no answer in time"))
+    rows += await _measure_clients(nats_url, redis_url, profile)
     imports = (sys.executable, "-c", WORKER_IMPORTS)
     rows.append(await _repeat("worker imports", imports, {}, profile.commands, _cpu))
     rows.append(
@@ -47,6 +50,34 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
         )
     )
     return rows
+
+
+async def _measure_clients(
+    nats_url: str, redis_url: str, profile: Profile
+) -> list[Row]:
+    """Return what starting a client of the API costs, beside the import of the library that reads its words."""
+    times = profile.commands * 4
+    typer = (sys.executable, "-c", "import typer")
+    least = await _repeat("import typer", typer, {}, times, _cpu)
+    rows = [least]
+    try:
+        async with http_rows.served(nats_url, redis_url) as api:
+            environment = {"TASKLORE_API_URL": api}
+            for words in (("--help",), ("schedules", "list")):
+                what = f"tasklore {' '.join(words)}"
+                command = (*COMMAND, *words)
+                rows.append(await _repeat(what, command, environment, times, _cpu))
+    except (NotMeasuredError, TimeoutError) as error:
+        return [*rows, missing("a client of the API", str(error) or "not ready")]
+    return [least, *(_compare(row, least) for row in rows[1:])]
+
+
+def _compare(row: Row, least: Row) -> Row:
+    if row.seconds is None or least.seconds is None:
+        return row
+    return replace(
+        row, compared=f"CPU {ratio(row.seconds, least.seconds)} {least.what}"
+    )
 
 
 @contextlib.asynccontextmanager

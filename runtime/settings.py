@@ -258,6 +258,14 @@ class Settings(BaseSettings):
     """Certificate of the API, in PEM and with its intermediate ones; read once, at the start."""
     api_tls_key_file: Path | None = None
     """The private key of that certificate, in PEM and without a passphrase."""
+    api_url: str | None = None
+    """Address of the API that commands ask; without it the one of `endpoints.json`."""
+    api_key: SecretStr | None = None
+    """Key that commands show it; an address of `endpoints.json` gets it only when it is this machine's."""
+    api_ca_file: Path | None = None
+    """File with the certificates, in PEM, of its authority; without it the system's authorities."""
+    operations_url: str | None = None
+    """Address of the API for commands that need an operator's rights at the servers."""
     locale: str | None = None
     """Language and country of the people who ask, such as `de-DE`: decides "1.500"; without it they are asked."""
     time_zone: TimeZone = "UTC"
@@ -333,7 +341,8 @@ class Settings(BaseSettings):
             settings.llm()
         except ValidationError as error:
             sentences = [
-                _sentence(details, given) for details in error.errors(include_url=False)
+                _sentence(details, given, is_of_llm=error.title != cls.__name__)
+                for details in error.errors(include_url=False)
             ]
             raise ConfigurationError("; ".join(sentences)) from None
         return settings
@@ -442,17 +451,17 @@ def shown(name: str, value: object) -> str:
     return str(value)
 
 
-def _sentence(details: ErrorDetails, arguments: Mapping[str, object]) -> str:
+def _sentence(
+    details: ErrorDetails, arguments: Mapping[str, object], *, is_of_llm: bool
+) -> str:
     cure = complaint_of(details)
     cure = f"it {cure}" if cure.startswith("must") else cure
     if not details["loc"]:
         return cure
     name = str(details["loc"][0])
-    if name not in Settings.model_fields:
-        # The key and the address are checked once more by the settings of the LLM, under names without our prefix.
-        name = (
-            name if (nested := f"llm_{name}") not in Settings.model_fields else nested
-        )
+    if is_of_llm and (nested := f"llm_{name}") in Settings.model_fields:
+        # The settings of the LLM check its key and its address once more, under names without that prefix.
+        name = nested
     if name not in Settings.model_fields:
         return f"there is no setting {name!r}"
     where = (

@@ -65,8 +65,8 @@ def find_endpoints(
     Raises:
         ConfigurationError: neither says where NATS is, or the file cannot be read.
     """
-    nats = _told(environ, NATS_VARIABLE)
-    redis = _told(environ, REDIS_VARIABLE)
+    nats = read_variable(environ, NATS_VARIABLE)
+    redis = read_variable(environ, REDIS_VARIABLE)
     directory = data_dir or Path(environ.get(DATA_DIR_VARIABLE) or DEFAULT_DATA_DIR)
     if nats and redis:
         return Endpoints(nats=nats, redis=redis)
@@ -82,8 +82,12 @@ def find_endpoints(
     )
 
 
-def _told(environ: Mapping[str, str], variable: str) -> str | None:
-    """Return *variable*, else what lies under its name among the secrets."""
+def read_variable(environ: Mapping[str, str], variable: str) -> str | None:
+    """Return *variable*, else the content of its file among the secrets; None when there is neither.
+
+    Raises:
+        ConfigurationError: that file cannot be read.
+    """
     if value := environ.get(variable):
         return value
     directory = environ.get(SECRETS_VARIABLE)

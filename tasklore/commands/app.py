@@ -10,7 +10,11 @@ from typer import Argument, Context, Exit, Option, Typer, echo
 from typer.main import get_command
 
 from tasklore.commands.doctor import app as doctor_app
-from tasklore.commands.operations.commands import OperationCommand, make_noun
+from tasklore.commands.operations.commands import (
+    OperationCommand,
+    PlainCommand,
+    make_noun,
+)
 from tasklore.commands.operations.entries import load_manifest
 from tasklore.commands.options import (
     SETTLED,
@@ -652,46 +656,6 @@ def config(as_json: Json = False) -> None:
 @app.command(
     cls=Command,
     epilog=example(
-        "tasklore api GET /v1/agents",
-        "tasklore api POST /v1/schedules --body @nightly.json",
-    ),
-)
-def api(
-    method: Annotated[
-        str, Argument(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE.")
-    ],
-    path: Annotated[
-        str, Argument(metavar="PATH", help="Such as /v1/agents; /docs lists them all.")
-    ],
-    body: Annotated[
-        str | None,
-        Option("--body", metavar="JSON|@FILE", help="What is sent; @- is stdin."),
-    ] = None,
-    query: Annotated[
-        list[str] | None,
-        Option("--query", metavar="NAME=VALUE", help="A parameter, repeatable."),
-    ] = None,
-    url: Annotated[
-        str | None,
-        Option(
-            "--api",
-            metavar="URL",
-            help="Ask the API there, not where TASKLORE_API_URL says.",
-        ),
-    ] = None,
-) -> int:
-    """Send one request to the API and print the body of the answer as it came.
-
-    Ends with 1 when the API refuses; the body says why.
-    """
-    from tasklore.commands.operations.plain import send_plainly
-
-    return send_plainly(method, path, body=body, query=query or (), api=url)
-
-
-@app.command(
-    cls=Command,
-    epilog=example(
         "tasklore completion bash > ~/.local/share/bash-completion/completions/tasklore",
         "tasklore completion fish > ~/.config/fish/completions/tasklore.fish",
     ),
@@ -718,6 +682,8 @@ def make_root() -> CommandGroup:
         name = info.name or function.__name__
         makers[name] = partial(_make_own, info)
         sentences[name] = _first_sentence(function.__doc__ or "")
+    makers["api"] = PlainCommand
+    sentences["api"] = PlainCommand.sentence
     for entry in load_manifest()["operations"]:
         if (name := entry["shortcut"]) and name not in makers:
             makers[name] = partial(OperationCommand, entry, name)

@@ -93,6 +93,31 @@ def test_the_command_says_what_it_can_without_loading_the_house() -> None:
     )
 
 
+#: What a client of the API does without: it is started for each question.
+NO_CLIENTS = HEAVY | {"pydantic", "asyncio", "structlog", "rich"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--help",),
+        ("schedules",),
+        ("schedules", "list", "--api", "http://127.0.0.1:1"),
+        ("schedules", "show", "x", "--api", "http://127.0.0.1:1"),
+        ("api", "GET", "/v1/agents", "--api", "http://127.0.0.1:1"),
+    ],
+)
+def test_a_client_of_the_api_loads_nothing_else(words: tuple[str, ...]) -> None:
+    """Neither the list of commands nor an operation."""
+    note = "import atexit, sys; atexit.register(lambda: print(*sys.modules))"
+    done = _run(f"{note}; from tasklore.__main__ import main; main()", *words)
+
+    loaded = set(done.stdout.split())
+    assert done.returncode in (0, 3), done.stderr
+    assert "typer" in loaded
+    assert not loaded & NO_CLIENTS
+
+
 #: Packages of the extras `cli` and `api`, and the one that only prompts need.
 _EXTRA = ("typer", "rich", "fastapi", "starlette", "uvicorn", "jinja2")
 _MISSING = f"import sys; sys.modules.update(dict.fromkeys({_EXTRA})); "

@@ -23,6 +23,7 @@ from tasklore.contracts.manifest import FieldEntry, OperationEntry
 
 #: Seconds that a command waits for an end unless told otherwise.
 WAIT_S = 30.0
+_API = "Ask the API there, not where TASKLORE_API_URL says."
 
 
 class OperationCommand(Command):
@@ -46,6 +47,61 @@ class OperationCommand(Command):
         from tasklore.commands.operations.run import run_operation
 
         return run_operation(self.entry, ctx.params)
+
+
+class PlainCommand(Command):
+    """`tasklore api`: one request as it is typed."""
+
+    sentence = (
+        "Send one request to the API and print the body of the answer as it came."
+    )
+
+    def __init__(self) -> None:
+        words = (
+            ("METHOD", "GET, POST, PUT, PATCH or DELETE."),
+            (
+                "PATH",
+                "Such as /v1/agents; /docs lists them all.",
+            ),
+        )
+        super().__init__(
+            name="api",
+            params=[
+                *(_argument(name, text) for name, text in words),
+                _text(
+                    ["--body", "body"],
+                    "JSON|@FILE",
+                    "A body; @- is the standard input.",
+                ),
+                _text(
+                    ["--query", "query"],
+                    "NAME=VALUE",
+                    "A parameter, repeatable.",
+                    many=True,
+                ),
+                _text(["--api", "api"], "URL", _API),
+            ],
+            help=f"{self.sentence}\n\nEnds with 1 when the API refuses; the body says why.",
+            epilog=example(
+                "tasklore api GET /v1/agents",
+                "tasklore api POST /v1/schedules --body @nightly.json",
+            ),
+            rich_markup_mode=None,
+            context_settings=SETTLED["context_settings"],
+        )
+
+    def invoke(self, ctx: Any) -> object:
+        """Send the request."""
+        from tasklore.commands.operations.plain import send_plainly
+
+        given = ctx.params
+        return send_plainly(
+            given["method"],
+            given["path"],
+            body=given["body"],
+            query=given["query"] or (),
+            api=given["api"],
+        )
 
 
 class NounGroup(CommandGroup):
@@ -180,9 +236,7 @@ def _common_options(entry: OperationEntry) -> Iterator[TypedOption]:
             "SPAN",
             f"How long to wait for the end, such as 30s or 5m; 0 is not at all.  [default: {WAIT_S:.0f}s]",
         )
-    yield _text(
-        ["--api", "api"], "URL", "Ask the API there, not where TASKLORE_API_URL says."
-    )
+    yield _text(["--api", "api"], "URL", _API)
     yield _flag(["--json", "is_json"], "Print JSON for programs.")
 
 
@@ -196,9 +250,23 @@ def _flag(names: list[str], text: str) -> TypedOption:
     )
 
 
-def _text(names: list[str], metavar: str, text: str) -> TypedOption:
+def _argument(name: str, text: str) -> TypedArgument:
+    return TypedArgument(
+        param_decls=[name.lower()],
+        type_descriptor=AsTyped(str),  # type: ignore[arg-type]
+        required=True,
+        metavar=name,
+        help=text,
+        show_default=False,
+    )
+
+
+def _text(
+    names: list[str], metavar: str, text: str, *, many: bool = False
+) -> TypedOption:
     return TypedOption(
         param_decls=names,
+        multiple=many,
         type_descriptor=AsTyped(str),  # type: ignore[arg-type]
         metavar=metavar,
         help=text,

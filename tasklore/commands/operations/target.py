@@ -7,7 +7,12 @@ from urllib.parse import urlsplit
 
 from tasklore.commands.places import endpoints_dir, is_starting
 from tasklore.contracts.errors import ConfigurationError, Unreachable
-from tasklore.runtime.servers.endpoints import FILE_NAME, masked_url, read_endpoints
+from tasklore.runtime.servers.endpoints import (
+    FILE_NAME,
+    masked_url,
+    read_endpoints,
+    read_variable,
+)
 
 API_VARIABLE = "TASKLORE_API_URL"
 KEY_VARIABLE = "TASKLORE_API_KEY"
@@ -43,13 +48,13 @@ def find_target(mounted: str, given: str | None = None) -> Target:
         Unreachable: nothing says where; the message names the cure.
         ConfigurationError: what says it is no address.
     """
-    key = os.environ.get(KEY_VARIABLE) or None
+    key = read_variable(os.environ, KEY_VARIABLE)
     variable = OPERATIONS_VARIABLE if mounted == "operations" else API_VARIABLE
     if given:
         return read_target(given, key, "--api")
-    if url := os.environ.get(variable):
+    if url := read_variable(os.environ, variable):
         return read_target(url, key, variable)
-    if mounted == "operations" and os.environ.get(API_VARIABLE):
+    if mounted == "operations" and read_variable(os.environ, API_VARIABLE):
         raise Unreachable(
             f"{API_VARIABLE} is a supervisor's, which does not serve this: set {OPERATIONS_VARIABLE} to the address of "
             "a supervisor that runs with --operations"

@@ -7,6 +7,12 @@ from pathlib import Path
 import pytest
 
 from tasklore.__main__ import main
+from tasklore.commands.operations.target import (
+    API_VARIABLE,
+    CA_VARIABLE,
+    KEY_VARIABLE,
+    OPERATIONS_VARIABLE,
+)
 from tasklore.commands.places import DEFAULT_SUPERVISOR, SUPERVISOR_VARIABLE
 
 #: Nobody listens there: it is a privileged port of loopback that no service has.
@@ -151,6 +157,15 @@ def test_the_default_supervisor_is_that_of_the_settings() -> None:
 
     assert Settings.model_fields["supervisor_id"].default == DEFAULT_SUPERVISOR
     assert variable_of("supervisor_id") == SUPERVISOR_VARIABLE
+
+
+def test_the_variables_of_a_client_are_those_of_the_settings() -> None:
+    from tasklore.runtime.settings import Settings
+    from tasklore.runtime.variables import unknown_variables
+
+    names = (API_VARIABLE, KEY_VARIABLE, OPERATIONS_VARIABLE, CA_VARIABLE)
+    environ = dict.fromkeys(names, "x")
+    assert unknown_variables(environ, Settings.model_fields) == {}
 
 
 @pytest.mark.parametrize(
