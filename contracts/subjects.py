@@ -322,6 +322,20 @@ MESSAGE_ANY = "messages.*.*.*"
 OUTPUT_ANY = "output.*.*.*.*"
 
 
+#: First parts of the subjects of core NATS on which a process of ours listens, but for cards.
+_FAMILIES = frozenset(
+    {
+        "requests",
+        "approvals",
+        "operations",
+        "progress",
+        "cancel",
+        "pipelines",
+        "runs",
+    }
+)
+
+
 #: Before the account in which something was said, where both sides say and hear one subject: nats-server refuses two
 #: accounts that import it from one another under the same name.
 _ELSEWHERE = "from"
@@ -349,6 +363,11 @@ def pipelines(supervisor_id: str) -> str:
 def analyses(supervisor_id: str) -> str:
     """Return the subject of requests to analyse a response (request and reply)."""
     return f"analyses.{checked_name(supervisor_id, 'supervisor_id')}"
+
+
+def operations(supervisor_id: str) -> str:
+    """Return where requests to the API are handed over by who serves it with other rights (request and reply)."""
+    return f"operations.{checked_name(supervisor_id, 'supervisor_id')}"
 
 
 def run_events(session_id: str) -> str:
@@ -434,17 +453,13 @@ def consumer_deleted(stream: str, durable: str) -> str:
 def family(subject: str) -> str:
     """Return the kind of a *subject* of core NATS, the same for every task and every person.
 
-    Unlike the subject itself it may label a metric: there are eight of them.
+    Unlike the subject itself it may label a metric: there are nine of them.
     """
     if subject.startswith(f"$KV.{AGENTS_BUCKET}."):
         return "cards"
     first = subject.partition(".")[0]
     # Whoever asks chooses where the answer goes.
-    return (
-        first
-        if first in {"requests", "approvals", "progress", "cancel", "pipelines", "runs"}
-        else "replies"
-    )
+    return first if first in _FAMILIES else "replies"
 
 
 def place(subject: str) -> str:

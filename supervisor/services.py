@@ -85,6 +85,7 @@ from tasklore.supervisor.webhooks.events import WebhookEvents
 from tasklore.supervisor.webhooks.sender import Sender, parse_secrets
 
 if TYPE_CHECKING:
+    from tasklore.supervisor.http.handed import HandedRequests
     from tasklore.supervisor.http.server import HttpServer
 
 log = structlog.get_logger(__name__)
@@ -96,6 +97,14 @@ class Webhooks(NamedTuple):
     addresses: Addresses
     events: WebhookEvents
     desk: WebhookDesk
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """The application of a supervisor as it is reached: by its *server*, and by processes that hand requests over."""
+
+    server: "HttpServer"
+    handed: "HandedRequests"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -385,8 +394,8 @@ def open_api(
     sessions: SessionCache,
     pipelines: PipelineRequests,
     schedules: tuple[ScheduleBook, TickMaker],
-) -> "HttpServer | None":
-    """Return the server of the HTTP API, listening but not yet answering; None where it is switched off.
+) -> Api | None:
+    """Return the HTTP API, listening but not yet answering; None where it is switched off.
 
     Raises:
         ConfigurationError: the address cannot be listened on, or other machines reach it and there are no keys.
@@ -401,6 +410,8 @@ def open_api(
     from tasklore.supervisor.http.admission.clients import Origins, UnknownClients
     from tasklore.supervisor.http.admission.limits import ClientLimits
     from tasklore.supervisor.http.admission.stream_tokens import StreamTokens
+    from tasklore.supervisor.http.app import make_app
+    from tasklore.supervisor.http.handed import HandedRequests
     from tasklore.supervisor.http.parts import ApiParts
     from tasklore.supervisor.http.requests.work import Work
     from tasklore.supervisor.http.server import (
@@ -469,5 +480,13 @@ def open_api(
         else timedelta(days=settings.episodes_keep_days),
         grace_s=settings.grace_s,
     )
-    tls = demand_tls(settings.api_tls_cert_file, settings.api_tls_key_file)
-    return HttpServer(parts, settings.api_host, settings.api_port, tls)
+    app = make_app(parts)
+    server = HttpServer(
+        app,
+        parts,
+        settings.api_host,
+        settings.api_port,
+        tls=demand_tls(settings.api_tls_cert_file, settings.api_tls_key_file),
+        alongside=parts.work.going,
+    )
+    return Api(server, HandedRequests(app, server.url))

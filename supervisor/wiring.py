@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 from faststream.message import StreamMessage
@@ -80,6 +80,7 @@ from tasklore.supervisor.requests.refusals import make_refusals
 from tasklore.supervisor.schedules.desk import ScheduleDesk
 from tasklore.supervisor.service import Service
 from tasklore.supervisor.services import (
+    Api,
     Connections,
     Webhooks,
     make_admission,
@@ -97,9 +98,6 @@ from tasklore.supervisor.services import (
 )
 from tasklore.supervisor.stream_recovery import Recovery
 from tasklore.supervisor.watches import Watcher, make_watches
-
-if TYPE_CHECKING:
-    from tasklore.supervisor.http.server import HttpServer
 
 log = structlog.get_logger(__name__)
 
@@ -157,7 +155,7 @@ class _Parts:
     waking: LimitWaker
     webhooks: Webhooks | None
     watches: tuple[Watcher, ...]
-    api: "HttpServer | None"
+    api: Api | None
 
     @property
     def loops(self) -> tuple[LeaseLoop[Any, Any] | AdmissionDesk, ...]:
@@ -198,6 +196,7 @@ class Supervisor:
         self._cards = CardIndex(self.process.metrics.count_refused_card, own)
         self._parts: _Parts | None = None
         self._serve_requests()
+        self._serve_handed_requests()
         self._heed_cancellations()
         self._hear_cards()
 
@@ -244,6 +243,25 @@ class Supervisor:
             return await answer_bytes(
                 self._demand_parts().waiting.answers, message.raw_message.subject, body
             )
+
+    def _serve_handed_requests(self) -> None:
+        """Answer requests to the API that a process of the role `operator` hands over, with the API's application."""
+        if self._settings.api_port is None:
+            return
+        supervisor_id = self._settings.supervisor_id
+        listen = self.process.broker.subscriber(
+            subjects.operations(supervisor_id),
+            queue=supervisor_id,
+            max_workers=REQUESTS_AT_ONCE,
+            title="operations",
+        )
+
+        @listen(decoder=reads_nothing)
+        async def answer(body: bytes) -> bytes:
+            api = self._demand_parts().api
+            if api is None:
+                raise ConfigurationError("this supervisor serves no API")
+            return await api.handed.answer_bytes(body)
 
     def _heed_cancellations(self) -> None:
         """Make the cancellations of other programs final: one supervisor does so for all."""
@@ -510,8 +528,8 @@ class Supervisor:
         self.process.spawn(self._sweep_sessions())
         self.process.spawn(self._reload_cards())
         if parts.api is not None:
-            self.process.spawn(parts.api.run())
-            self._on_api(parts.api.url)
+            self.process.spawn(parts.api.server.run())
+            self._on_api(parts.api.server.url)
         log.info("supervisor_ready", supervisor=self._settings.supervisor_id)
         self._on_ready(self.process.address)
 
@@ -520,7 +538,7 @@ class Supervisor:
         parts = self._demand_parts()
         if parts.api is not None:
             # While reports still come in: its clients wait for them.
-            await parts.api.drain(self.process.hurried)
+            await parts.api.server.drain(self.process.hurried)
         await asyncio.gather(
             *(loop.drain() for loop in parts.loops),
             parts.delivering.drain(),

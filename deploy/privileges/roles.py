@@ -253,6 +253,7 @@ def _supervisor() -> Role:
                     subjects.analyses(SUPERVISOR),
                 ),
                 subjects.approvals_to(SUPERVISOR),
+                subjects.operations(SUPERVISOR),
             ),
             do.hears(
                 "hear wishes to cancel", subjects.CANCEL_ANY, subjects.CANCEL_ELSEWHERE
@@ -519,6 +520,7 @@ def _operator() -> Role:
                 subjects.PROGRESS_ANY,
                 subjects.OUTPUT_ANY,
             ),
+            do.says("hand requests to the API over", subjects.operations(SUPERVISOR)),
             do.hears("hear of questions", subjects.QUESTION_ANY),
             do.says("wake tasks that wait", subjects.SCHEDULE_ANY),
             do.says("answer questions", subjects.approvals_to(SUPERVISOR)),

@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 M = TypeVar("M", bound=Message)
 
 #: What is asked, and answered by whoever serves it.
-_ASKED = frozenset({"requests", "pipelines", "analyses"})
+_ASKED = frozenset({"requests", "pipelines", "analyses", "operations"})
 #: Problems of one message that are told of.
 _MOST_PROBLEMS = 5
 #: Seconds that running handlers have to finish when the process stops.

@@ -33,7 +33,7 @@ class Endpoints:
     """Addresses of one running system; None is not known, `workers` maps the id of a worker to its HTTP address.
 
     `monitor` is the monitoring address of its nats-server, known only for a server of ours; `api`
-    is the HTTP API of the supervisor, `http` its health and metrics; `operations` the API of what needs an operator.
+    is the HTTP API of the supervisor, `http` its health and metrics, `operations` the API with an operator's rights.
     """
 
     nats: str

@@ -29,7 +29,7 @@ from tasklore.supervisor.http.mount import mount
 from tasklore.supervisor.http.observation import HeadMiddleware, ObservationMiddleware
 from tasklore.supervisor.http.openapi import PAGE_HEADERS, describe_api, render_page
 from tasklore.supervisor.http.output import TaskStreamEvent
-from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.parts import ApiParts, Door
 from tasklore.supervisor.http.pipeline_runs import RunStreamEvent
 from tasklore.supervisor.http.problem_forms import ProblemFormMiddleware
 from tasklore.supervisor.http.requests import routes as requests
@@ -51,23 +51,8 @@ _NOT_RETURNED = (
 
 
 def make_app(parts: ApiParts) -> FastAPI:
-    """Return the application that serves *parts*."""
-    app = FastAPI(
-        title="Tasklore",
-        version=version("tasklore"),
-        description="Ask agents in plain words, send them tasks, and see what they remember.",
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-        # FastAPI's own would export paths, in which users are named; ours is `tasklore.supervisor.http.observation`.
-        telemetry={
-            "tracing": False,
-            "metrics": False,
-            "logs": False,
-            "auto_configure": False,
-        },
-    )
-    problems.install(app)
+    """Return the application of a supervisor, which serves *parts*."""
+    app = begin_app()
     asked = (
         requests,
         task_list,
@@ -96,6 +81,33 @@ def make_app(parts: ApiParts) -> FastAPI:
     )
     typed = TypedDocument(lambda: app.openapi(), parts.catalogue)
     app.include_router(typed_document.routes(typed))
+    app.add_middleware(requests.ShortPathMiddleware, parts=parts)
+    return guard_app(app, parts)
+
+
+def begin_app() -> FastAPI:
+    """Return an application without any path."""
+    app = FastAPI(
+        title="Tasklore",
+        version=version("tasklore"),
+        description="Ask agents in plain words, send them tasks, and see what they remember.",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        # FastAPI's own would export paths, in which users are named; ours is `tasklore.supervisor.http.observation`.
+        telemetry={
+            "tracing": False,
+            "metrics": False,
+            "logs": False,
+            "auto_configure": False,
+        },
+    )
+    problems.install(app)
+    return app
+
+
+def guard_app(app: FastAPI, door: Door) -> FastAPI:
+    """Return *app* with its description, and with *door* before all of its paths."""
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:
@@ -106,8 +118,7 @@ def make_app(parts: ApiParts) -> FastAPI:
         return RedirectResponse("/docs")
 
     app.openapi = lambda: describe_api(app, _NOT_RETURNED)  # type: ignore[method-assign]  # FastAPI's own way to change it
-    app.add_middleware(requests.ShortPathMiddleware, parts=parts)
-    app.add_middleware(AdmissionMiddleware, parts=parts)
+    app.add_middleware(AdmissionMiddleware, parts=door)
     app.add_middleware(ProblemFormMiddleware, is_theirs=is_openai, form=as_openai)
     app.add_middleware(
         ProblemFormMiddleware,
@@ -115,5 +126,5 @@ def make_app(parts: ApiParts) -> FastAPI:
         form=approval_page.as_page,
     )
     app.add_middleware(HeadMiddleware)
-    app.add_middleware(ObservationMiddleware, meter=parts.meter)
+    app.add_middleware(ObservationMiddleware, meter=door.meter)
     return app

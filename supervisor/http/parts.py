@@ -1,4 +1,4 @@
-"""The parts of the supervisor that the routes use, as its wiring gives them."""
+"""What a door of HTTP has, and the parts of the supervisor that the routes use, as its wiring gives them."""
 
 import asyncio
 from collections import Counter
@@ -99,11 +99,35 @@ def _one_of(counts: Counter[str], name: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApiParts:
-    """All that a module of routes is given; `keys` None admits everybody, on the loopback address only.
+class Door:
+    """Who is admitted over HTTP, how much they may send, and how serving ends, whatever is behind it.
 
-    `turns_kept` is how long turns are kept, None without end. `cross_origin` None lets no page from elsewhere ask.
+    `keys` None admits everybody, on the loopback address only. `cross_origin` None lets no page from elsewhere ask.
     """
+
+    keys: KeyRing | None = None
+    cross_origin: CrossOrigin | None = None
+    stream_tokens: StreamTokens | None = None
+    limits: ClientLimits = field(default_factory=ClientLimits)
+    unknown: UnknownClients = field(default_factory=UnknownClients)
+    meter: Metrics = field(default_factory=Metrics)
+    life: Life = field(default_factory=Life)
+    grace_s: float = 30.0
+    heartbeat_s: float = 15.0
+
+    def digest_of_key(self, name: str) -> str | None:
+        """Return the digest of the key that is called *name* now, None where there is none or none are required."""
+        entry = None if self.keys is None else self.keys.named(name)
+        return None if entry is None else entry.sha256
+
+    def share(self, whole: int) -> int:
+        """Return how many of *whole* one caller may have: all of them where everybody is the same caller."""
+        return whole if self.keys is None else self.limits.share_of(whole)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiParts(Door):
+    """All that a module of routes is given; `turns_kept` is how long turns are kept, None without end."""
 
     supervisor_id: str
     client: Client
@@ -128,22 +152,4 @@ class ApiParts:
     webhooks: Addresses | None = None
     links: Links | None = None
     kinds: Kinds = field(default_factory=Kinds.load)
-    keys: KeyRing | None = None
-    cross_origin: CrossOrigin | None = None
-    stream_tokens: StreamTokens | None = None
-    limits: ClientLimits = field(default_factory=ClientLimits)
-    unknown: UnknownClients = field(default_factory=UnknownClients)
-    meter: Metrics = field(default_factory=Metrics)
-    life: Life = field(default_factory=Life)
     turns_kept: timedelta | None = KEEP
-    grace_s: float = 30.0
-    heartbeat_s: float = 15.0
-
-    def digest_of_key(self, name: str) -> str | None:
-        """Return the digest of the key that is called *name* now, None where there is none or none are required."""
-        entry = None if self.keys is None else self.keys.named(name)
-        return None if entry is None else entry.sha256
-
-    def share(self, whole: int) -> int:
-        """Return how many of *whole* one caller may have: all of them where everybody is the same caller."""
-        return whole if self.keys is None else self.limits.share_of(whole)

@@ -6,12 +6,15 @@ import functools
 import ipaddress
 import socket
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from importlib.metadata import version
 from pathlib import Path
+from typing import Literal
 
 import structlog
 import uvicorn
+from starlette.types import ASGIApp
 
 from tasklore.contracts.errors import ConfigurationError
 from tasklore.contracts.manifest import VERSION_HEADER
@@ -19,8 +22,7 @@ from tasklore.runtime.origins import ANY
 from tasklore.supervisor.feed.beats import wait_first
 from tasklore.supervisor.http.admission.cross_origin import CrossOrigin
 from tasklore.supervisor.http.admission.key_file import KeyRing
-from tasklore.supervisor.http.app import make_app
-from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.parts import Door
 from tasklore.supervisor.http.protocol import RefusalLog, TimedProtocol
 
 log = structlog.get_logger(__name__)
@@ -45,30 +47,46 @@ class _Server(uvicorn.Server):
         yield
 
 
+#: What the settings of an address begin with behind our prefix: those of the API, or of the operations.
+Setting = Literal["API", "OPERATIONS"]
+
+
 class HttpServer:
-    """Serves *parts* at one address, from `run` until `drain`, over *tls* where that is given.
+    """Serves *app* behind *door* at one address, from `run` until `drain`, over *tls* where that is given.
+
+    *alongside* is open while it serves. *setting* names the settings of the address.
 
     Raises:
         ConfigurationError: the address cannot be listened on.
     """
 
     def __init__(
-        self, parts: ApiParts, host: str, port: int, tls: ssl.SSLContext | None = None
+        self,
+        app: ASGIApp,
+        door: Door,
+        host: str,
+        port: int,
+        *,
+        tls: ssl.SSLContext | None = None,
+        alongside: Callable[
+            [], AbstractAsyncContextManager[None]
+        ] = contextlib.nullcontext,
+        setting: Setting = "API",
     ) -> None:
-        self._parts = parts
+        self._door = door
+        self._alongside = alongside
         self._scheme = "http" if tls is None else "https"
-        self._socket = _listen(host, port)
+        self._socket = _listen(host, port, setting)
         self._ended = asyncio.Event()
         self._has_begun = False
-        unknown = parts.unknown if parts.keys is not None else None
-        refusals = RefusalLog(parts.meter)
+        unknown = door.unknown if door.keys is not None else None
+        refusals = RefusalLog(door.meter)
         protocol = functools.partial(
-            TimedProtocol, limits=parts.limits, unknown=unknown, refusals=refusals
+            TimedProtocol, limits=door.limits, unknown=unknown, refusals=refusals
         )
-        app = make_app(parts)
         # Outside of everything: errors that no route foresees carry the headers too.
         config = uvicorn.Config(
-            app if parts.cross_origin is None else parts.cross_origin.around(app),
+            app if door.cross_origin is None else door.cross_origin.around(app),
             http=protocol,  # type: ignore[arg-type]  # makes one
             ws="none",
             lifespan="off",
@@ -81,7 +99,7 @@ class HttpServer:
             proxy_headers=False,
             backlog=_BACKLOG,
             timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=int(parts.grace_s + _FAREWELL_S) + 1,
+            timeout_graceful_shutdown=int(door.grace_s + _FAREWELL_S) + 1,
             ssl_context_factory=(lambda _config, _default: tls)
             if tls is not None
             else None,
@@ -108,7 +126,7 @@ class HttpServer:
         self._has_begun = True
         log.info("api_ready", url=self.url)
         try:
-            async with self._parts.work.going():
+            async with self._alongside():
                 await self._server.serve(sockets=[self._socket])
         finally:
             self._ended.set()
@@ -119,19 +137,21 @@ class HttpServer:
 
         Clients that still wait then get the place to ask later; *hurried* ends the grace at once.
         """
-        life = self._parts.life
+        life = self._door.life
         life.draining.set()
         self._server.should_exit = True
         if not self._has_begun:
             self._socket.close()
             return
-        await wait_first(life.empty(), hurried.wait(), within_s=self._parts.grace_s)
+        await wait_first(life.empty(), hurried.wait(), within_s=self._door.grace_s)
         life.leaving.set()
         await wait_first(self._ended.wait(), within_s=_FAREWELL_S)
         self._server.force_exit = True
 
 
-def demand_keys(host: str, keys_file: Path | None) -> KeyRing | None:
+def demand_keys(
+    host: str, keys_file: Path | None, setting: Setting = "API"
+) -> KeyRing | None:
     """Return the keys that requests need, None when they need none.
 
     Raises:
@@ -140,10 +160,14 @@ def demand_keys(host: str, keys_file: Path | None) -> KeyRing | None:
     if keys_file is not None:
         return KeyRing(keys_file)
     if not is_loopback(host):
+        otherwise = {
+            "API": "use 127.0.0.1, or switch the API off with TASKLORE_API_PORT=none",
+            "OPERATIONS": "or use 127.0.0.1",
+        }
         raise ConfigurationError(
-            f"TASKLORE_API_HOST is {host!r}, which other machines reach, and there are no API keys: make one with "
-            "`tasklore api-key NAME --file FILE` and set TASKLORE_API_KEYS_FILE=FILE, use 127.0.0.1, or switch the API "
-            "off with TASKLORE_API_PORT=none"
+            f"TASKLORE_{setting}_HOST is {host!r}, which other machines reach, and there are no API keys: make one "
+            "with `tasklore api-key NAME --file FILE` and set TASKLORE_API_KEYS_FILE=FILE, "
+            f"{otherwise[setting]}"
         )
     return None
 
@@ -234,7 +258,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, setting: Setting) -> socket.socket:
     found = socket.socket(
         socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM
     )
@@ -245,8 +269,10 @@ def _listen(host: str, port: int) -> socket.socket:
         found.setblocking(False)
     except OSError as error:
         found.close()
+        served = {"API": "the API", "OPERATIONS": "operations"}[setting]
+        off = ", none is no API" if setting == "API" else ""
         raise ConfigurationError(
-            f"cannot serve the API on {host} port {port}: {error.strerror or error}; "
-            "choose another TASKLORE_API_HOST or TASKLORE_API_PORT (0 is a free port, none is no API)"
+            f"cannot serve {served} on {host} port {port}: {error.strerror or error}; choose another "
+            f"TASKLORE_{setting}_HOST or TASKLORE_{setting}_PORT (0 is a free port{off})"
         ) from error
     return found

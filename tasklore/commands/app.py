@@ -144,8 +144,9 @@ def up(
 ) -> int:
     """Run everything on this machine until Ctrl-C.
 
-    That is NATS and Valkey, a supervisor and workers, each a process of its own. Prints one line when it is ready:
-    `ready nats=... redis=... http=... api=...`, where http is the supervisor's health and metrics and api its HTTP API.
+    That is NATS and Valkey, a supervisor, its operations and workers, each a process of its own. Prints one line when
+    it is ready: `ready nats=... redis=... http=... api=... operations=...`, where http is the supervisor's health and
+    metrics, api its HTTP API, and operations the same with an operator's rights.
     DIR/endpoints.json (without --data-dir: .tasklore/endpoints.json) then leads the other commands to it. What was
     remembered, and the ports, are kept there and used again by the next start. Beside the given agents those run that
     remember what people say. With
@@ -312,16 +313,32 @@ def worker(
     return 0
 
 
-@app.command(cls=Command, epilog=example("tasklore supervisor"))
-def supervisor() -> None:
+@app.command(
+    cls=Command,
+    epilog=example("tasklore supervisor", "tasklore supervisor --operations"),
+)
+def supervisor(
+    operations: Annotated[
+        bool,
+        Option(
+            "--operations",
+            help="Serve operations instead, with the credentials of an operator, and take no requests in words.",
+        ),
+    ] = False,
+) -> None:
     """Answer requests until SIGTERM or Ctrl-C.
 
     Prints `ready http=...`, the address of its health and metrics, once requests are taken, and before that
-    `api http=...`, where its HTTP API is; logs go to stderr.
+    `api http=...`, where its HTTP API is; logs go to stderr. With --operations that is where the operations are
+    (TASKLORE_OPERATIONS_HOST and TASKLORE_OPERATIONS_PORT): all of the API, and what needs more rights than a
+    supervisor has. Let no ingress lead there.
     """
-    from tasklore.commands.up.serve import serve_supervisor
+    from tasklore.commands.up.serve import serve_operations, serve_supervisor
 
-    serve_supervisor()
+    if operations:
+        serve_operations()
+    else:
+        serve_supervisor()
 
 
 @app.command(

@@ -256,6 +256,10 @@ class House:
         """Start a supervisor and return at once."""
         return self._start(["supervisor"], settings)
 
+    def operations(self, **settings: Any) -> Served:
+        """Start a process that serves operations and return at once; `Served.api` is their address."""
+        return self._start(["supervisor", "--operations"], settings)
+
     def installed(self, python: Path, *arguments: str, **settings: Any) -> Served:
         """Start a process of what is installed for *python*, in the folder of the house, and return at once."""
         return self._start(list(arguments), settings, python=python)

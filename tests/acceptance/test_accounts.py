@@ -174,7 +174,7 @@ def _told(keys: set[tuple[str, int, str]], said: Mapping[str, str]) -> list[str]
 async def test_every_subject_of_a_role_that_is_asked_is_reached(
     cluster: GuardedCluster, clients: Mapping[tuple[str, int], Client]
 ) -> None:
-    """Requests in words, pipelines, analyses, and answers to questions by a program that stands for a person."""
+    """Requests in words, pipelines, analyses, handed ones, and answers by a program that stands for a person."""
 
     async def answer(message: Msg) -> None:
         await message.respond(message.data)
@@ -192,6 +192,10 @@ async def test_every_subject_of_a_role_that_is_asked_is_reached(
         "operator",
         "chat",
     }
+    # With the caller that a supervisor acts for: no role but this one may name it.
+    assert {
+        role.name for role, _, subject in asked if subject.startswith("operations.")
+    } == {"operator"}
     servers = range(len(cluster.nats_urls))
     for (role, serving_role, subject), asking_on, serving_on in itertools.product(
         asked, servers, servers

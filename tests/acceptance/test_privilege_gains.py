@@ -19,6 +19,8 @@ from redis.exceptions import NoPermissionError, ResponseError
 from deploy.privileges.roles import SUPERVISOR, Cast
 from tasklore.contracts import subjects
 from tasklore.contracts.admission.waits import WaitAnswer
+from tasklore.contracts.callers import Caller
+from tasklore.contracts.handed_requests import HandedRequest
 from tasklore.contracts.identifiers import user_token
 from tasklore.memory import keys
 from tasklore.memory.budgets.store import WAITING, WAKING
@@ -71,6 +73,17 @@ ASSIGNMENT = json.dumps(
         "priority": "interactive",
         "at_most": None,
     }
+)
+#: A request to the API as its owner, which no key was shown for.
+HANDED = (
+    HandedRequest(
+        method="DELETE",
+        path="/v1/approvals/x.3",
+        caller=Caller.model_validate(BOSS),
+        within_s=1,
+    )
+    .encode()
+    .decode()
 )
 
 #: For each kind of key what would profit whoever writes it: fields or members, and values. Of a new kind of key there
@@ -323,6 +336,7 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     (subjects.requests(SUPERVISOR), json.dumps({"text": "pay", "caller": BOSS})),
     (subjects.pipelines(SUPERVISOR), json.dumps({"action": "run", "caller": BOSS})),
     (subjects.analyses(SUPERVISOR), json.dumps({"text": "x", "caller": BOSS})),
+    (subjects.operations(SUPERVISOR), HANDED),
     (
         subjects.approvals(SUPERVISOR, "role:cfo"),
         '{"approval_id": "x.3", "answer": {"approved": true}}',
@@ -585,6 +599,7 @@ _EAVESDROPPING = (
     f"requests.{SUPERVISOR}",
     f"pipelines.{SUPERVISOR}",
     f"analyses.{SUPERVISOR}",
+    f"operations.{SUPERVISOR}",
     f"approvals.{SUPERVISOR}.*",
     "_INBOX_supervisor.>",
     "_INBOX_operator.>",

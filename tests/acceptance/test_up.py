@@ -25,7 +25,7 @@ from tests.acceptance.house import PATIENT
 
 READY = re.compile(
     r"ready nats=(nats://127\.0\.0\.1:\d+) redis=(redis://127\.0\.0\.1:\d+) http=(http://127\.0\.0\.1:\d+)"
-    r" api=http://127\.0\.0\.1:\d+\n"
+    r" api=http://127\.0\.0\.1:\d+ operations=(http://127\.0\.0\.1:\d+)\n"
 )
 QUESTION = "Check my budget: limit 50k, spent 42,000, history 5k, 7k, 8k and 6k"
 
@@ -81,7 +81,9 @@ def test_up_ask_and_ctrl_c(apart: Mapping[str, str], tmp_path: Path) -> None:
         assert stat.S_IMODE(endpoints.stat().st_mode) == 0o600
         assert json.loads(endpoints.read_text())["nats"] == ready[1]
         worker = json.loads(endpoints.read_text())["workers"]["worker-1"]
-        for page in (f"{ready[3]}/readyz", f"{worker}/healthz"):
+        assert json.loads(endpoints.read_text())["operations"] == ready[4]
+        pages = (f"{ready[3]}/readyz", f"{worker}/healthz", f"{ready[4]}/v1/agents")
+        for page in pages:
             with urllib.request.urlopen(page, timeout=PATIENCE_S) as answer:  # noqa: S310  # our own, on loopback
                 assert answer.status == 200
         assert memory_of(ask(tmp_path, apart)) == "miss"
@@ -131,6 +133,7 @@ def test_what_dies_is_started_again(apart: Mapping[str, str], tmp_path: Path) ->
         assert READY.fullmatch(system.line())
         for victim, back in (
             ("tasklore.commands.up worker", "worker-1 is back"),
+            ("tasklore.commands.up supervisor --operations", "operations is back"),
             ("valkey-server", "valkey-server is back"),
         ):
             pids = [

@@ -42,6 +42,7 @@ from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.dispatch import Dispatch
 from tasklore.supervisor.feed.signs import SignSources
 from tasklore.supervisor.feed.tasks import Feeds
+from tasklore.supervisor.http.app import make_app
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.requests.work import Work
 from tasklore.supervisor.http.server import HttpServer
@@ -241,7 +242,9 @@ async def http_stand(
             "grace_s": 5.0,
         }
         whole = ApiParts(**(made | parts))
-        server = HttpServer(whole, "127.0.0.1", 0, tls)
+        server = HttpServer(
+            make_app(whole), whole, "127.0.0.1", 0, tls=tls, alongside=whole.work.going
+        )
         running = asyncio.create_task(server.run())
         try:
             yield Stand(server.url, whole, service, server)

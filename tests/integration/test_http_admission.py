@@ -18,6 +18,7 @@ from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
 from tasklore.supervisor.http.admission.limits import ClientLimits
+from tasklore.supervisor.http.app import make_app
 from tasklore.supervisor.http.server import HttpServer, demand_keys
 from tests.http_client import PATIENCE_S, Answer, Connection, ask, until
 from tests.integration.http_stand import Stand, assigned, http_stand
@@ -292,7 +293,12 @@ async def test_a_reachable_address_without_keys_or_a_taken_one_is_refused_at_the
     with pytest.raises(ConfigurationError, match="tasklore api-key"):
         demand_keys("0.0.0.0", None)
     with pytest.raises(ConfigurationError, match="TASKLORE_API_PORT"):
-        HttpServer(stand.parts, "127.0.0.1", int(stand.url.rpartition(":")[2]))
+        HttpServer(
+            make_app(stand.parts),
+            stand.parts,
+            "127.0.0.1",
+            int(stand.url.rpartition(":")[2]),
+        )
 
 
 async def test_a_body_is_limited_in_size(stand: Stand) -> None:

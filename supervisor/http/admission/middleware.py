@@ -14,7 +14,7 @@ from tasklore.supervisor.http.admission.key_file import KeyEntry
 from tasklore.supervisor.http.admission.keys import ANYBODY, CALLER, Caller
 from tasklore.supervisor.http.admission.limits import Rates
 from tasklore.supervisor.http.admission.stream_tokens import take_token
-from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.parts import Door
 from tasklore.supervisor.http.problems import respond
 from tasklore.supervisor.operations.refusals import (
     Refused,
@@ -39,10 +39,11 @@ class AdmissionMiddleware:
     """Demands a key, a fitting host, a rate and a size, and refuses with a problem.
 
     Without keys only programs of this machine reach the API, and browsers that were sent here under another name are
-    refused: a page from outside could otherwise speak to it.
+    refused: a page from outside could otherwise speak to it. A request with a caller was admitted elsewhere, by a
+    process that handed it over: no request from a socket has one.
     """
 
-    def __init__(self, app: ASGIApp, parts: ApiParts) -> None:
+    def __init__(self, app: ASGIApp, parts: Door) -> None:
         self._app = app
         self._parts = parts
         self._rates = Rates(parts.limits.rate, parts.limits.burst)
@@ -53,14 +54,18 @@ class AdmissionMiddleware:
             return
         headers = Headers(scope=scope)
         name = ANYBODY.name
+        handed = scope.get(CALLER)
         try:
-            if self._parts.keys is None:
-                _check_browser(scope["method"], headers, self._parts.cross_origin)
-            token = take_token(scope)
-            caller = self._identify(scope, headers, token)
-            if scope["path"].startswith(GUARDED):
-                scope[CALLER] = caller = self._admit(caller, has_token=bool(token))
-                name = caller.name
+            if isinstance(handed, Caller):
+                name = handed.name
+            else:
+                if self._parts.keys is None:
+                    _check_browser(scope["method"], headers, self._parts.cross_origin)
+                token = take_token(scope)
+                caller = self._identify(scope, headers, token)
+                if scope["path"].startswith(GUARDED):
+                    scope[CALLER] = caller = self._admit(caller, has_token=bool(token))
+                    name = caller.name
             _check_body(
                 headers,
                 self._parts.limits.body_bytes,

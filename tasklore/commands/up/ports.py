@@ -10,7 +10,7 @@ from tasklore.contracts.errors import ConfigurationError
 from tasklore.runtime.servers.claims import HOST, free_port
 
 #: Whose ports are kept, in the folder of the data.
-NAMES = ("nats", "valkey", "http", "api")
+NAMES = ("nats", "valkey", "http", "api", "operations")
 _FILE = "ports.json"
 _HIGHEST = 65_535
 

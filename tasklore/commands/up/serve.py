@@ -68,6 +68,7 @@ async def serve_all(
         redis_url=settings.redis_url,
         grace_s=settings.grace_s,
         variables={"TASKLORE_PIPELINE_ROOTS": settings.pipeline_roots or own_folder},
+        serves_operations=settings.api_port is not None,
     )
     async with contextlib.AsyncExitStack() as stack:
         place = await stack.enter_async_context(
@@ -80,7 +81,13 @@ async def serve_all(
                 write_endpoints(place, system.endpoints)
         found = system.endpoints
         api = f" api={found.api}" if found.api is not None else ""
-        where = f"nats={masked_url(found.nats)} redis={masked_url(found.redis_url)} http={found.http}{api}"
+        operations = (
+            f" operations={found.operations}" if found.operations is not None else ""
+        )
+        where = (
+            f"nats={masked_url(found.nats)} redis={masked_url(found.redis_url)} http={found.http}"
+            f"{api}{operations}"
+        )
         print(f"ready {where}", flush=True)
         if sys.stderr.isatty():
             for line in _hints(plan, keeps_memory=keeps_memory):
@@ -157,6 +164,23 @@ def serve_supervisor() -> None:
     async def serve() -> None:
         await wait_for_servers(settings)
         await run_supervisor(
+            settings,
+            on_ready=lambda url: print(f"{READY}{url}", flush=True),
+            on_api=lambda url: print(f"{API}{url}", flush=True),
+        )
+
+    _run(serve())
+
+
+def serve_operations() -> None:
+    """Serve operations, with the rights of an operator, in the foreground until SIGTERM or SIGINT."""
+    from tasklore.supervisor.operator_process import run_operations
+
+    settings = _settings()
+
+    async def serve() -> None:
+        await wait_for_servers(settings)
+        await run_operations(
             settings,
             on_ready=lambda url: print(f"{READY}{url}", flush=True),
             on_api=lambda url: print(f"{API}{url}", flush=True),

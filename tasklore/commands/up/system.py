@@ -1,4 +1,4 @@
-"""A whole system on one machine: its servers, a supervisor and workers, each a process of its own."""
+"""A whole system on one machine: its servers, a supervisor, operations and workers, each a process of its own."""
 
 import asyncio
 import contextlib
@@ -22,6 +22,10 @@ LONGEST_PAUSE_S = 30.0
 #: Seconds that a role has to live for its death to count as the first one again.
 SOUND_S = 60.0
 
+#: The settings of the ports that are kept, by the names of `tasklore.commands.up.ports`.
+_SUPERVISOR_PORTS = {"http": "TASKLORE_HTTP_PORT", "api": "TASKLORE_API_PORT"}
+_OPERATIONS_PORTS = {"operations": "TASKLORE_OPERATIONS_PORT"}
+
 #: Seconds between looks at whether an embedded server still lives.
 _LOOK_S = 0.25
 
@@ -32,7 +36,8 @@ class Plan:
 
     *data_dir* None is a temporary directory, removed at the end. With both addresses given no server is started.
     *ports* are those of `tasklore.commands.up.ports`; one that is not given is chosen at each start. *log* takes the
-    stderr of the roles, None shares ours. *variables* are for the environment of every role.
+    stderr of the roles, None shares ours. *variables* are for the environment of every role. Operations are served
+    where the API is, unless *serves_operations* is switched off.
     """
 
     agents: Sequence[str]
@@ -45,6 +50,7 @@ class Plan:
     ports: Mapping[str, int] = field(default_factory=dict)
     log: IO[bytes] | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
+    serves_operations: bool = True
 
 
 class System:
@@ -69,12 +75,23 @@ class System:
         self._supervisor = Role(
             "supervisor",
             ("supervisor",),
-            {**own, **_serving_ports(plan.ports)},
+            {**own, **_serving_ports(plan.ports, _SUPERVISOR_PORTS)},
             log=plan.log,
             grace_s=plan.grace_s,
         )
         # A port that was chosen for one process cannot serve them all.
         beside = {**own, "TASKLORE_HTTP_PORT": "0"}
+        self._operations = (
+            Role(
+                "operations",
+                ("supervisor", "--operations"),
+                {**beside, **_serving_ports(plan.ports, _OPERATIONS_PORTS)},
+                log=plan.log,
+                grace_s=plan.grace_s,
+            )
+            if plan.serves_operations
+            else None
+        )
         self._workers = [
             Role(
                 f"worker-{number}",
@@ -106,6 +123,7 @@ class System:
             workers=workers,
             monitor=monitor,
             api=supervisor.api,
+            operations=None if self._operations is None else self._operations.api,
         )
 
     async def start(self) -> None:
@@ -134,7 +152,8 @@ class System:
 
     @property
     def _roles(self) -> list[Role]:
-        return [self._supervisor, *self._workers]
+        operations = [] if self._operations is None else [self._operations]
+        return [self._supervisor, *operations, *self._workers]
 
 
 @contextlib.asynccontextmanager
@@ -179,9 +198,10 @@ async def _addresses(plan: Plan) -> AsyncIterator[tuple[str, str, list[ServerPro
         yield servers.nats_url, servers.redis_url, [servers.nats, servers.valkey]
 
 
-def _serving_ports(ports: Mapping[str, int]) -> dict[str, str]:
-    """Return the settings of a supervisor that serves on *ports*, where no variable names others."""
-    variables = {"http": "TASKLORE_HTTP_PORT", "api": "TASKLORE_API_PORT"}
+def _serving_ports(
+    ports: Mapping[str, int], variables: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the settings of a process that serves on *ports*, by *variables*, unless the environment names others."""
     return {
         variable: str(ports[name])
         for name, variable in variables.items()

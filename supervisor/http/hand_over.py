@@ -1,0 +1,194 @@
+"""Requests that a process with the rights of `operator` does not answer itself: handed over to a supervisor over NATS.
+
+What starts work, or answers a question, needs interpreter, dispatch and signatures, which supervisors have.
+"""
+
+import asyncio
+import json
+import math
+import time
+from collections.abc import Callable
+from urllib.parse import parse_qs
+
+from nats.aio.client import Client
+from nats.errors import ConnectionClosedError, NoRespondersError
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import TaskloreError, Unreachable
+from tasklore.contracts.handed_requests import HandedRequest, HandedResponse
+from tasklore.runtime.messaging.refusals import unless_refused
+from tasklore.supervisor.http.admission.keys import CALLER, Caller
+from tasklore.supervisor.http.admission.middleware import GUARDED
+from tasklore.supervisor.http.problems import respond
+from tasklore.supervisor.operations.refusals import Refused, unavailable
+
+#: Headers that the application reads; who asks, and over which connection, is said otherwise.
+_PASSED_ON = frozenset(
+    {
+        "accept",
+        "content-type",
+        "idempotency-key",
+        "if-match",
+        "if-none-match",
+        "last-event-id",
+        subjects.TRACE_HEADER,
+        subjects.TRACE_STATE_HEADER,
+    }
+)
+#: The field of a body, or of a query, by which a client says how long the response may take, and the seconds without.
+_WAIT = "wait_seconds"
+_WAIT_S = 30.0
+_LONGEST_WAIT_S = 600.0
+#: Seconds beyond that: a look into the stores, and a model that reads the words.
+_BEYOND_S = 15.0
+#: Seconds in which a supervisor that is late says so itself.
+_FAREWELL_S = 2.0
+#: Seconds in which a supervisor that was just started, or restarted, begins to take requests, and between two tries.
+_NOBODY_S = 3.0
+_PAUSE_S = 0.1
+
+
+class HandOver:
+    """Hands requests over to the supervisors of *supervisor_id*: one of them answers."""
+
+    def __init__(self, client: Client, supervisor_id: str) -> None:
+        self._client = client
+        self._subject = subjects.operations(supervisor_id)
+
+    async def ask(self, request: HandedRequest) -> HandedResponse:
+        """Return the response of a supervisor to *request*, which is sent once.
+
+        Raises:
+            Refused: 413, it is too large; 503, no supervisor takes it; 504, the one that took it is silent.
+            Forbidden: this process may not hand anything over.
+        """
+        message = request.encode()
+        if len(message) > subjects.MAX_BODY:
+            raise Refused(
+                413,
+                "too-large",
+                f"the request has {len(message):,} bytes, and one message takes {subjects.MAX_BODY:,}; "
+                "send a reference to what is larger",
+            )
+        answer = await unless_refused(
+            self._client, self._subject, self._request(message, request.within_s)
+        )
+        try:
+            return HandedResponse.decode(answer)
+        except ValueError as error:
+            raise Refused(
+                502,
+                "unreadable",
+                "the supervisor answered with something else than a response; are the versions the same?",
+            ) from error
+
+    async def _request(self, message: bytes, within_s: float) -> bytes:
+        given_up = time.monotonic() + _NOBODY_S
+        while True:
+            try:
+                reply = await self._client.request(
+                    self._subject, message, timeout=within_s + _FAREWELL_S
+                )
+            except NoRespondersError as error:
+                if time.monotonic() > given_up:
+                    raise unavailable(
+                        "no supervisor takes requests: start one with `tasklore supervisor`, which serves its API "
+                        "(TASKLORE_API_PORT is not none); what reads and mends is answered here without one"
+                    ) from error
+            except TimeoutError as error:
+                raise Refused(
+                    504,
+                    "late",
+                    f"no supervisor answered within {within_s:g} s, and what was asked may still come about: see "
+                    "whether one runs and is well (its /readyz), and send it again with the same Idempotency-Key",
+                ) from error
+            except (ConnectionClosedError, OSError) as error:
+                raise Unreachable(
+                    "NATS does not answer; see whether it runs, then ask again"
+                ) from error
+            else:
+                return reply.data
+            await asyncio.sleep(_PAUSE_S)
+
+
+class HandOverMiddleware:
+    """Answers the requests that *answers_itself* holds for; hands over all others below `/v1/`."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        hand_over: HandOver,
+        answers_itself: Callable[[Scope], bool],
+    ) -> None:
+        self._app = app
+        self._hand_over = hand_over
+        self._answers_itself = answers_itself
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on to the application, or to a supervisor."""
+        caller = scope.get(CALLER)
+        if (
+            scope["type"] != "http"
+            or not scope["path"].startswith(GUARDED)
+            or not isinstance(caller, Caller)
+            or self._answers_itself(scope)
+        ):
+            await self._app(scope, receive, send)
+            return
+        try:
+            body = (await receive()).get("body", b"")
+            found = await self._hand_over.ask(_read_request(scope, body, caller))
+        except (Refused, TaskloreError) as error:
+            await respond(error)(scope, receive, send)
+            return
+        response = Response(found.body, found.status)
+        for name, value in found.headers:
+            response.headers.append(name, value)
+        await response(scope, receive, send)
+
+
+def _read_request(scope: Scope, body: bytes, caller: Caller) -> HandedRequest:
+    """Return the request of *scope* with its whole *body*.
+
+    Raises:
+        Refused: its path, its query or its headers are longer than any that there is.
+    """
+    try:
+        return HandedRequest(
+            method=scope["method"],
+            path=scope["raw_path"].decode("ascii"),
+            query=scope["query_string"].decode("ascii"),
+            headers=tuple(
+                (name, value)
+                for name, value in Headers(scope=scope).items()
+                if name in _PASSED_ON
+            ),
+            caller=caller,
+            within_s=_read_wait(scope, body) + _BEYOND_S,
+            body=body,
+        )
+    except ValueError as error:
+        raise Refused(
+            400,
+            "too-long",
+            "the path, the query or the headers are no text, or longer than is taken; shorten them",
+        ) from error
+
+
+def _read_wait(scope: Scope, body: bytes) -> float:
+    """Return the seconds for which a request asks to be waited for; one that names none waits like most."""
+    named: object = parse_qs(scope["query_string"].decode("ascii", "ignore")).get(
+        _WAIT, [None]
+    )[-1]
+    try:
+        if named is None and body:
+            content = json.loads(body)
+            named = content.get(_WAIT) if isinstance(content, dict) else None
+        wait_s = _WAIT_S if named is None else float(str(named))
+    except (ValueError, RecursionError):
+        # The application explains what is wrong with it.
+        return _WAIT_S
+    return min(max(wait_s, 0.0), _LONGEST_WAIT_S) if math.isfinite(wait_s) else _WAIT_S

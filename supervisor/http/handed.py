@@ -1,0 +1,41 @@
+"""Requests that a process of the role `operator` hands over: a supervisor answers them by its own application."""
+
+from starlette.types import ASGIApp
+
+from tasklore.contracts.handed_requests import HandedRequest
+from tasklore.supervisor.http.in_process import (
+    call_in_process,
+    refuse_in_process,
+    refuse_stream,
+)
+from tasklore.supervisor.operations.refusals import Refused
+
+#: Doors that are for clients of the API itself: they stream, or are about keys that another process does not know.
+_ELSEWHERE = ("/v1/chat/", "/v1/stream-tokens")
+
+
+class HandedRequests:
+    """Answers handed requests by *app*, which is served at *url*.
+
+    A publisher there names the caller: the accounts of NATS let the role `operator` do so, and no other.
+    """
+
+    def __init__(self, app: ASGIApp, url: str) -> None:
+        self._app = app
+        self._url = url
+
+    async def answer_bytes(self, message: bytes) -> bytes:
+        """Return the response to the request in *message*, both in the form of a message."""
+        try:
+            request = HandedRequest.decode(message)
+        except ValueError:
+            unreadable = Refused(
+                400,
+                "unreadable",
+                "the supervisor cannot read what was handed over; are the versions the same?",
+            )
+            return (await refuse_in_process(unreadable)).encode()
+        if request.path.startswith(_ELSEWHERE):
+            return (await refuse_in_process(refuse_stream(self._url))).encode()
+        response = await call_in_process(self._app, request, self._url)
+        return response.encode()

@@ -1,0 +1,156 @@
+"""A request to an application of the same process: without socket and key, and with a response that is read whole."""
+
+import asyncio
+from urllib.parse import unquote, urlsplit
+
+from starlette.types import ASGIApp, Message, Scope
+
+from tasklore.contracts import subjects
+from tasklore.contracts.handed_requests import HandedRequest, HandedResponse
+from tasklore.supervisor.http.admission.keys import CALLER
+from tasklore.supervisor.http.event_streams import EventStream
+from tasklore.supervisor.http.problems import respond
+from tasklore.supervisor.operations.refusals import Refused
+
+#: Headers of a response that are about one connection, or that whoever passes it on says anew.
+_OF_CONNECTIONS = frozenset({"connection", "content-length", "transfer-encoding"})
+_EVENTS = EventStream.media_type.encode()
+
+
+async def call_in_process(
+    app: ASGIApp,
+    request: HandedRequest,
+    url: str,
+    *,
+    most_bytes: int = subjects.MAX_BODY,
+) -> HandedResponse:
+    """Return the response of *app*, which is served at *url*, to *request*; a refusal is a response, too.
+
+    A stream of events, a response of more than *most_bytes*, by default those that one message takes, and one that is
+    not there within `request.within_s` are refused.
+    """
+    collected = _Collected(url, most_bytes)
+    try:
+        async with asyncio.timeout(request.within_s):
+            await app(
+                _scope_of(request, url), _Sent(request.body).receive, collected.take
+            )
+    except TimeoutError:
+        collected.problem = Refused(
+            504,
+            "late",
+            f"this was not answered within {request.within_s:g} s, and may still come about; look, or send it again "
+            "with the same Idempotency-Key",
+        )
+    except Exception:
+        # Of the refusal of what was sent, or said in a response by then.
+        if collected.problem is None and not collected.status:
+            raise
+    if collected.problem is not None:
+        return await refuse_in_process(collected.problem)
+    return HandedResponse(
+        status=collected.status,
+        headers=tuple(collected.headers),
+        body=b"".join(collected.pieces),
+    )
+
+
+async def refuse_in_process(problem: Refused) -> HandedResponse:
+    """Return *problem* as a response."""
+    response = respond(problem)
+    return HandedResponse(
+        status=response.status_code,
+        headers=tuple(response.headers.items()),
+        body=bytes(response.body),
+    )
+
+
+def _scope_of(request: HandedRequest, url: str) -> Scope:
+    address = urlsplit(url)
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": request.method,
+        "scheme": address.scheme,
+        "server": (address.hostname or "", address.port),
+        "client": None,
+        "root_path": "",
+        "path": unquote(request.path),
+        "raw_path": request.path.encode(),
+        "query_string": request.query.encode(),
+        "headers": [
+            (b"host", address.netloc.encode()),
+            (b"content-length", str(len(request.body)).encode()),
+            *((name.encode(), value.encode()) for name, value in request.headers),
+        ],
+        CALLER: request.caller,
+    }
+
+
+class _Sent:
+    """The body of a request, and then nothing: its client stays until the response is there."""
+
+    def __init__(self, body: bytes) -> None:
+        self._unsent: list[bytes] = [body]
+
+    async def receive(self) -> Message:
+        """Return the body, and behind it never anything."""
+        if self._unsent:
+            return {"type": "http.request", "body": self._unsent.pop()}
+        await asyncio.Event().wait()
+        return {"type": "http.disconnect"}
+
+
+class _Collected:
+    """A response as it is collected; `problem` is why it is given up."""
+
+    def __init__(self, url: str, most_bytes: int) -> None:
+        self.status = 0
+        self.headers: list[tuple[str, str]] = []
+        self.pieces: list[bytes] = []
+        self.problem: Refused | None = None
+        self._url = url
+        self._most = most_bytes
+        self._left = most_bytes
+
+    async def take(self, message: Message) -> None:
+        """Take the next message of the response.
+
+        Raises:
+            Refused: it is a stream, or too large.
+        """
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            for name, value in message["headers"]:
+                word = name.decode("latin-1").lower()
+                if word not in _OF_CONNECTIONS:
+                    self.headers.append((word, value.decode("latin-1")))
+                if word == "content-type" and value.startswith(_EVENTS):
+                    self._give_up(refuse_stream(self._url))
+            return
+        piece = message.get("body", b"")
+        self._left -= len(piece)
+        if self._left < 0:
+            self._give_up(
+                Refused(
+                    413,
+                    "too-large",
+                    f"the response is larger than the {self._most:,} bytes that are passed on; "
+                    f"ask for a smaller page, or ask at {self._url} itself",
+                )
+            )
+        self.pieces.append(piece)
+
+    def _give_up(self, problem: Refused) -> None:
+        self.problem = problem
+        raise problem
+
+
+def refuse_stream(url: str) -> Refused:
+    """Return the refusal of a stream, which the API at *url* alone sends."""
+    return Refused(
+        421,
+        "elsewhere",
+        f"this is followed, or opened, at the API of a supervisor itself, with a key of it; here that is {url}",
+    )

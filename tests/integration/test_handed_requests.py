@@ -1,0 +1,430 @@
+"""Requests that an operator's process hands over: whole, with their caller, within bounds, and to nobody for ever."""
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from redis.asyncio import Redis
+from starlette.types import Message, Receive, Scope, Send
+
+from tasklore.contracts import subjects
+from tasklore.contracts.callers import Caller, Role
+from tasklore.contracts.handed_requests import HandedRequest, HandedResponse
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.http import hand_over
+from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
+from tasklore.supervisor.http.admission.limits import ClientLimits
+from tasklore.supervisor.http.app import make_app
+from tasklore.supervisor.http.hand_over import HandOver
+from tasklore.supervisor.http.handed import HandedRequests
+from tasklore.supervisor.http.in_process import call_in_process
+from tasklore.supervisor.http.operations_app import Noun, make_operations_app
+from tasklore.supervisor.http.parts import Door
+from tasklore.supervisor.http.server import HttpServer
+from tasklore.supervisor.operations.forms import View
+from tasklore.supervisor.operations.table import operation
+from tests.http_client import PATIENCE_S, Answer, Connection, ask, until
+from tests.integration.http_stand import SUPERVISOR, Stand, http_stand
+
+HELLO = {"text": "hello"}
+CALLER = Caller(name="desk", roles=frozenset({"admin"}))
+
+
+@pytest.fixture
+async def stand(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stand]:
+    async with http_stand(servers, redis) as found:
+        found.service.gate.set()
+        yield found
+
+
+@pytest.fixture
+async def client(servers: EmbeddedServers) -> AsyncIterator[Client]:
+    async with connected(servers.nats_url, "operations-test") as found:
+        yield found
+
+
+@contextlib.asynccontextmanager
+async def hearing(
+    client: Client, handed: HandedRequests, supervisor_id: str = SUPERVISOR
+) -> AsyncIterator[list[bytes]]:
+    """Answer handed requests within the block, as one of a queue group; yield what came."""
+    came: list[bytes] = []
+    answering: set[asyncio.Task[None]] = set()
+
+    async def respond(message: Msg) -> None:
+        await message.respond(await handed.answer_bytes(message.data))
+
+    async def answer(message: Msg) -> None:
+        came.append(message.data)
+        # Side by side, as a supervisor does.
+        task = asyncio.create_task(respond(message))
+        answering.add(task)
+        task.add_done_callback(answering.discard)
+
+    subscription = await client.subscribe(
+        subjects.operations(supervisor_id), queue=supervisor_id, cb=answer
+    )
+    await client.flush()
+    try:
+        yield came
+    finally:
+        await subscription.unsubscribe()
+
+
+class LetterView(View):
+    """Which letter was asked for, and whose rights read it."""
+
+    number: str
+    by: str
+
+
+@operation("letters", "show", "GET /v1/letters/{number}", roles=("read",))
+async def show_letter(services: str, caller: Caller, number: str) -> LetterView:
+    """Show a letter."""
+    del caller
+    return LetterView(number=number, by=services)
+
+
+@operation("letters", "ask", "POST /v1/requests", roles=("ask",))
+async def never_run(services: str, caller: Caller) -> LetterView:
+    """Stand in the way of requests in words."""
+    raise AssertionError("a supervisor was to run this", services, caller)
+
+
+#: An operation that the process answers itself, and one that a supervisor does.
+LETTERS = Noun(operations=(show_letter, never_run), services="operator")
+
+
+@contextlib.asynccontextmanager
+async def operations(
+    client: Client, supervisor_id: str = SUPERVISOR, **door: Any
+) -> AsyncIterator[str]:
+    """Serve operations behind *door* within the block; yield their address."""
+    guard = Door(grace_s=5.0, **door)
+    app = make_operations_app(guard, HandOver(client, supervisor_id), [LETTERS])
+    server = HttpServer(app, guard, "127.0.0.1", 0, setting="OPERATIONS")
+    running = asyncio.create_task(server.run())
+    hurried = asyncio.Event()
+    hurried.set()
+    try:
+        yield server.url
+    finally:
+        await server.drain(hurried)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+def problem(answer: Answer, status: int) -> str:
+    assert (answer.status, answer.headers["content-type"]) == (
+        status,
+        "application/problem+json",
+    ), answer.body
+    return str(answer.body["detail"])
+
+
+def made_keys(path: Path) -> tuple[KeyRing, dict[str, dict[str, str]]]:
+    """Return a ring with a key for each role, and for each the header that shows it."""
+    roles: tuple[Role, ...] = ("ask", "read", "operate", "admin")
+    shown = {
+        role: {"Authorization": f"Bearer {make_key(path, role, (role,), None)}"}
+        for role in roles
+    }
+    return KeyRing(path), shown
+
+
+async def test_what_starts_work_is_handed_over_whole_and_the_rest_is_answered_here(
+    stand: Stand, client: Client
+) -> None:
+    handed = HandedRequests(make_app(stand.parts), stand.url)
+    async with hearing(client, handed) as came, operations(client) as url:
+        own = await ask(url, "GET", "/v1/letters/7")
+        assert (own.status, own.body) == (200, {"number": "7", "by": "operator"})
+        assert came == []
+
+        first = await ask(
+            url, "POST", "/v1/requests", HELLO, {"Idempotency-Key": "once"}
+        )
+        again = await ask(
+            url, "POST", "/v1/requests", HELLO, {"Idempotency-Key": "once"}
+        )
+        assert first.status == 200
+        assert first.body["reply"]["text"] == "Heard: hello"
+        assert again.body["reply"] == first.body["reply"]
+        assert len(stand.service.asked) == 1
+        (one, _) = map(HandedRequest.decode, came)
+        assert (one.method, one.path, json.loads(one.body)) == (
+            "POST",
+            "/v1/requests",
+            HELLO,
+        )
+        assert one.caller.name == "local"
+
+        # At the API itself it is the same request, made by the same caller.
+        there = await ask(
+            stand.url, "POST", "/v1/requests", HELLO, {"Idempotency-Key": "once"}
+        )
+        assert there.body["reply"] == first.body["reply"]
+
+        refused = await ask(url, "POST", "/v1/requests", {"text": ""})
+        assert "text" in problem(refused, 422)
+        assert "no such path" in problem(await ask(url, "GET", "/v1/nothing"), 404)
+        async with Connection(url) as connection:
+            connection.send("HEAD", "/v1/agents")
+            assert (await connection.head())[0] == 200
+        assert (await ask(url, "GET", "/v1/agents?limit=1")).status == 200
+
+
+async def test_the_caller_goes_along_whole_and_the_supervisor_holds_its_roles_too(
+    stand: Stand, client: Client, tmp_path: Path
+) -> None:
+    """The supervisor knows no such key: the operator's process vouches for the caller, and for no role beyond it."""
+    keys, shown = made_keys(tmp_path / "keys.json")
+    (tmp_path / "other.json").write_text('{"keys": []}')
+    parts = {"keys": KeyRing(tmp_path / "other.json")}
+    handed = HandedRequests(make_app(_with(stand, **parts)), stand.url)
+    async with hearing(client, handed) as came, operations(client, keys=keys) as url:
+        assert (await ask(url, "POST", "/v1/requests", HELLO)).status == 401
+        assert came == []
+        detail = problem(
+            await ask(url, "POST", "/v1/requests", HELLO, shown["read"]), 403
+        )
+        assert "'ask'" in detail
+        assert (
+            await ask(url, "POST", "/v1/requests", HELLO, shown["operate"])
+        ).status == 403
+        assert stand.service.asked == []
+        asked = await ask(url, "POST", "/v1/requests", HELLO, shown["ask"])
+        assert asked.status == 200
+        caller = stand.service.asked[-1].caller
+        assert caller is not None
+        assert (caller.name, caller.roles) == ("ask", {"ask"})
+        # Nobody's key is handed on.
+        assert not any(b"tlk_" in one or b"uthorization" in one for one in came)
+
+
+async def test_no_header_makes_a_request_a_handed_one(
+    stand: Stand, servers: EmbeddedServers, redis: Redis, tmp_path: Path
+) -> None:
+    """Whoever comes through the socket shows a key, whatever else they send."""
+    keys, _ = made_keys(tmp_path / "keys.json")
+    async with http_stand(servers, redis, keys=keys) as guarded:
+        for name in ("tasklore.caller", "Tasklore-Caller", "X-Tasklore-Caller"):
+            headers = {name: CALLER.model_dump_json()}
+            answer = await ask(guarded.url, "GET", "/v1/agents", headers=headers)
+            assert answer.status == 401
+
+
+async def test_streams_are_refused_with_the_place_where_they_are(
+    stand: Stand, client: Client
+) -> None:
+    handed = HandedRequests(make_app(stand.parts), stand.url)
+    async with hearing(client, handed), operations(client) as url:
+        begun = await ask(url, "POST", "/v1/requests", HELLO)
+        request_id = begun.body["request_id"]
+        detail = problem(
+            await ask(url, "GET", f"/v1/requests/{request_id}/events"), 421
+        )
+        assert stand.url in detail
+        chat = {
+            "model": "tasklore",
+            "stream": True,
+            "messages": [{"role": "user", "content": "hello"}],
+        }
+        before = len(stand.service.asked)
+        refused = await ask(url, "POST", "/v1/chat/completions", chat)
+        assert refused.status == 421
+        assert len(stand.service.asked) == before
+        assert stand.parts.life.streams == 0
+        await until(lambda: stand.parts.life.inside == 0)
+
+
+async def test_bodies_and_responses_are_bounded_by_one_message(
+    stand: Stand, client: Client
+) -> None:
+    handed = HandedRequests(make_app(stand.parts), stand.url)
+    large = ClientLimits(body_bytes=4 * 1024**2)
+    async with hearing(client, handed) as came, operations(client, limits=large) as url:
+        huge = {"text": "x" * subjects.MAX_BODY}
+        detail = problem(await ask(url, "POST", "/v1/requests", huge), 413)
+        assert f"{subjects.MAX_BODY:,}" in detail
+        assert came == []
+        beyond = {"text": "x" * (5 * 1024**2)}
+        assert (await ask(url, "POST", "/v1/requests", beyond)).status == 413
+        long = await ask(url, "GET", f"/v1/agents?q={'x' * 17_000}")
+        assert long.status in (400, 414, 431)
+        # The next one is served.
+        assert (await ask(url, "POST", "/v1/requests", HELLO)).status == 200
+
+    async def answers_much(scope: Scope, receive: Receive, send: Send) -> None:
+        del scope, receive
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(40):
+            piece: Message = {
+                "type": "http.response.body",
+                "body": b"x" * 65_536,
+                "more_body": True,
+            }
+            await send(piece)
+
+    response = await call_in_process(answers_much, a_request(), stand.url)
+    assert response.status == 413
+    assert stand.url in response.body.decode()
+
+
+async def test_no_supervisor_is_a_503_with_the_cure_within_seconds(
+    client: Client,
+) -> None:
+    """What this process answers itself it answers all the same."""
+    async with operations(client, "NobodyThere") as url:
+        began = time.monotonic()
+        answer = await ask(url, "POST", "/v1/requests", HELLO)
+        assert "tasklore supervisor" in problem(answer, 503)
+        assert answer.headers["retry-after"]
+        assert time.monotonic() - began < PATIENCE_S / 2
+        assert (await ask(url, "GET", "/v1/letters/7")).status == 200
+
+
+async def test_a_supervisor_that_starts_meanwhile_is_waited_for(
+    stand: Stand, client: Client
+) -> None:
+    handed = HandedRequests(make_app(stand.parts), stand.url)
+    async with operations(client) as url:
+        asking = asyncio.create_task(ask(url, "POST", "/v1/requests", HELLO))
+        await asyncio.sleep(0.3)
+        async with hearing(client, handed):
+            assert (await asking).status == 200
+
+
+async def test_a_frozen_supervisor_and_a_slow_one_are_given_up_in_time(
+    stand: Stand, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A silent one by whoever waits, a slow one by itself; both say that the same key finds what became of it."""
+    monkeypatch.setattr(hand_over, "_BEYOND_S", 0.2)
+    monkeypatch.setattr(hand_over, "_FAREWELL_S", 1.0)
+
+    async def hear_in_silence(message: Msg) -> None:
+        del message
+
+    silent = await client.subscribe(
+        subjects.operations("Frozen"), queue="Frozen", cb=hear_in_silence
+    )
+    await client.flush()
+    body = HELLO | {"wait_seconds": 0}
+    async with operations(client, "Frozen") as url:
+        detail = problem(await ask(url, "POST", "/v1/requests", body), 504)
+        assert "Idempotency-Key" in detail
+    await silent.unsubscribe()
+
+    stand.service.gate.clear()
+
+    async def never_answers(scope: Scope, receive: Receive, send: Send) -> None:
+        del scope, receive, send
+        await asyncio.Event().wait()
+
+    slow = HandedRequests(never_answers, stand.url)
+    async with hearing(client, slow), operations(client) as url:
+        detail = problem(await ask(url, "POST", "/v1/requests", body), 504)
+        assert "may still come about" in detail
+
+
+async def test_the_time_that_a_client_waits_for_is_the_time_that_is_given(
+    stand: Stand, client: Client
+) -> None:
+    handed = HandedRequests(make_app(stand.parts), stand.url)
+    async with hearing(client, handed) as came, operations(client) as url:
+        await ask(url, "POST", "/v1/requests", HELLO | {"wait_seconds": 300})
+        await ask(url, "GET", "/v1/agents?wait_seconds=5")
+        await ask(url, "POST", "/v1/requests", HELLO | {"wait_seconds": "soon"})
+        await ask(url, "POST", "/v1/requests", HELLO | {"wait_seconds": 1e300})
+        times = [HandedRequest.decode(one).within_s for one in came]
+        assert times == [315.0, 20.0, 45.0, 615.0]
+
+
+async def test_of_two_supervisors_one_answers_and_two_operators_ask_alike(
+    stand: Stand, client: Client, servers: EmbeddedServers
+) -> None:
+    handed = HandedRequests(make_app(stand.parts), stand.url)
+    async with (
+        connected(servers.nats_url, "second") as second,
+        hearing(client, handed) as one,
+        hearing(second, handed) as other,
+        operations(client) as url,
+        operations(second) as beside,
+    ):
+        asked = [
+            ask(where, "POST", "/v1/requests", HELLO) for where in (url, beside) * 10
+        ]
+        found = await asyncio.gather(*asked)
+        assert {answer.status for answer in found} == {200}
+        # Each was heard once, by either.
+        assert len(stand.service.asked) == len(one) + len(other) == 20
+        assert one
+        assert other
+        # What one of them began, the other one finds.
+        key = {"Idempotency-Key": "both"}
+        first = await ask(url, "POST", "/v1/requests", HELLO, key)
+        again = await ask(beside, "POST", "/v1/requests", HELLO, key)
+        assert again.body["reply"] == first.body["reply"]
+        assert len(stand.service.asked) == 21
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"",
+        b"\n",
+        b"{}\n",
+        b"\xff\xfe\n{}",
+        b'{"method": "GET", "path": "/v1/agents", "within_s": 1}\n',
+        b'{"method": "GET", "path": "/v1/agents", "caller": {}, "within_s": 1e9}\n',
+        b"[" * 100_000,
+    ],
+)
+async def test_what_is_no_handed_request_is_refused(
+    stand: Stand, message: bytes
+) -> None:
+    handed = HandedRequests(make_app(stand.parts), stand.url)
+    response = HandedResponse.decode(await handed.answer_bytes(message))
+    assert response.status == 400
+    assert "versions" in response.body.decode()
+
+
+async def test_a_supervisor_that_answers_something_else_is_told_of(
+    client: Client,
+) -> None:
+    async def mumble(message: Msg) -> None:
+        await message.respond(b"what?")
+
+    subscription = await client.subscribe(subjects.operations("Odd"), cb=mumble)
+    await client.flush()
+    async with operations(client, "Odd") as url:
+        assert "versions" in problem(await ask(url, "POST", "/v1/requests", HELLO), 502)
+    await subscription.unsubscribe()
+
+
+def test_a_noun_with_something_to_run_here_needs_its_services() -> None:
+    with pytest.raises(ValueError, match="letters has an operation that is run here"):
+        make_operations_app(
+            Door(),
+            HandOver(None, SUPERVISOR),  # type: ignore[arg-type]  # nothing is asked
+            [Noun(operations=(show_letter,))],
+        )
+
+
+def a_request(path: str = "/v1/agents") -> HandedRequest:
+    return HandedRequest(method="GET", path=path, caller=CALLER, within_s=PATIENCE_S)
+
+
+def _with(stand: Stand, **parts: Any) -> Any:
+    """Return the parts of *stand* with others in place of some."""
+    import dataclasses
+
+    return dataclasses.replace(stand.parts, **parts)
