@@ -55,12 +55,21 @@ _SUPERVISOR = PodRole(
         "TASKLORE_EVIDENCE_DIR": "/tmp/evidence",  # noqa: S108 - a pod's own, and gone with it
     },
 )
+#: On loopback, so that no pod reaches it and it needs no keys: `kubectl port-forward` does, for who may use that.
+_OPERATIONS = PodRole(
+    name="operations",
+    rights="operator",
+    arguments=("supervisor", "--operations"),
+    grace_s=60,
+    settings={"TASKLORE_OPERATIONS_PORT": str(API_PORT)},
+)
 
 
 def generated() -> dict[str, str]:
     """Return every generated file by its path from `k8s/base`."""
     return {
         "supervisor.yaml": _text(_supervisor()),
+        "operations.yaml": _text(deployment(_OPERATIONS, replicas=1)),
         "bootstrap.yaml": _text(
             job(
                 PodRole(

@@ -1,6 +1,6 @@
 """The Secrets and ConfigMaps that the cluster reads, out of a folder of credentials; `--print-secrets` prints them.
 
-Only what a pod or a server mounts: the operator's and programs' credentials stay in the folder. Rights are those that
+Only what a pod or a server mounts: programs' credentials stay in the folder. Rights are those that
 this version declares, so after an upgrade it is printed and applied once more.
 """
 
@@ -18,7 +18,7 @@ from tasklore.runtime.messaging.signatures import reads_signed
 #: Where namespace, and with it the names in the servers' certificates, are fixed: k8s/base.
 _NAMESPACE = PART_OF
 #: Roles that pods have beside workers.
-_FIXED = ("supervisor", "memory", "bootstrap")
+_FIXED = ("supervisor", "memory", "operator", "bootstrap")
 _API_KEYS_CURE = "make it with `tasklore api-key NAME --role ask --file DIR/api.keys`"
 
 

@@ -66,7 +66,7 @@ def unprepared(manifests: list[Manifest]) -> list[Problem]:
     for one in manifests:
         missing = (
             set(map(str, _arguments(one)[1:])) - bootstrapped
-            if one.get("kind") == "Deployment"
+            if one.get("kind") == "Deployment" and _arguments(one)[:1] == ["worker"]
             else set()
         )
         if missing:

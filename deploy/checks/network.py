@@ -48,8 +48,10 @@ _MODELS = {"tasklore.dev/asks-models": "true"}
 SUPERVISOR = _ours("supervisor", **_MODELS)
 MEMORY = _ours("memory", **_MODELS)
 WORKER = _ours("budget")
+#: Nobody reaches its operations: they are on loopback, for `kubectl port-forward`.
+OPERATIONS = _ours("operations")
 BOOTSTRAP = _ours("bootstrap")
-OURS = (SUPERVISOR, MEMORY, WORKER, BOOTSTRAP)
+OURS = (SUPERVISOR, OPERATIONS, MEMORY, WORKER, BOOTSTRAP)
 NATS = End(name="nats", labels={"app.kubernetes.io/name": "nats"})
 VALKEY = End(name="valkey", labels={"app.kubernetes.io/name": "valkey"})
 STRANGERS = (

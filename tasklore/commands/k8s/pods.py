@@ -25,9 +25,9 @@ SECRETS = "/run/secrets/tasklore"
 class PodRole:
     """The part of a Deployment or Job that differs from the others.
 
-    *rights* is the user that it is at NATS and Valkey (`deploy/privileges`): `supervisor`, `memory`, `bootstrap`, or
-    `worker-NAME`. *settings* are variables of the ConfigMap beyond those that all have. *grace_s* is what running tasks
-    have to finish.
+    *rights* is the user that it is at NATS and Valkey (`deploy/privileges`): `supervisor`, `memory`, `operator`,
+    `bootstrap`, or `worker-NAME`. *settings* are variables of the ConfigMap beyond those that all have. *grace_s* is
+    what running tasks have to finish.
     """
 
     name: str
@@ -73,8 +73,8 @@ def metadata(role: PodRole, **more: object) -> Manifest:
     }
 
 
-def deployment(role: PodRole) -> list[Manifest]:
-    """Return *role* as a Deployment with all that it needs; how many pods there are is left to its scaler."""
+def deployment(role: PodRole, replicas: int | None = None) -> list[Manifest]:
+    """Return *role* as a Deployment of *replicas* pods with all that it needs; None leaves their number to a scaler."""
     return [
         _account(role),
         _config(role),
@@ -83,6 +83,7 @@ def deployment(role: PodRole) -> list[Manifest]:
             "kind": "Deployment",
             "metadata": metadata(role),
             "spec": {
+                **({} if replicas is None else {"replicas": replicas}),
                 "revisionHistoryLimit": 5,
                 "selector": {"matchLabels": selector_of(role)},
                 "strategy": {

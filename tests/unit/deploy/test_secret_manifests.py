@@ -153,13 +153,12 @@ def test_files_have_the_names_that_charts_expect(made: Path) -> None:
     ] == keys
 
 
-def test_private_keys_of_people_are_not_printed(made: Path) -> None:
+def test_private_keys_that_no_pod_has_are_not_printed(made: Path) -> None:
     held = "".join(text for texts in read(made).values() for text in texts.values())
     private = [
         made / "tls" / "ca.key",
-        *(made / role / "nats.nkey" for role in ("operator", "program", "sys")),
+        *(made / role / "nats.nkey" for role in ("program", "sys")),
     ]
-    private += [made / "operator" / "valkey.password"]
     assert [file.name for file in private if file.read_text().strip() in held] == []
     assert (made / "memory" / "nats.nkey").read_text() in held
 
