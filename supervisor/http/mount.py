@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from tasklore.contracts.callers import Caller
-from tasklore.supervisor.http.admission.keys import require_role
+from tasklore.supervisor.http.admission.keys import require
 from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.http.responses import ACCEPTED, respond_json, while_connected
 from tasklore.supervisor.operations.forms import Lines, Text
@@ -127,7 +127,7 @@ def _route_of(
 
     own = [_bind(one) for one in list(signature.parameters.values())[2:]]
     # A wrong role is told before a wrong body: the framework asks this before it reads one.
-    caller = Annotated[Caller, Depends(require_role(*operation.roles))]
+    caller = Annotated[Caller, Depends(require(operation.demand_role))]
     fixed = [
         _Parameter("request", _Parameter.KEYWORD_ONLY, annotation=Request),
         _Parameter("caller", _Parameter.KEYWORD_ONLY, annotation=caller),

@@ -5,11 +5,22 @@ and the matrix of tests read the OpenAPI document that comes out. What runs in t
 `await add_schedule(services, caller, new)`.
 """
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar
 
+import structlog
+
 from tasklore.contracts.callers import Caller, Role
+from tasklore.contracts.errors import NotPermitted
+from tasklore.supervisor.operations.refusals import refusal_of
+
+log = structlog.get_logger(__name__)
+
+#: The status of an operation whose client left before it was done, as HTTP counts it.
+GONE = 499
 
 Services = TypeVar("Services")
 P = ParamSpec("P")
@@ -87,13 +98,52 @@ class Operation(Generic[Services, P, R]):
     async def __call__(
         self, services: Services, caller: Caller, /, *args: P.args, **kwargs: P.kwargs
     ) -> R:
-        """Check the caller, then run it: every door passes here.
+        """Check the caller, run it, and note that in the log: every door passes here.
 
         Raises:
             NotPermitted: the caller has none of its roles.
         """
-        caller.demand_role(*self.roles)
-        return await self.function(services, caller, *args, **kwargs)
+        self.demand_role(caller)
+        began = time.monotonic()
+        status = self.status
+        try:
+            return await self.function(services, caller, *args, **kwargs)
+        except asyncio.CancelledError:
+            status = GONE
+            raise
+        except Exception as error:
+            status = refusal_of(error).problem.status
+            raise
+        finally:
+            self._note(caller, status, time.monotonic() - began)
+
+    def demand_role(self, caller: Caller) -> None:
+        """Return when *caller* may run it; a refusal is noted as a run is.
+
+        Raises:
+            NotPermitted: the caller has none of its roles.
+        """
+        try:
+            caller.demand_role(*self.roles)
+        except NotPermitted as error:
+            self._note(caller, refusal_of(error).problem.status, 0.0)
+            raise
+
+    def _note(self, caller: Caller, status: int, duration_s: float) -> None:
+        """Write one line for the audit: never a value, as that is the words of people, or names them."""
+        note = log.debug if self.is_own_look else log.info
+        note(
+            "operation",
+            operation=self.id,
+            caller=caller.name,
+            status=status,
+            ms=round(duration_s * 1000),
+        )
+
+    @property
+    def is_own_look(self) -> bool:
+        """Whether its callers only look at what they asked for themselves: there are many, and the audit needs none."""
+        return self.http.startswith("GET ") and "ask" in self.roles
 
 
 #: The operations of one noun, which work with the same services.

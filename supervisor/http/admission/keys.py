@@ -10,7 +10,15 @@ from tasklore.contracts.callers import ALL, ROLES, Caller, Role
 from tasklore.supervisor.approvals.answers import Person
 from tasklore.supervisor.operations.refusals import Refused
 
-__all__ = ["ANYBODY", "BEARER", "CALLER", "Caller", "as_person", "require_role"]
+__all__ = [
+    "ANYBODY",
+    "BEARER",
+    "CALLER",
+    "Caller",
+    "as_person",
+    "require",
+    "require_role",
+]
 
 #: Declares `Authorization: Bearer KEY` in the OpenAPI document; the admission has checked it by then.
 BEARER = HTTPBearer(
@@ -40,6 +48,11 @@ def as_person(caller: Caller) -> Person:
 
 def require_role(*roles: Role) -> Callable[..., Awaitable[Caller]]:
     """Return the dependency that gives a route its caller, and refuses one that has none of *roles*."""
+    return require(lambda caller: caller.demand_role(*roles))
+
+
+def require(check: Callable[[Caller], None]) -> Callable[..., Awaitable[Caller]]:
+    """Return the dependency that gives a route its caller, and refuses one at whom *check* raises."""
 
     # A coroutine, as FastAPI calls any other function in a thread: two look-ups are not worth the way there and back.
     async def find_caller(
@@ -50,7 +63,7 @@ def require_role(*roles: Role) -> Callable[..., Awaitable[Caller]]:
             raise Refused(
                 401, "no-key", "send an API key as `Authorization: Bearer KEY`"
             )
-        caller.demand_role(*roles)
+        check(caller)
         return caller
 
     return find_caller

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import Field
 from starlette.types import ASGIApp, Receive, Scope, Send
+from structlog.testing import capture_logs
 
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import NotPermitted
@@ -179,6 +180,19 @@ def test_a_wrong_role_is_told_before_a_wrong_body() -> None:
     answer = client_of(Shelf(), reader).put("/v1/notes/milk", json={"wrong": 1})
     assert answer.status_code == 403
     assert "'ask'" in answer.json()["detail"]
+
+
+def test_one_request_is_one_line_of_the_audit() -> None:
+    """Whether it is run, or its caller may not call it."""
+    with capture_logs() as lines:
+        for name, role in (("bob", "read"), ("ann", "ask")):
+            caller = Caller(name=name, roles=frozenset({role}))
+            client_of(Shelf(), caller).put("/v1/notes/milk", json={"text": "buy it"})
+    noted = [one for one in lines if one["event"] == "operation"]
+    assert [(one["operation"], one["caller"], one["status"]) for one in noted] == [
+        ("notes_put", "bob", 403),
+        ("notes_put", "ann", 201),
+    ]
 
 
 async def test_the_operation_itself_checks_its_caller() -> None:
