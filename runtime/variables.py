@@ -7,6 +7,10 @@ from pathlib import Path
 
 PREFIX = "TASKLORE_"
 
+#: What a command that is a client of the API reads, behind the prefix: no settings, as it loads none.
+OF_CLIENTS = frozenset(
+    {"API_URL", "API_KEY", "API_CA_FILE", "OPERATIONS_URL", "DIRECT"}
+)
 #: How alike a mistyped name must be to the one suggested, from 0 to 1.
 _ALIKE = 0.6
 
@@ -20,7 +24,7 @@ def unknown_variables(
     environ: Mapping[str, str], settings: Iterable[str]
 ) -> dict[str, str | None]:
     """Return each variable with our prefix that names none of *settings*, with the nearest one that does, or None."""
-    known = [name.upper() for name in settings]
+    known = [*(name.upper() for name in settings), *OF_CLIENTS]
     ours = {
         name: name.upper().removeprefix(PREFIX)
         for name in sorted(environ)

@@ -1,5 +1,6 @@
 """The commands and their options; what a command does is imported only when it runs."""
 
+import os
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -89,12 +90,24 @@ def front(
     version: Annotated[
         bool, Option("--version", help="Print the version and exit.")
     ] = False,
+    direct: Annotated[
+        bool,
+        Option(
+            "--direct",
+            help="Run an operation of the API in this process, on the servers' URLs and without a key, as an operator.",
+        ),
+    ] = False,
 ) -> None:
     """Agent workers that remember: ask in plain words, compute once, recall ever after.
 
     Exit codes: 0 done, 1 the task failed or was not finished in time, 2 unusable input, 3 a server cannot be reached,
     4 a question back, 5 no agent does that.
     """
+    if direct:
+        from tasklore.commands.operations.target import DIRECT_VARIABLE
+
+        # Whichever command follows finds the API by it.
+        os.environ[DIRECT_VARIABLE] = "1"
     if version:
         from importlib import metadata
 

@@ -18,6 +18,7 @@ API_VARIABLE = "TASKLORE_API_URL"
 KEY_VARIABLE = "TASKLORE_API_KEY"
 OPERATIONS_VARIABLE = "TASKLORE_OPERATIONS_URL"
 CA_VARIABLE = "TASKLORE_API_CA_FILE"
+DIRECT_VARIABLE = "TASKLORE_DIRECT"
 
 #: Hosts that are this machine, whoever wrote their names into a file.
 _OURSELVES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -25,9 +26,12 @@ _OURSELVES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True)
 class Target:
-    """An address of the API: *source* is the option, variable or file that names it; *path* a proxy's prefix, or ""."""
+    """An address of the API: *source* is the option, variable or file that names it; *path* a proxy's prefix, or "".
 
-    scheme: Literal["http", "https"]
+    That of `--direct` is this process, with the scheme `direct`, and nothing else.
+    """
+
+    scheme: Literal["http", "https", "direct"]
     host: str
     port: int
     path: str
@@ -37,6 +41,8 @@ class Target:
     @property
     def url(self) -> str:
         """The address, without a password that may have stood in it."""
+        if self.scheme == "direct":
+            return "this process (--direct)"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}{self.path}"
 
@@ -46,8 +52,16 @@ def find_target(mounted: str, given: str | None = None) -> Target:
 
     Raises:
         Unreachable: nothing says where; the message names the cure.
-        ConfigurationError: what says it is no address.
+        ConfigurationError: what says it is no address, or two say it.
     """
+    if os.environ.get(DIRECT_VARIABLE):
+        if given:
+            raise ConfigurationError(
+                f"--api {masked_url(given)} and --direct ({DIRECT_VARIABLE}) contradict each other; leave one out"
+            )
+        return Target(
+            scheme="direct", host="", port=0, path="", key=None, source="--direct"
+        )
     key = read_variable(os.environ, KEY_VARIABLE)
     variable = OPERATIONS_VARIABLE if mounted == "operations" else API_VARIABLE
     if given:

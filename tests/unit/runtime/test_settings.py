@@ -6,6 +6,13 @@ from pathlib import Path
 import pytest
 import structlog
 
+from tasklore.commands.operations.target import (
+    API_VARIABLE,
+    CA_VARIABLE,
+    DIRECT_VARIABLE,
+    KEY_VARIABLE,
+    OPERATIONS_VARIABLE,
+)
 from tasklore.contracts.errors import ConfigurationError
 from tasklore.runtime.servers.endpoints import (
     Endpoints,
@@ -17,7 +24,7 @@ from tasklore.runtime.servers.endpoints import (
 )
 from tasklore.runtime.settings import Settings
 from tasklore.runtime.settings_table import Row, explain
-from tasklore.runtime.variables import unknown_variables
+from tasklore.runtime.variables import OF_CLIENTS, unknown_variables
 
 RUNNING = Endpoints(
     nats="nats://127.0.0.1:4",
@@ -199,14 +206,26 @@ def test_a_mistyped_variable_is_warned_about_with_the_one_that_was_meant(
 
 
 def test_only_our_unknown_variables_are_strangers() -> None:
-    """Other programs' variables and ours in another case are none of that."""
+    """Other programs' variables, ours in another case, and those of clients of the API are none of that."""
     environ = {
         "HOME": "/",
+        "TASKLORE_API_URL": "http://127.0.0.1:1",
+        "TASKLORE_API_KEY": "tlk_x",
+        "TASKLORE_OPERATIONS_URL": "http://127.0.0.1:1",
+        "TASKLORE_API_CA_FILE": "ca.crt",
+        "TASKLORE_DIRECT": "1",
         "tasklore_slots": "1",
         "TASKLORE_SLOTS": "1",
         "TASKLORE_QQQQ": "1",
     }
     assert unknown_variables(environ, Settings.model_fields) == {"TASKLORE_QQQQ": None}
+    assert {f"TASKLORE_{name}" for name in OF_CLIENTS} == {
+        API_VARIABLE,
+        KEY_VARIABLE,
+        OPERATIONS_VARIABLE,
+        CA_VARIABLE,
+        DIRECT_VARIABLE,
+    }
 
 
 def test_a_role_of_the_language_model_is_set_by_its_own_variables(

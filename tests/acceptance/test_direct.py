@@ -1,0 +1,68 @@
+"""`tasklore --direct` beside an API that demands keys, and when no supervisor is left."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tasklore.supervisor.http.admission.key_file import make_key
+from tests.acceptance.house import BUDGET, House, running_house
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with running_house(tmp_path) as house:
+        yield house
+
+
+def run(house: House, *words: str) -> "subprocess.CompletedProcess[str]":
+    return house.command("--direct", *words)
+
+
+def test_a_command_needs_no_key_and_says_who_gave_it(house: House) -> None:
+    """It starts work by a supervisor, in whose log it stands; without one it ends with 3 and the cure."""
+    keys = house.folder / "keys.json"
+    make_key(keys, "shop", ("ask",), None)
+    supervisor = house.supervisor(api_keys_file=keys, log_level="debug")
+    worker = house.worker(BUDGET)
+    supervisor.ready()
+    worker.ready()
+    supervisor.await_agents(1)
+
+    made = run(
+        house,
+        *(
+            "schedules",
+            "add",
+            "BudgetTrackerAgent",
+            "analyze_budget",
+            "--id",
+            "nightly",
+        ),
+        *("--cron", "0 3 * * *", "-p", "limit=50000", "-p", "spent=42000", "--yes"),
+    )
+    assert made.returncode == 0, made.stderr
+    listed = run(house, "schedules", "list", "--json")
+    assert listed.returncode == 0, listed.stderr
+    (row,) = json.loads(listed.stdout)["schedules"]
+    assert row["id"] == "nightly"
+    assert row["created_by"].startswith("operator:")
+    noted = [
+        json.loads(line)
+        for line in supervisor.log().splitlines()
+        if '"event": "operation"' in line
+    ]
+    assert {one["operation"] for one in noted} >= {"schedules_add", "schedules_list"}
+    assert all(one["caller"].startswith("operator:") for one in noted)
+
+    refused = run(house, "schedules", "show", "none", "--json")
+    assert refused.returncode == 2, refused.stderr
+    both = run(house, "schedules", "list", "--api", "http://127.0.0.1:1")
+    assert (both.returncode, "leave one out" in both.stderr) == (2, True)
+
+    supervisor.kill()
+    alone = run(house, "schedules", "list")
+    assert alone.returncode == 3
+    assert "tasklore supervisor" in alone.stderr
