@@ -1,6 +1,26 @@
-"""Write the golden files anew: run it on purpose, and look at what git shows."""
+"""Write golden files anew: `python -m tests.golden.write [openapi] [commands]`, all of them without a word.
+
+Run it on purpose, and look at what git shows.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
 
 from tests.golden.document import make_document
 from tests.golden.frozen import write
+from tests.golden.showing import show_commands
 
-write("openapi.json", make_document())
+
+def main(words: set[str]) -> None:
+    """Write the files that *words* name."""
+    with tempfile.TemporaryDirectory() as folder:
+        if "openapi" in words:
+            write("openapi.json", make_document())
+        if "commands" in words:
+            (Path(folder) / "commands").mkdir()
+            for noun, shown in show_commands(Path(folder) / "commands").items():
+                write(f"commands/{noun}.json", shown)
+
+
+main(set(sys.argv[1:]) or {"openapi", "commands"})

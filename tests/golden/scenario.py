@@ -1,0 +1,305 @@
+"""Commands as they are typed, noun by noun, on the system of `seeded.py`; each comes after those before it."""
+
+from dataclasses import dataclass, field
+
+_NAP = "NapAgent"
+_PHASES = """name = "naps"
+result = "second:results"
+
+[inputs.ms]
+type = "number"
+
+[[phase]]
+name = "first"
+agent = "NapAgent"
+task = "take_nap"
+parameters = { ms = "${input.ms}" }
+
+[[phase]]
+name = "second"
+agent = "NapAgent"
+task = "take_nap"
+after = ["first"]
+parameters = { ms = SECOND }
+"""
+_STORY = {
+    "quay/story.toml": 'story_id = "quay"\ntitle = "The Quay"\n',
+    "quay/entities/anna.md": "# Anna Lind\n\nKeeps the quay.\n",
+    "quay/responses/Ch1-R001.md": 'Anna Lind counted ropes. "All here," she said.\n',
+}
+_RESULT = (
+    '{"remaining": 7000, "spending_rate": 0, "overshoot_risk": false, '
+    '"predicted_spending": 42000, "anomalies": [], "recommendations": []}'
+)
+#: Files in the folder in which the commands are given.
+FILES = {
+    **_STORY,
+    "naps.toml": _PHASES.replace("SECOND", "2"),
+    "fails.toml": _PHASES.replace("SECOND", "13"),
+    "long.toml": _PHASES.replace("SECOND", "600000"),
+    "faulty.toml": _PHASES.replace("take_nap", "take_a_nap").replace("SECOND", "2"),
+    "not.json": "{nope",
+    "result.json": _RESULT,
+    "memory.json": '{"tasks": {"analyze_budget:60000:42000:no_history": '
+    f'{_RESULT}, "nonsense": 1}}}}',
+    "limits.toml": 'time_zone = "UTC"\n[[limits]]\nname = "day"\nusd = 20\n'
+    'every = "day"\ntenant = "*"\nat_limit = "refuse"\n',
+    "faulty-limits.toml": '[[limits]]\nname = "day"\nusd = "x"\nevery = "day"\n',
+    "food.json": '{"_metadata": {"resource_id": "resource_user_food_prefs"}, '
+    '"food": {"likes": [{"item": "lox", "display": "Lox"}]}}',
+    "older/resource_user_food_prefs.md": "# Food\n\n## Likes\n- Pasta\n",
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command line; `keep` names places of its JSON that later lines write as `{name}`.
+
+    A place is a path with dots, and a pattern behind a space for a part of the text.
+    What fields named by *hides* hold is another test's matter, or the machine's. With
+    *until* it is given again until that text is in what it prints: what it shows
+    is made by another process.
+    """
+
+    line: str
+    stdin: str = ""
+    keep: dict[str, str] = field(default_factory=dict)
+    until: str = ""
+    hides: tuple[str, ...] = ()
+
+
+def _steps(*lines: str | Step) -> tuple[Step, ...]:
+    return tuple(Step(line) if isinstance(line, str) else line for line in lines)
+
+
+_QUESTION = "'limit 50k, spent 42000: how is my budget?'"
+
+#: By the first word of the commands.
+SCENARIO: dict[str, tuple[Step, ...]] = {
+    "ask": _steps(
+        Step(f"ask {_QUESTION} --json", keep={"task": "report.task_id"}),
+        f"ask {_QUESTION} --json",
+        f"ask {_QUESTION} --user bob --conversation talk --no-memory --json",
+        f"ask {_QUESTION}",
+        "ask 'Check my budget of 50k' --conversation open --json",
+        "ask 'spent 42000' --conversation open --json",
+        "ask 'sing me a song' --json",
+        "ask 'take a nap of 13' --json",
+        "ask 'take a nap of 13' --user bob --json",
+        "ask 'take a nap of 3' --at 2099-12-24T18:00 --time-zone Europe/Berlin --json",
+        "ask --after 2h 'take a nap of 3' --json",
+        Step(
+            "ask 'take a nap of 600000' --wait 0 --request-id long --json",
+            keep={"long": r"text r-\w+"},
+            until="still working on it",
+        ),
+    ),
+    "trace": _steps("trace {task} --json", "trace {task}"),
+    "cancel": _steps(
+        "cancel {long} --reason 'asked twice' --json",
+        "cancel {task} --json",
+    ),
+    "tasks": _steps(
+        Step("tasks --json", until='"cancelled"'),
+        "tasks --state failed --json",
+        "tasks --agent BudgetTrackerAgent --limit 1 --json",
+        "tasks --user bob --since 1h --json",
+        "tasks --error GiveUp --json",
+    ),
+    "limits": _steps(
+        "limits show --json",
+        "limits set acme --tenant acme --usd 20 --every day --who ops",
+        "limits set naps --agent NapAgent --at-most 50 --who ops",
+        "limits set acme --at-limit refuse --who ops",
+        "limits show --json",
+        "limits check limits.toml",
+        "limits check faulty-limits.toml",
+        "limits apply limits.toml --who ops",
+        "limits apply limits.toml --who ops --yes",
+        "limits remove day --who ops",
+        "limits restore 3 --who ops --yes",
+        "limits history --json",
+    ),
+    "budget": _steps(
+        "budget --json",
+        "budget --by tenant --days 7 --json",
+        "budget --tree {task} --json",
+    ),
+    "api-key": _steps("api-key shop --role ask --user alice --file shop.json"),
+    "init": _steps("init greeter"),
+    "config": _steps(Step("config --json", hides=("description", "unit", "value"))),
+    "doctor": _steps(
+        Step(
+            "doctor --json",
+            hides=("counts", "cure", "durability", "durability_means", "found", "mark"),
+        )
+    ),
+    "bootstrap": _steps("bootstrap budget"),
+    "pipeline": _steps(
+        "pipeline check naps.toml --json",
+        "pipeline check faulty.toml --json",
+        "pipeline run naps.toml --input ms=1 --session kept --keep --user bob --json",
+        "pipeline run fails.toml --input ms=1 --session failed --json",
+        "pipeline run naps.toml --input ms=1 --session gone",
+        "pipeline run long.toml --input ms=1 --session long --no-wait --json",
+        Step("pipeline status long --json", until='"running"'),
+        "pipeline cancel long --reason 'too long' --json",
+        "pipeline check naps.toml --input ms=1 --cost --json",
+        "pipeline status kept --json",
+        "pipeline status failed --json",
+        "pipeline status gone --json",
+        "pipeline evidence kept",
+        "pipeline invalidate kept --phase second --json",
+        "pipeline resume kept --json",
+        "pipeline resume failed --file naps.toml --json",
+        "pipeline rerun kept --from second",
+        Step("pipeline list --json", until='"cancelled"'),
+    ),
+    "session": _steps(
+        "session list --json",
+        "session list --state cancelled --json",
+        "session show kept --json",
+        "session stats kept --json",
+        "session get kept first:results",
+        "session export kept kept.json",
+        "session import kept.json --session copy --json",
+        "session invalidate copy --key first:results --json",
+        "session drop copy --json",
+        "session sweep --json",
+    ),
+    "project": _steps(
+        "project decide 'Prices are in cents' --project shop --tag money --by ana --json",
+        "project decide 'Prices are in euros' --project shop --supersedes d1 --json",
+        "project standard 'Functions are short' --project shop --tag size --json",
+        "project history --project shop --json",
+        "project search prices --project shop --in-force --json",
+        "project show d1 --project shop --json",
+        "project export shop.jsonl --project shop",
+        "project import shop.jsonl --project copy --json",
+        "project list --json",
+    ),
+    "story": _steps(
+        "story example lighthouse",
+        "story check quay --json",
+        "story load quay --json",
+        "story list --json",
+        "story show quay --json",
+        "story delete quay --yes --json",
+    ),
+    "analysis": _steps(
+        "analysis run quay --wait 60 --json",
+        "analysis context quay --json",
+        "analysis show quay --json",
+        "analysis get quay meta.status",
+        "analysis check quay/state/agent_analysis.json --json",
+    ),
+    "ltm": _steps(
+        "ltm list --json",
+        "ltm list --since 1h --agent BudgetTrackerAgent --task analyze_budget --json",
+        "ltm show analyze_budget:50000:42000:no_history --json",
+        "ltm stats --json",
+        "ltm set analyze_budget:50000:42000:no_history result.json",
+        "ltm import memory.json --agent BudgetTrackerAgent --json",
+        "ltm export --agent BudgetTrackerAgent",
+        "ltm forget --all",
+        "ltm forget analyze_budget:60000:42000:no_history",
+    ),
+    "memory": _steps(
+        "memory tell 'I like omelettes, but no eggs on Friday' --user ana --json",
+        "memory import food.json --user ana --json",
+        "memory show --user ana --resource food --json",
+        "memory show --user ana --as-prompt",
+        "memory facts --user ana --json",
+        "memory search omelettes --user ana --json",
+        "memory waiting --user ana --json",
+        "memory settings --user ana --json",
+        "memory settings --user ana --keep-days 30 --json",
+        "memory history --user ana --json",
+        "memory diff --user ana --resource food --json",
+        "memory explain food.likes[0] --user ana --resource food --json",
+        "memory undo --user ana --json",
+        "memory redo --user ana --json",
+        "memory conflicts --user ana --json",
+        "memory audit --user ana --json",
+        "memory export out --user ana",
+        "memory migrate older --user kim --dry-run",
+        "memory migrate older --user kim",
+        "memory forget kim --json",
+        Step("memory forget kim --yes --json", hides=("beside",)),
+    ),
+    "approvals": _steps(
+        Step(
+            "ask 'transfer: label \"a\", amount 12' --wait 0 --request-id a --json",
+            until='"waits_for"',
+        ),
+        Step(
+            "approvals list --json",
+            until='"question"',
+            keep={"first": "0.id"},
+        ),
+        "approvals show {first} --json",
+        "approvals approve {first} --as role:finance --note fine",
+        "approvals approve {first} --as role:finance",
+        Step(
+            "ask 'transfer: label \"b\", amount 13' --wait 0 --request-id b --json",
+            until='"waits_for"',
+        ),
+        Step("approvals list --json", until='"question"', keep={"second": "0.id"}),
+        "approvals reject {second} --as user:ana",
+        "approvals reject {second} --as role:finance --note twice",
+        Step(
+            "ask 'transfer: label \"c\", amount 14' --wait 0 --request-id c --json",
+            until='"waits_for"',
+        ),
+        Step("approvals list --json", until='"question"', keep={"third": "0.id"}),
+        "approvals answer {third} '{\"approved\": true}' --as role:finance",
+    ),
+    "dlq": _steps(
+        Step("dlq list --json", keep={"letter": "0.sequence"}),
+        "dlq list --agent NapAgent --user bob --json",
+        "dlq groups --json",
+        Step("dlq show {letter} --json", hides=("frames", "place", "traceback")),
+        "dlq redrive {letter} --dry-run --json",
+        "dlq redrive {letter} --json",
+        Step(
+            "dlq list --json",
+            until='"generation": 2',
+            keep={"again": "0.sequence"},
+        ),
+        "dlq purge {again} --dry-run --json",
+        "dlq purge {again} --json",
+    ),
+    "schedule": _steps(
+        "schedule add NapAgent.take_nap -p ms=4 --at 2099-12-24T18:00 --id once",
+        "schedule add NapAgent.take_nap -p ms=4 --at 2099-12-24T18:00 --id once "
+        "--user bob --yes --json",
+        "schedule add NapAgent.take_nap -p ms=5 --cron '0 3 * * *' "
+        "--time-zone Europe/Berlin --id nightly --yes --json",
+        "schedule add --pipeline naps.toml --input ms=6 --every 6h --missed skip "
+        "--id naps --yes --json",
+        "schedule list --json",
+        "schedule list --user bob --json",
+        "schedule show once --json",
+        "schedule show naps --json",
+        "schedule pause nightly --json",
+        "schedule resume nightly --json",
+        "schedule run once --json",
+        "schedule remove naps --json",
+    ),
+    "webhooks": _steps(
+        "webhooks list --json",
+        "webhooks list --waiting --json",
+        "webhooks show msg_2 --json",
+        "webhooks retry msg_2 --json",
+        "webhooks remove msg_2 --json",
+    ),
+    "k8s": _steps("k8s agent budget --image registry.example/budget:1.0"),
+    "agents": _steps(
+        Step("agents list --json", hides=("tasks",)),
+        "agents show NapAgent --json",
+        "agents check budget --json",
+        Step("agents try budget", stdin="limit 50k, spent 42,000\nthe same with 45k\n"),
+        "agents retire DoublerAgent",
+        "agents retire DoublerAgent --force",
+    ),
+}

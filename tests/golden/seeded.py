@@ -1,0 +1,68 @@
+"""One system of real processes for the golden files: servers, a supervisor with keys, and a worker without a model."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tasklore.supervisor.http.admission.key_file import Role, make_key
+from tests.acceptance.house import AGENTS, BUDGET, NAPPER, House, running_house
+from tests.acceptance.talk import MEMORY, SWITCHBOARD
+
+PAYER = str(AGENTS / "payer.py")
+DOUBLER = str(AGENTS / "doubler.py")
+STORY_AGENTS = "tasklore.workers.agents.story"
+
+#: The agents of the system in which commands are given, and of the one that is called.
+COMMANDED = (BUDGET, NAPPER, PAYER, DOUBLER, SWITCHBOARD, MEMORY, STORY_AGENTS)
+CALLED = (BUDGET, NAPPER, PAYER, MEMORY)
+
+#: What each key may do, the user that it is for, and its tenant.
+CALLERS: dict[str, tuple[tuple[Role, ...], str | None, str | None]] = {
+    "admin": (("admin",), None, None),
+    "asker": (("ask",), None, None),
+    "reader": (("read",), None, None),
+    "approver": (("approve",), None, None),
+    "maker": (("admin",), None, "acme"),
+    "alice": (("admin",), "alice", None),
+    "rival": (("admin",), None, "rival"),
+}
+
+
+@dataclass(frozen=True)
+class Seeded:
+    """The servers and processes, the address of the API, and a key for each of `CALLERS`."""
+
+    house: House
+    api: str
+    keys: dict[str, str]
+
+
+@contextlib.contextmanager
+def seeded_system(folder: Path, *agents: str) -> Iterator[Seeded]:
+    """Run the system with its data below *folder*, and a worker for *agents*, within the block."""
+    file = folder / "keys.json"
+    keys = {
+        name: make_key(file, name, roles, user, tenant=tenant)
+        for name, (roles, user, tenant) in CALLERS.items()
+    }
+    settings = {
+        "llm_base_url": "",
+        "llm_api_key": "",
+        "ack_wait_s": 30,
+        "evidence_dir": folder / "evidence",
+    }
+    with running_house(folder) as house:
+        worker = house.worker(*agents, **settings, listen_idle_s=0)
+        supervisor = house.supervisor(
+            **settings,
+            api_keys_file=file,
+            api_rate=100_000,
+            api_burst=100_000,
+            api_unknown_rate=100_000,
+            approval_secret="0123456789abcdef0123456789abcdef",
+        )
+        worker.ready()
+        api = supervisor.ready().api
+        supervisor.await_agents(len(agents))
+        yield Seeded(house, api, keys)

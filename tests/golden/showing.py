@@ -1,0 +1,158 @@
+"""What each command shows on one system, and how it refuses each wrong input."""
+
+import asyncio
+import json
+import os
+import re
+import shlex
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from redis.asyncio import Redis
+
+from tasklore.memory.webhooks.outbox import State, WebhookOutbox
+from tests.acceptance.command import tasklore
+from tests.architecture.tree import ROOT
+from tests.golden.command_line import Ended, run, standing_in
+from tests.golden.normal import Normaliser
+from tests.golden.scenario import FILES, SCENARIO, Step
+from tests.golden.seeded import COMMANDED, seeded_system
+from tests.golden.wrong_inputs import commands
+from tests.servers import PATIENCE_S
+from tests.unit.supervisor.webhooks import a_webhook
+
+#: What runs until it is stopped has to be a process, also where it refuses to begin.
+SERVING = frozenset({"demo", "supervisor", "up", "worker"})
+#: Addresses at which nobody listens, and what waits for somebody there.
+_AWAY = {
+    "TASKLORE_NATS_URL": "nats://127.0.0.1:1",
+    "TASKLORE_REDIS_URL": "redis://127.0.0.1:1",
+}
+_WAITING = frozenset({"bootstrap"})
+#: Seconds between two looks at what another process makes.
+_LOOK_S = 0.05
+
+
+class Shell:
+    """Somebody who gives commands in *folder* on the servers of *variables*, one after another."""
+
+    def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._variables = variables
+        self._normal = Normaliser(
+            (str(place), f"<{name}>")
+            for name, place in (
+                ("folder", folder),
+                ("system", folder.parent),
+                ("checkout", ROOT),
+            )
+        )
+        self._kept: dict[str, str] = {}
+
+    def show(self, step: Step) -> dict[str, Any]:
+        """Return how *step* ended and what it printed."""
+        ended = self._until(step)
+        shown: Any
+        try:
+            printed = json.loads(ended.stdout)
+        except ValueError:
+            shown = self._normal.printed(ended.stdout).splitlines()
+        else:
+            for name, place in step.keep.items():
+                self._kept[name] = _at(printed, place)
+            shown = self._normal.value(printed, hides=step.hides)
+        return {
+            "command": step.line,
+            "exit": ended.code,
+            "stdout": shown,
+            "stderr": self._first_line(ended),
+        }
+
+    def refuse(self, line: str) -> dict[str, Any]:
+        """Return how the wrong *line* ended, and the first line of what it said of it."""
+        ended = self._give(line)
+        return {"exit": ended.code, "stderr": self._first_line(ended)}
+
+    def _until(self, step: Step) -> Ended:
+        gives_up_at = time.monotonic() + PATIENCE_S
+        while True:
+            ended = self._give(step.line, step.stdin)
+            if step.until in ended.stdout:
+                return ended
+            assert time.monotonic() < gives_up_at, f"{step.line}: {ended}"
+            time.sleep(_LOOK_S)
+
+    def _give(self, line: str, stdin: str = "") -> Ended:
+        filled = line
+        for name, text in self._kept.items():
+            filled = filled.replace(f"{{{name}}}", text)
+        words = shlex.split(filled)
+        if words[0] not in SERVING:
+            return run(words, stdin)
+        done = tasklore(*words, cwd=self._folder, env=self._variables, stdin=stdin)
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    def _first_line(self, ended: Ended) -> str:
+        return self._normal.text(ended.stderr.partition("\n")[0])
+
+
+def _at(value: Any, place: str) -> str:
+    """Return what lies in *value* at a place as `Step` has it."""
+    path, _, pattern = place.partition(" ")
+    for part in path.split("."):
+        value = value[int(part) if isinstance(value, list) else part]
+    found = re.search(pattern or ".+", str(value))
+    assert found is not None, f"no {place} in {value}"
+    return found[0]
+
+
+def show_commands(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return by the first word of the commands what they show, and how they refuse, on a system below *folder*."""
+    place = folder / "place"
+    for name, text in FILES.items():
+        file = place / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+    shown: dict[str, dict[str, Any]] = defaultdict(lambda: {"shown": [], "refused": {}})
+    with seeded_system(folder, *COMMANDED) as system:
+        asyncio.run(_put_webhooks(system.house.servers.redis_url))
+        variables = system.house.environment | {
+            "COLUMNS": "100",
+            "LOGNAME": "operator",
+            "TASKLORE_DATA_DIR": str(place / ".tasklore"),
+        }
+        with standing_in(place, variables):
+            shell = Shell(place, variables)
+            for noun, steps in SCENARIO.items():
+                shown[noun]["shown"] = [shell.show(step) for step in steps]
+            for command in commands():
+                for line in command.lines():
+                    refused = shown[line.split()[0]]["refused"]
+                    refused[line] = shell.refuse(line)
+            with mock.patch.dict(os.environ, _AWAY):
+                for noun, steps in SCENARIO.items():
+                    if noun not in _WAITING:
+                        shown[noun]["without servers"] = {
+                            step.line: shell.refuse(step.line) for step in steps
+                        }
+    return dict(shown)
+
+
+async def _put_webhooks(redis_url: str) -> None:
+    """Put one webhook that waits and one that was given up into the outbox."""
+    now = datetime.now(UTC)
+    async with Redis.from_url(redis_url) as redis:
+        outbox = WebhookOutbox(redis, deadline_s=PATIENCE_S)
+        for number, outcome in ((1, "waits"), (2, "failed")):
+            await outbox.put(a_webhook(f"https://example.com/{number}", number), now)
+            kept = (await outbox.read(f"msg_{number}"))[0]
+            assert kept is not None
+            state = State(
+                now + timedelta(days=1), now - timedelta(hours=2), 7, "answered 503"
+            )
+            await outbox.note(kept, outcome, state, now)  # type: ignore[arg-type]  # a word of those above
