@@ -25,7 +25,7 @@ _OPEN = {
 }
 #: Bodies that are refused for what they lack, before anybody's things are looked for.
 _BODIES: tuple[Any, ...] = ({}, {"user": "bob"})
-_NAP = {"agent_id": "NapAgent", "task": "take_nap", "parameters": {"ms": 60_000}}
+_NAP = {"agent_id": "NapAgent", "task": "take_nap", "parameters": {"ms": 600_000}}
 
 
 async def make_things(doors: Doors) -> Mapping[str, str]:
@@ -40,7 +40,7 @@ async def make_things(doors: Doors) -> Mapping[str, str]:
         "name": "nap",
         "agent": "NapAgent",
         "task": "take_nap",
-        "parameters": {"ms": 60_000},
+        "parameters": {"ms": 600_000},
     }
     task = await make(
         "/v1/tasks",

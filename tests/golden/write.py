@@ -1,4 +1,4 @@
-"""Write golden files anew: `python -m tests.golden.write [openapi] [commands]`, all of them without a word.
+"""Write golden files anew: `python -m tests.golden.write [openapi] [commands] [http]`, all of them without a word.
 
 Run it on purpose, and look at what git shows.
 """
@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.golden.calling import show_verdicts
 from tests.golden.document import make_document
 from tests.golden.frozen import write
 from tests.golden.showing import show_commands
@@ -21,6 +22,9 @@ def main(words: set[str]) -> None:
             (Path(folder) / "commands").mkdir()
             for noun, shown in show_commands(Path(folder) / "commands").items():
                 write(f"commands/{noun}.json", shown)
+        if "http" in words:
+            (Path(folder) / "http").mkdir()
+            write("http_errors.json", show_verdicts(Path(folder) / "http"))
 
 
-main(set(sys.argv[1:]) or {"openapi", "commands"})
+main(set(sys.argv[1:]) or {"openapi", "commands", "http"})
