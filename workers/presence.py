@@ -16,7 +16,8 @@ from pydantic import ValidationError
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import AgentConflict, TaskloreError, Unreachable
 from tasklore.contracts.messages import AgentCard, WorkerPresence
-from tasklore.runtime.messaging.buckets import BUCKET_FAILURES, BUCKET_S, read_bucket
+from tasklore.runtime.messaging.buckets import BUCKET_FAILURES, BUCKET_S
+from tasklore.runtime.messaging.presences import key_of_presence, live_workers
 from tasklore.workers.card import same_contract
 
 log = structlog.get_logger(__name__)
@@ -125,22 +126,6 @@ async def _refuse_conflict(client: Client, card: AgentCard) -> None:
             raise AgentConflict(msg)
 
 
-async def live_workers(client: Client) -> list[WorkerPresence]:
-    """Return every worker that was alive within the last 15 seconds, by agent.
-
-    Raises:
-        Unreachable: the bucket did not answer.
-    """
-    found = await read_bucket(client, subjects.WORKERS_BUCKET)
-    presences = [
-        (key, presence)
-        for key, body in found.items()
-        if (presence := _read_presence(body)) is not None
-    ]
-    # Whatever else says that it is a worker was not put there by one.
-    return [presence for key, presence in presences if key == _key_of(presence)]
-
-
 async def show_presence(
     client: Client,
     presence: WorkerPresence,
@@ -176,7 +161,7 @@ def _is_cancelled() -> bool:
 async def _show(client: Client, presence: WorkerPresence, card: AgentCard) -> None:
     async with asyncio.timeout(BUCKET_S):
         bucket = await client.jetstream().key_value(subjects.WORKERS_BUCKET)
-        await bucket.put(_key_of(presence), presence.model_dump_json().encode())
+        await bucket.put(key_of_presence(presence), presence.model_dump_json().encode())
         await _restore_card(client, card)
 
 
@@ -217,13 +202,9 @@ async def end_presence(client: Client, presence: WorkerPresence) -> None:
     try:
         async with asyncio.timeout(1.0):
             bucket = await client.jetstream().key_value(subjects.WORKERS_BUCKET)
-            await bucket.delete(_key_of(presence))
+            await bucket.delete(key_of_presence(presence))
     except BUCKET_FAILURES:
         return  # it ends by itself after 15 s
-
-
-def _key_of(presence: WorkerPresence) -> str:
-    return f"{presence.agent_id}.{presence.worker_id}"
 
 
 def _read_card(agent_id: str, body: bytes) -> AgentCard | None:
@@ -233,10 +214,3 @@ def _read_card(agent_id: str, body: bytes) -> AgentCard | None:
     except ValidationError:
         return None
     return card if card.agent_id == agent_id else None
-
-
-def _read_presence(body: bytes) -> WorkerPresence | None:
-    try:
-        return WorkerPresence.model_validate_json(body)
-    except ValidationError:
-        return None

@@ -18,12 +18,12 @@ from tasklore.runtime.messaging.buckets import read_bucket
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.presences import live_workers
 from tasklore.runtime.messaging.streams import Sizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.cards import CardIndex, read_cards
 from tasklore.workers.agents.budget import agent
 from tasklore.workers.card import card_of
-from tasklore.workers.presence import live_workers
 
 #: Seconds for a fact on a busy machine.
 PATIENCE_S = 60.0

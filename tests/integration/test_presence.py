@@ -14,10 +14,11 @@ from tasklore.contracts.messages import AgentCard, WorkerPresence
 from tasklore.runtime.messaging.buckets import read_bucket
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.messaging.presences import live_workers
 from tasklore.runtime.messaging.streams import Sizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.workers import presence as presences
-from tasklore.workers.presence import live_workers, show_presence
+from tasklore.workers.presence import show_presence
 
 #: Seconds for a fact on a busy machine.
 PATIENCE_S = 60.0

@@ -18,8 +18,8 @@ from tasklore.contracts import subjects
 from tasklore.contracts.errors import Unreachable
 from tasklore.contracts.messages import AgentCard, TaskCard, WorkerPresence
 from tasklore.runtime.messaging.buckets import BUCKET_FAILURES, BUCKET_S
+from tasklore.runtime.messaging.presences import live_workers
 from tasklore.supervisor.cards import read_cards
-from tasklore.workers.presence import live_workers
 
 
 async def print_agents(*, as_json: bool) -> None:

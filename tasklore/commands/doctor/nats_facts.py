@@ -30,9 +30,9 @@ from tasklore.runtime.messaging.jetstream import (
     JetStreamRefused,
     ask_jetstream,
 )
+from tasklore.runtime.messaging.presences import live_workers
 from tasklore.runtime.servers.endpoints import NATS_VARIABLE, masked_url
 from tasklore.supervisor.cards import read_cards
-from tasklore.workers.presence import live_workers
 
 #: Seconds for a connection: a server that is well needs milliseconds, one behind a tunnel half a second.
 CONNECT_S = 2.5

@@ -19,7 +19,7 @@ from tasklore.contracts.errors import (
     Unreachable,
 )
 from tasklore.contracts.messages import PipelineReply, PipelineRequest
-from tasklore.workers.presence import live_workers
+from tasklore.runtime.messaging.presences import live_workers
 
 R = TypeVar("R", bound=BaseModel)
 
