@@ -125,7 +125,10 @@ def _route_of(
         )
         return _answer(found)
 
-    own = [_bind(one) for one in list(signature.parameters.values())[2:]]
+    is_read = operation.http.startswith("GET ")
+    own = [
+        _bind(one, is_read=is_read) for one in list(signature.parameters.values())[2:]
+    ]
     # A wrong role is told before a wrong body: the framework asks this before it reads one.
     caller = Annotated[Caller, Depends(require(operation.demand_role))]
     fixed = [
@@ -138,8 +141,8 @@ def _route_of(
     return route
 
 
-def _bind(parameter: _Parameter) -> _Parameter:
-    """Return *parameter* of an operation as the framework reads it."""
+def _bind(parameter: _Parameter, *, is_read: bool) -> _Parameter:
+    """Return *parameter* of an operation as the framework reads it: a form is the query where something *is_read*."""
     annotation = parameter.annotation
     if annotation is Lines:
         annotation = Annotated[Lines, Depends(_read_lines)]
@@ -148,6 +151,8 @@ def _bind(parameter: _Parameter) -> _Parameter:
     elif not _is_body(annotation):
         place = Path if parameter.default is _Parameter.empty else Query
         annotation = Annotated[annotation, place(description=_help_of(annotation))]
+    elif is_read:
+        annotation = Annotated[annotation, Query()]
     return parameter.replace(kind=_Parameter.KEYWORD_ONLY, annotation=annotation)
 
 

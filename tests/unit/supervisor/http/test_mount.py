@@ -89,6 +89,20 @@ async def put_note(
     return NoteView(name=name, text=new.text, keep_s=new.keep, key=idempotency_key)
 
 
+class NoteFilter(Form):
+    """Which notes are meant, in a list and in a bulk action alike."""
+
+    word: Annotated[str | None, Field(description="Only with this word.")] = None
+    limit: Limit = 2
+
+
+@operation("notes", "find", "GET /v1/notes/found", roles=("ask",))
+async def find_notes(services: Shelf, caller: Caller, asked: NoteFilter) -> Count:
+    """Count the notes with a word."""
+    found = [one for one in services.notes.values() if asked.word in (None, one)]
+    return Count(kept=len(found[: asked.limit]))
+
+
 @operation("notes", "import", "POST /v1/notes/import", roles=("ask",))
 async def import_notes(services: Shelf, caller: Caller, lines: Lines) -> Count:
     """Keep many notes."""
@@ -128,6 +142,7 @@ OPERATIONS = (
     export_notes,
     print_notes,
     import_notes,
+    find_notes,
     sort_notes,
     put_note,
 )
@@ -172,6 +187,22 @@ def test_a_value_beyond_its_bounds_is_named(limit: str) -> None:
     answer = client_of(Shelf()).get("/v1/notes", params={"limit": limit})
     assert answer.status_code == 422
     assert answer.json()["problems"][0]["where"] == "query.limit"
+
+
+def test_a_form_is_the_query_of_what_is_read() -> None:
+    """The filters of a list are those of the bulk action beside it, said once."""
+    client = client_of(Shelf(notes={"a": "milk", "b": "tea", "c": "tea"}))
+    found = client.get("/v1/notes/found", params={"word": "tea", "limit": 1})
+    assert found.json() == {"kept": 1}
+    for query, name in (({"limit": "6"}, "limit"), ({"wordy": "tea"}, "wordy")):
+        answer = client.get("/v1/notes/found", params=query)
+        assert answer.status_code == 422
+        assert answer.json()["problems"][0]["where"] == f"query.{name}"
+    app = FastAPI()
+    app.include_router(mount(Shelf(), OPERATIONS))
+    listing = app.openapi()["paths"]["/v1/notes/found"]["get"]
+    assert [one["name"] for one in listing["parameters"]] == ["word", "limit"]
+    assert "requestBody" not in listing
 
 
 def test_a_wrong_role_is_told_before_a_wrong_body() -> None:
