@@ -40,8 +40,7 @@ async def while_connected(
     Raises:
         ClientDisconnect: it did.
     """
-    # The body has been read: the next message is the end of the connection.
-    leaving = asyncio.ensure_future(receive())
+    leaving = asyncio.ensure_future(_hear_leaving(receive))
     deadline = asyncio.timeout(None)
 
     def give_up(_gone: object) -> None:
@@ -61,6 +60,12 @@ async def while_connected(
     finally:
         leaving.cancel()
         await asyncio.gather(leaving, return_exceptions=True)
+
+
+async def _hear_leaving(receive: Receive) -> None:
+    """Return at the end of the connection; a body that nobody read comes before it."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def respond_json(body: BaseModel, location: str, *, is_done: bool) -> Response:

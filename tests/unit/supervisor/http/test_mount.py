@@ -1,5 +1,6 @@
 """Operations as routes: values, bodies and answers of each shape, and the caller in front of all."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -132,6 +133,8 @@ async def sort_notes(
     services: Shelf, caller: Caller
 ) -> NoteView | Unfinished[NoteView]:
     """Sort the notes, which takes a while."""
+    for _ in range(10):
+        await asyncio.sleep(0)
     return Unfinished(
         view=NoteView(name="sort", text=caller.name), location="/v1/notes/page"
     )
