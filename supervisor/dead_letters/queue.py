@@ -278,7 +278,7 @@ class DeadLetters:
         letter = await self._stream.read(sequence)
         if letter is None:
             raise InvalidInput(
-                f"there is no dead letter {sequence}; `tasklore dlq list` shows those there are"
+                f"there is no dead letter {sequence}; GET /v1/dead-letters lists those there are"
             )
         return letter
 

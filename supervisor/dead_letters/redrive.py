@@ -134,7 +134,7 @@ def redrive_of(
                 include_url=False, include_input=False, include_context=False
             )[0]
             msg = (
-                f"letter {letter.sequence} carries no task that can be read ({fault_of(problem)}); --force sends it as "
+                f"letter {letter.sequence} carries no task that can be read ({fault_of(problem)}); `force` sends it as "
                 "it is, for a version of the agent that reads it; else purge it"
             )
             raise InvalidInput(msg) from error
@@ -178,7 +178,7 @@ def end_after(letter: Letter, entry: LedgerEntry | None) -> str | None:
     said = "expired" if end == "expired" else f"was {end}"
     return (
         f"task {entry.task_id!r} {said} after this letter was written; purge letter {letter.sequence}, "
-        "or send it all the same with --force"
+        "or send it all the same with `force`"
     )
 
 
@@ -242,7 +242,7 @@ def _renew(
     elif assignment.deadline is not None and _aware(assignment.deadline) <= now:
         msg = (
             f"the deadline of letter {sequence} passed at {_spell(assignment.deadline)}; give it another one with "
-            "--new-deadline 10m, or none with --no-deadline"
+            "`new_deadline`, such as 10m, or none with `no_deadline`"
         )
         raise InvalidInput(msg)
     return to_json(fields)

@@ -47,6 +47,40 @@ Seconds = Annotated[
 ]
 
 
+def _read_when(given: object) -> object:
+    """Return the time that a text such as "2026-11-21T10:00:00Z" means, or the span that "2h" means."""
+    if not isinstance(given, str):
+        return given
+    span = read_span(given)
+    if span is not None:
+        return span
+    try:
+        moment = datetime.fromisoformat(given.strip())
+    except ValueError as error:
+        raise ValueError(
+            "must be a span before now, such as 2h or 7d, or a time such as 2026-11-21T10:00:00Z"
+        ) from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+#: A time that has passed: RFC 3339, in UTC without a zone, or a span before now, such as "2h".
+When = Annotated[
+    datetime | timedelta,
+    BeforeValidator(_read_when),
+    WithJsonSchema({"type": "string", "examples": ["2h", "2026-11-21T10:00:00Z"]}),
+]
+
+
+def moment_of(when: datetime | timedelta | None, now: datetime) -> datetime | None:
+    """Return the time that *when* means; a span that began before all time is 1970, None is none."""
+    if not isinstance(when, timedelta):
+        return when
+    try:
+        return now - when
+    except OverflowError:
+        return datetime.fromtimestamp(0, UTC)
+
+
 class View(BaseModel):
     """A body that an operation returns."""
 

@@ -169,7 +169,7 @@ async def test_a_letter_of_a_task_that_ended_since_stays_unless_forced(
         [(sequence, why)] = outcome.kept
         assert (outcome.redriven, sequence) == (2, 1)
         assert f"{end} after this letter was written; purge letter 1" in why
-        assert "--force" in why
+        assert "`force`" in why
     assert {headers["Nats-Msg-Id"] for _, headers, _ in await morgue.tasks()} == {
         "dead:2",
         "unknown:2",
@@ -221,7 +221,7 @@ async def test_a_letter_whose_deadline_has_passed_stays_until_it_gets_another(
         outcome = await morgue.letters.redrive(Selection(), is_trial=is_trial)
         [kept] = outcome.kept
         assert (outcome.redriven, kept.sequence) == (2, 1)
-        assert "--no-deadline" in kept.why
+        assert "`no_deadline`" in kept.why
     # A worker that was killed between DEAD and the ledger left two letters of one generation: one more run.
     assert await morgue.count("TASKS") == 1
     assert (

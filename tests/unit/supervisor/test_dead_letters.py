@@ -204,7 +204,7 @@ def test_a_redrive_is_the_same_task_in_the_next_generation() -> None:
 )
 def test_an_unreadable_body_stays_or_is_sent_again_unchanged(body: bytes) -> None:
     unreadable = letter(body, reason="unreadable", task_id=...)
-    with pytest.raises(InvalidInput, match=r"carries no task .*--force .*purge it"):
+    with pytest.raises(InvalidInput, match=r"carries no task .*`force` .*purge it"):
         redriven(unreadable)
     made = redriven(unreadable, takes_unreadable=True)
     assert (made.body, made.task_id, made.generation) == (body, None, 4)
@@ -219,7 +219,7 @@ def test_a_passed_deadline_is_an_error_with_both_cures() -> None:
     ):
         with pytest.raises(
             InvalidInput,
-            match=r"letter 42 passed at .*--new-deadline 10m.*--no-deadline",
+            match=r"letter 42 passed at .*`new_deadline`, such as 10m.*`no_deadline`",
         ):
             redriven(letter(assigned(deadline=deadline)))
 
