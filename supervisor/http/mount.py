@@ -14,11 +14,12 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from tasklore.contracts.callers import Caller
+from tasklore.supervisor.http.admission.body_text import find_unkeepable
 from tasklore.supervisor.http.admission.keys import require
 from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.http.responses import ACCEPTED, respond_json, while_connected
 from tasklore.supervisor.operations.forms import Lines, Text
-from tasklore.supervisor.operations.refusals import Refused
+from tasklore.supervisor.operations.refusals import Fault, Refused, unusable
 from tasklore.supervisor.operations.table import (
     Operation,
     Operations,
@@ -172,7 +173,7 @@ async def _read_lines(request: Request) -> Lines:
     """Return the JSON lines of a body.
 
     Raises:
-        Refused: 400, a line is no JSON; names the first.
+        Refused: 400, a line is no JSON; 422, one holds what nothing can keep; names the first.
     """
     values = []
     for number, line in enumerate((await request.body()).splitlines(), 1):
@@ -184,6 +185,14 @@ async def _read_lines(request: Request) -> Lines:
             raise Refused(
                 400, "no-json", f"line {number} of the body is no JSON: {error}"
             ) from error
+        if fault := find_unkeepable(line):
+            raise unusable(
+                [
+                    Fault(
+                        where=f"line {number}", message=f"{fault.where} {fault.message}"
+                    )
+                ]
+            )
     return Lines(tuple(values))
 
 

@@ -28,6 +28,10 @@ GUARDED = "/v1/"
 #: Paths that take a form of a page.
 FORMS = "/approve/"
 
+#: Types of bodies, the usual one first: JSON, or a line of it for each thing of a file.
+_OF_PROGRAMS = ("application/json", "application/x-ndjson")
+_OF_FORMS = ("application/x-www-form-urlencoded",)
+
 #: This machine in a `Host` header or an origin, with nothing around it but a port.
 _LOCAL = re.compile(
     r"(localhost|127(\.(25[0-5]|(2[0-4]|1?[0-9])?[0-9])){3}|\[::1\])(:[0-9]{1,5})?",
@@ -189,9 +193,9 @@ def _check_body(headers: Headers, most_bytes: int, *, is_form: bool) -> None:
         raise _too_large(most_bytes)
     if length == "0" and "transfer-encoding" not in headers:
         return
-    kind = "application/x-www-form-urlencoded" if is_form else "application/json"
-    if headers.get("content-type", "").partition(";")[0].strip().lower() != kind:
-        raise Refused(415, "no-json", f"send the body as `Content-Type: {kind}`")
+    kinds = _OF_FORMS if is_form else _OF_PROGRAMS
+    if headers.get("content-type", "").partition(";")[0].strip().lower() not in kinds:
+        raise Refused(415, "no-json", f"send the body as `Content-Type: {kinds[0]}`")
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise Refused(
             415,

@@ -262,6 +262,18 @@ def test_a_line_that_is_no_json_is_named() -> None:
     assert shelf.notes == {}
 
 
+def test_a_line_with_half_a_character_is_named() -> None:
+    """Nothing could keep it, and nothing of a part is taken then."""
+    shelf = Shelf()
+    body = b'{"name": "a", "text": "1"}\n{"name": "b", "text": "\\ud800"}\n'
+    answer = client_of(shelf).post("/v1/notes/import", content=body)
+    assert answer.status_code == 422
+    [fault] = answer.json()["problems"]
+    assert fault["where"] == "line 2"
+    assert fault["message"].startswith("text holds half of a surrogate pair")
+    assert shelf.notes == {}
+
+
 def test_a_text_is_sent_as_it_is() -> None:
     """Markdown is no JSON."""
     answer = client_of(Shelf()).get("/v1/notes/page")
