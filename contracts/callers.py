@@ -104,6 +104,18 @@ class Caller(Part):
             "other-tenant",
         )
 
+    def demand_unbound(self) -> None:
+        """Return when the key is for no one user or tenant: what is kept for all at once is not shown to one.
+
+        Raises:
+            NotPermitted: it is.
+        """
+        if self.user is not None or (self.tenant is not None and not self.named):
+            raise NotPermitted(
+                "this key is for one user or tenant, and that concerns all of them; use a key for neither",
+                "bound-key",
+            )
+
     def demand_role(self, *roles: str) -> None:
         """Return when the caller has one of *roles*.
 

@@ -1,22 +1,19 @@
 """Memory files in and out of the long-term memory: which key an entry of a file has, and the other way round."""
 
 import json
-from collections.abc import AsyncIterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 
-from tasklore.commands.agents.card_parameters import form_of, parameters_of
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.messages import AgentCard, TaskCard
 from tasklore.contracts.parameters.model import Parameters
 from tasklore.memory import keys
 from tasklore.memory.long_term import seed_file
-from tasklore.memory.long_term.entries import Entry
-from tasklore.memory.long_term.seed_file import SeedEntry, TaskForm
-from tasklore.memory.long_term.store import LongTermMemory
-from tasklore.workers.agent import Agent
-from tasklore.workers.task import Task
+from tasklore.memory.long_term.card_parameters import form_of, parameters_of
+from tasklore.memory.long_term.entries import Entry, Standing
+from tasklore.memory.long_term.seed_file import SeedEntry, SeedFile, TaskForm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,26 +27,13 @@ class ImportForm:
     refusal: str | None = None
 
     @classmethod
-    def of_task(cls, agent: Agent, task: Task) -> "ImportForm":
-        """Return the form of a task whose code is here."""
-        schema = task.parameters.schema_for_cards()
-        version = agent.memory_version(task)
-        return cls(
-            form=form_of(schema),
-            parameters=task.parameters,
-            version=version,
-            keep=task.remember_for,
-            refusal=_refusal(task.remember),
-        )
-
-    @classmethod
     def of_card(
         cls, card: AgentCard, task: TaskCard, keep: timedelta | None
     ) -> "ImportForm":
         """Return the form of a task of which only the card is known: its agent's settings count as the defaults."""
         version = card.memory_version(task)
         form = form_of(task.parameters)
-        refusal = _refusal(task.remember)
+        refusal = refusal_of_task(task.remember)
         try:
             return cls(
                 form=form,
@@ -78,26 +62,38 @@ class Imported:
     refused: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """A file, how many entries it has, the version it is of, and how many entries of other versions it has not."""
+class ResultStore(Protocol):
+    """What an import needs of the store of results; `LongTermMemory` is one."""
 
-    text: str
-    entries: int
-    version: str
-    others: int
+    async def show(self, key: str) -> Entry | None:
+        """Return everything about the entry at *key*, None where there is none."""
+
+    async def remember(
+        self,
+        key: str,
+        result_json: bytes,
+        *,
+        computed_ms: int,
+        ttl: timedelta | None,
+        now_ms: int,
+        parameters_json: bytes = b"{}",
+        near: Standing | None = None,
+    ) -> None:
+        """Store *result_json* at *key*."""
+
+    async def quarantine(self, agent_id: str, results: Mapping[str, bytes]) -> None:
+        """Keep results that are never served."""
 
 
-async def import_text(
-    memory: LongTermMemory,
+async def import_file(
+    memory: ResultStore,
     agent_id: str,
-    text: bytes,
+    file: SeedFile,
     forms: Mapping[str, ImportForm],
     *,
     now_ms: int,
 ) -> Imported:
-    """Remember the answers in the file *text*; known ones stay, those that may be cut go to quarantine."""
-    file = seed_file.read(text, {name: form.form for name, form in forms.items()})
+    """Remember the answers of *file*; known ones stay, those that may be cut go to quarantine."""
     refused = dict(file.refused)
     stored = 0
     known = 0
@@ -121,7 +117,7 @@ async def import_text(
 
 
 async def _store(
-    memory: LongTermMemory,
+    memory: ResultStore,
     agent_id: str,
     entry: SeedEntry,
     form: ImportForm,
@@ -151,41 +147,77 @@ async def _store(
     return True
 
 
-async def export_text(entries: AsyncIterable[Entry], card: AgentCard) -> Exported:
-    """Return the shared entries of the version that was used last, as a file.
+async def export_entries(
+    read: Callable[[], AsyncIterable[Entry]], card: AgentCard
+) -> AsyncIterator[SeedEntry]:
+    """Return the shared entries of each task, of the version that was used last, as a file has them.
 
-    A file has no versions: two of one question would overwrite each other.
+    A file has no versions: two of one question would overwrite each other. *read* reads all entries of the agent, once
+    to know the versions, and once while they are taken.
 
     Raises:
-        InvalidInput: there is no entry.
+        InvalidInput: there is none, or one lacks a field that its task has; nothing was returned by then.
     """
-    shared = [entry async for entry in entries if entry.parts.user_token is None]
-    if not shared:
+    forms = {task.name: form_of(task.parameters) for task in card.tasks}
+    versions = await _latest_versions(read, forms)
+    if not versions:
         raise InvalidInput(
             f"nothing that all may share is remembered of {card.agent_id}"
         )
-    versions: dict[str, str] = {}
-    for entry in sorted(shared, key=lambda one: one.answer.created_at_ms):
-        versions[entry.parts.task_name] = entry.parts.version
-    forms = {task.name: form_of(task.parameters) for task in card.tasks}
-    chosen = []
-    for entry in shared:
-        name = entry.parts.task_name
-        parameters = json.loads(entry.parameters_json)
-        if entry.parts.version != versions[name] or name not in forms or not parameters:
+
+    async def chosen() -> AsyncIterator[SeedEntry]:
+        async for entry in read():
+            is_latest = versions.get(entry.parts.task_name) == entry.parts.version
+            if entry.parts.user_token is None and is_latest:
+                seed = _as_seed(entry, forms)
+                if seed is not None:
+                    yield seed
+
+    return chosen()
+
+
+async def _latest_versions(
+    read: Callable[[], AsyncIterable[Entry]], forms: Mapping[str, TaskForm]
+) -> dict[str, str]:
+    """Return the version of each task that was used last, by its shared entries.
+
+    Raises:
+        InvalidInput: one of such a version lacks a field.
+    """
+    latest: dict[str, tuple[int, str]] = {}
+    incomplete: dict[tuple[str, str], InvalidInput] = {}
+    async for entry in read():
+        if entry.parts.user_token is not None:
             continue
-        chosen.append(
-            seed_file.entry_of(
-                name, forms[name], parameters, json.loads(entry.answer.result_json)
-            )
-        )
-    told = ", ".join(sorted(set(versions.values())))
-    return Exported(
-        seed_file.write(chosen), len(chosen), told, len(shared) - len(chosen)
-    )
+        name = entry.parts.task_name
+        used = entry.answer.created_at_ms, entry.parts.version
+        latest[name] = max(used, latest.get(name, used))
+        try:
+            _as_seed(entry, forms)
+        except InvalidInput as error:
+            incomplete[name, entry.parts.version] = error
+    versions = {name: version for name, (_, version) in latest.items()}
+    for fault in (incomplete[one] for one in versions.items() if one in incomplete):
+        raise fault
+    return versions
 
 
-def _refusal(remember: str) -> str | None:
+def _as_seed(entry: Entry, forms: Mapping[str, TaskForm]) -> SeedEntry | None:
+    """Return *entry* as a file has it; None where its question cannot be told from its parameters.
+
+    Raises:
+        InvalidInput: it lacks a field.
+    """
+    name = entry.parts.task_name
+    parameters = json.loads(entry.parameters_json)
+    if name not in forms or not parameters:
+        return None
+    result = json.loads(entry.answer.result_json)
+    return seed_file.entry_of(name, forms[name], parameters, result)
+
+
+def refusal_of_task(remember: str) -> str | None:
+    """Return why results of a task that remembers so cannot be imported, None where they can."""
     return (
         None
         if remember == "shared"

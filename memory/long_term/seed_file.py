@@ -44,6 +44,11 @@ class SeedEntry:
     parameters: dict[str, Any]
     result: Any
 
+    @property
+    def complete(self) -> str | None:
+        """What a file says of an entry with a list of five values, all of them; None for others."""
+        return _digest(self.result) if _may_be_cut(self.parameters) else None
+
 
 @dataclass(frozen=True, slots=True)
 class SeedFile:
@@ -60,7 +65,13 @@ def read(text: str | bytes, tasks: Mapping[str, TaskForm]) -> SeedFile:
     Raises:
         InvalidInput: it is not JSON, or has no object `tasks`.
     """
-    document = _load(text)
+    return read_document(_load(text), tasks)
+
+
+def read_document(
+    document: Mapping[str, Any], tasks: Mapping[str, TaskForm]
+) -> SeedFile:
+    """Return what the JSON of a file holds for *tasks*, by name; `tasks` of it is an object."""
     complete = document.get("complete")
     digests = complete if isinstance(complete, dict) else {}
     entries = []
@@ -85,9 +96,7 @@ def write(entries: Iterable[SeedEntry]) -> str:
     ordered = sorted(entries, key=lambda entry: entry.key)
     document: dict[str, Any] = {"tasks": {entry.key: entry.result for entry in ordered}}
     complete = {
-        entry.key: _digest(entry.result)
-        for entry in ordered
-        if _may_be_cut(entry.parameters)
+        entry.key: entry.complete for entry in ordered if entry.complete is not None
     }
     if complete:
         document["complete"] = complete

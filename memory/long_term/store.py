@@ -358,6 +358,54 @@ class LongTermMemory:
                 await self._forget_indexes()
         return count
 
+    async def count_forgotten(
+        self,
+        key: str | None = None,
+        *,
+        agent_id: str | None = None,
+        task: str | None = None,
+        created_before_ms: int | None = None,
+        user_token: str | None = None,
+        in_force: Mapping[tuple[str, str], str] | None = None,
+        everything: bool = False,
+    ) -> int:
+        """Return how many entries `forget` would remove with the same conditions, those in quarantine left out.
+
+        Raises:
+            InvalidInput, MemoryUnavailable: as `forget`.
+        """
+        wanted = check_selection(
+            key,
+            agent_id=agent_id,
+            task=task,
+            created_before_ms=created_before_ms,
+            user_token=user_token,
+            everything=everything,
+            in_force=in_force,
+        )
+        if key is not None:
+            return await self._count_page([key], wanted)
+        if user_token is not None:
+            index = keys.ltm_users(user_token)
+            listed = _texts((await self._patient.run([("ZRANGE", index, 0, -1)]))[0])
+            return sum(
+                [await self._count_page(page, wanted) for page in _pages(listed)]
+            )
+        count = 0
+        seen: set[str] = set()
+        async for page in self._index.walk(agent_id):
+            # As in `entries`: a scan may name a key twice.
+            fresh = [key for key in dict.fromkeys(page) if key not in seen]
+            seen.update(fresh)
+            count += await self._count_page(fresh, wanted)
+        return count
+
+    async def _count_page(self, page: Sequence[str], wanted: Selection) -> int:
+        chosen = _select(page, wanted)
+        if wanted.needs_values:
+            return sum(wanted.holds(one.answer) for one in await self._load(chosen))
+        return sum(await self._exist(chosen)) if chosen else 0
+
     async def _forget_indexes(self) -> None:
         async for tokens in self._index.users():
             lists = [

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
-from pydantic_core import from_json
 from redis.asyncio import Redis
 
 from tasklore.contracts.callers import Caller
@@ -38,6 +37,7 @@ from tasklore.supervisor.dead_letters.summaries import (
     summary_of,
 )
 from tasklore.supervisor.operations.forms import Form, Seconds, View, When, moment_of
+from tasklore.supervisor.operations.kept_json import read_kept
 from tasklore.supervisor.operations.refusals import Fault, not_found, unusable
 from tasklore.supervisor.operations.table import Shows, operation
 
@@ -45,8 +45,6 @@ from tasklore.supervisor.operations.table import Shows, operation
 TURN_S = 20.0
 #: Characters of a traceback that are shown, its end.
 _TRACEBACK = 20_000
-#: Levels of a task's JSON; one of more is shown as text.
-_DEEPEST = 32
 #: The longest span that is told, in milliseconds: a thousand years.
 _LONGEST_MS = 31_557_600_000_000
 
@@ -715,25 +713,11 @@ def _view_group(group: LetterGroup) -> LetterGroupView:
 
 
 def _payload_of(letter: Letter) -> JsonValue:
-    """Return the JSON that the letter carried, or text where it is none, or too deep for most readers."""
+    """Return the JSON that the letter carried, text where it is none, or why it cannot be told."""
     try:
-        body = letter.body
+        return read_kept(letter.body)
     except InvalidInput as error:
         return str(error)
-    try:
-        payload: JsonValue = from_json(body, allow_inf_nan=False)
-    except ValueError:
-        return body.decode(errors="replace")
-    return payload if _is_shallow(payload, _DEEPEST) else body.decode(errors="replace")
-
-
-def _is_shallow(value: Any, levels: int) -> bool:
-    """Return whether *value* has at most so many *levels*."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if not isinstance(value, list):
-        return True
-    return levels > 0 and all(_is_shallow(one, levels - 1) for one in value)
 
 
 def _in_utc(moment: datetime | None) -> datetime | None:

@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tasklore.commands.agents.card_parameters import form_of, parameters_of
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.messages import AgentCard, TaskCall, TaskCard
+from tasklore.memory.long_term.card_parameters import form_of, parameters_of
 from tasklore.supervisor.cards import CardIndex
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.understanding import RuleInterpreter, Understood

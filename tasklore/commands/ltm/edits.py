@@ -7,8 +7,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from tasklore.commands.ltm.files import ImportForm, export_text, import_text
-from tasklore.commands.ltm.result_fit import demand_fitting
 from tasklore.commands.places import open_nats
 from tasklore.commands.render.durations import parse_span
 from tasklore.commands.render.screen import (
@@ -29,7 +27,14 @@ from tasklore.commands.stores import (
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import user_token
 from tasklore.memory.keys import parse_ltm
+from tasklore.memory.long_term import seed_file
+from tasklore.memory.long_term.memory_files import (
+    ImportForm,
+    export_entries,
+    import_file,
+)
 from tasklore.runtime.settings import Settings
+from tasklore.supervisor.operations.result_fit import demand_fitting
 
 
 class Filter(NamedTuple):
@@ -146,8 +151,9 @@ async def import_answers(file: Path, agent_id: str, *, as_json: bool) -> None:
         card = await card_of(client, agent_id)
     forms = {task.name: ImportForm.of_card(card, task, keep) for task in card.tasks}
     async with long_term_memory() as memory, patience("importing"):
-        done = await import_text(
-            memory, agent_id, text, forms, now_ms=time.time_ns() // 1_000_000
+        read = seed_file.read(text, {name: form.form for name, form in forms.items()})
+        done = await import_file(
+            memory, agent_id, read, forms, now_ms=time.time_ns() // 1_000_000
         )
     if as_json:
         quarantined = list(done.quarantined)
@@ -180,17 +186,14 @@ async def export_answers(agent_id: str, file: Path | None) -> None:
     async with open_nats("tasklore-cards") as client:
         card = await card_of(client, agent_id)
     async with long_term_memory() as memory, patience("exporting"):
-        done = await export_text(memory.entries(agent_id=agent_id), card)
+        found = await export_entries(lambda: memory.entries(agent_id=agent_id), card)
+        entries = [entry async for entry in found]
+    text = seed_file.write(entries)
     if file is None:
-        print(done.text)
+        print(text)
     else:
-        write_text(file, f"{done.text}\n")
-    left = (
-        f"; left out {count_of(done.others, 'answer')} of other versions"
-        if done.others
-        else ""
-    )
-    say(f"exported {count_of(done.entries, 'answer')} of version {done.version}{left}")
+        write_text(file, f"{text}\n")
+    say(f"exported {count_of(len(entries), 'answer')}")
 
 
 def write_text(file: Path, text: str) -> None:

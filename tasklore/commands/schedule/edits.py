@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, cast
 
 from pydantic import JsonValue
 
-from tasklore.commands.agents.card_parameters import parameters_of
 from tasklore.commands.pipeline.check import check_alone
 from tasklore.commands.pipeline.client import ask
 from tasklore.commands.pipeline.sources import read_source
@@ -29,6 +28,7 @@ from tasklore.contracts.messages import PipelineReply, PipelineRequest
 from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.requests import RequestRecords
+from tasklore.memory.long_term.card_parameters import parameters_of
 from tasklore.memory.schedules.store import KeptSchedule, Schedule, ScheduleStore
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import open_outbox

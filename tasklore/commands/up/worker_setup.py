@@ -7,11 +7,17 @@ from pathlib import Path
 
 import structlog
 
-from tasklore.commands.ltm.files import ImportForm, import_text
 from tasklore.contracts.errors import (
     ConfigurationError,
     InvalidInput,
     MemoryUnavailable,
+)
+from tasklore.memory.long_term import seed_file
+from tasklore.memory.long_term.card_parameters import form_of
+from tasklore.memory.long_term.memory_files import (
+    ImportForm,
+    import_file,
+    refusal_of_task,
 )
 from tasklore.memory.long_term.owners import ImportLog
 from tasklore.memory.long_term.store import LongTermMemory
@@ -20,6 +26,7 @@ from tasklore.runtime.settings import Settings
 from tasklore.workers.agent import Agent
 from tasklore.workers.config import load_config
 from tasklore.workers.loading import find_agent, load_agents
+from tasklore.workers.task import Task
 
 log = structlog.get_logger(__name__)
 
@@ -127,14 +134,13 @@ def _read(path: Path) -> bytes | None:
 async def _import_once(
     memory: LongTermMemory, imports: ImportLog, agent: Agent, text: bytes
 ) -> None:
-    forms = {
-        task.name: ImportForm.of_task(agent, task) for task in agent.tasks.values()
-    }
+    forms = {task.name: _form_of_task(agent, task) for task in agent.tasks.values()}
     try:
         if await imports.knows(agent.agent_id, text):
             return
-        done = await import_text(
-            memory, agent.agent_id, text, forms, now_ms=time.time_ns() // 1_000_000
+        file = seed_file.read(text, {name: one.form for name, one in forms.items()})
+        done = await import_file(
+            memory, agent.agent_id, file, forms, now_ms=time.time_ns() // 1_000_000
         )
         await imports.note(agent.agent_id, text)
     except InvalidInput as error:
@@ -149,4 +155,15 @@ async def _import_once(
         known=done.known,
         quarantined=len(done.quarantined),
         refused=len(done.refused),
+    )
+
+
+def _form_of_task(agent: Agent, task: Task) -> ImportForm:
+    """Return what an import has to know of a task whose code is here."""
+    return ImportForm(
+        form=form_of(task.parameters.schema_for_cards()),
+        parameters=task.parameters,
+        version=agent.memory_version(task),
+        keep=task.remember_for,
+        refusal=refusal_of_task(task.remember),
     )

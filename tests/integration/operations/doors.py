@@ -24,10 +24,13 @@ class Desk:
         self._client = client
         self._headers = headers
 
-    async def ask(self, method: str, path: str, **request: Any) -> httpx.Response:
-        """Return the answer to one request."""
+    async def ask(
+        self, method: str, path: str, *, lines: bool = False, **request: Any
+    ) -> httpx.Response:
+        """Return the answer to one request, whose content is *lines* of JSON where that is said."""
+        kind = {"Content-Type": "application/x-ndjson"} if lines else {}
         return await self._client.request(
-            method, path, headers=self._headers, **request
+            method, path, headers=self._headers | kind, **request
         )
 
 

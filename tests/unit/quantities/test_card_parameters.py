@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tasklore.commands.agents.card_parameters import form_of, parameters_of
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.parameters.model import Field, Parameters
 from tasklore.contracts.quantities.amounts import Amount, Duration, Moment, Percent
 from tasklore.memory.long_term import seed_file
+from tasklore.memory.long_term.card_parameters import form_of, parameters_of
 from tests.acceptance.agents.exact import Parcel, Trip
 
 PARCEL = {

@@ -9,12 +9,19 @@ from typing import Any, Literal
 import pytest
 
 from tasklore import Amount
-from tasklore.commands.agents.card_parameters import form_of, parameters_of
-from tasklore.commands.ltm.files import Imported, ImportForm, export_text, import_text
 from tasklore.commands.up.worker_setup import prepare
 from tasklore.contracts.errors import ConfigurationError, InvalidInput
 from tasklore.contracts.parameters.model import Field, Parameters
 from tasklore.memory import keys
+from tasklore.memory.long_term import seed_file
+from tasklore.memory.long_term.card_parameters import form_of, parameters_of
+from tasklore.memory.long_term.memory_files import (
+    Imported,
+    ImportForm,
+    export_entries,
+    import_file,
+)
+from tasklore.memory.long_term.seed_file import SeedEntry
 from tasklore.workers.agents.budget import Budget, agent
 from tasklore.workers.card import card_of
 from tests.fakes.stores import FakeLongTermMemory
@@ -75,10 +82,27 @@ def forms(**changes: Any) -> dict[str, ImportForm]:
 async def imported(
     memory: FakeLongTermMemory, tasks: dict[str, Any], **changes: Any
 ) -> Imported:
-    text = json.dumps({"tasks": tasks}).encode()
-    return await import_text(
-        memory, agent.agent_id, text, forms(**changes), now_ms=NOW_MS
-    )  # type: ignore[arg-type]
+    return await put(memory, agent.agent_id, {"tasks": tasks}, forms(**changes))
+
+
+async def put(
+    memory: FakeLongTermMemory,
+    agent_id: str,
+    document: dict[str, Any],
+    of_tasks: dict[str, ImportForm],
+) -> Imported:
+    """Import the *document* of a file."""
+    text = json.dumps(document)
+    file = seed_file.read(text, {name: one.form for name, one in of_tasks.items()})
+    return await import_file(memory, agent_id, file, of_tasks, now_ms=NOW_MS)
+
+
+async def exported(memory: FakeLongTermMemory) -> list[SeedEntry]:
+    """Return the entries of an export of the budget agent's memory."""
+    found = await export_entries(
+        lambda: memory.entries(agent_id=agent.agent_id), card_of(agent)
+    )
+    return [entry async for entry in found]
 
 
 @pytest.mark.parametrize(
@@ -165,10 +189,8 @@ async def test_an_entry_without_a_key_is_refused() -> None:
     )
     late = "wait:9999-12-31T23%3A00%3A00-05%3A00"
     sound = "wait:2026-05-01T10%3A00%3A00Z"
-    text = json.dumps({"tasks": {late: 1, sound: 2}}).encode()
-    done = await import_text(
-        FakeLongTermMemory(), "Waiter", text, {"wait": form}, now_ms=NOW_MS
-    )  # type: ignore[arg-type]
+    tasks = {"tasks": {late: 1, sound: 2}}
+    done = await put(FakeLongTermMemory(), "Waiter", tasks, {"wait": form})
     assert (done.stored, list(done.refused)) == (1, [late])
     assert "past the calendar" in done.refused[late]
 
@@ -191,15 +213,10 @@ async def test_an_export_is_imported_again_whole() -> None:
             now_ms=NOW_MS,
             parameters_json=parameters.model_dump_json().encode(),
         )
-    done = await export_text(source.entries(agent_id=agent.agent_id), card_of(agent))
-    assert (done.entries, done.version, done.others) == (
-        2,
-        VERSION.removeprefix("v"),
-        0,
-    )
-    back = await import_text(
-        target, agent.agent_id, done.text.encode(), forms(), now_ms=NOW_MS
-    )  # type: ignore[arg-type]
+    entries = await exported(source)
+    assert len(entries) == 2
+    document = json.loads(seed_file.write(entries))
+    back = await put(target, agent.agent_id, document, forms())
     assert back == Imported(2, 0, (), {})
     assert {entry.key async for entry in target.entries()} == {
         entry.key async for entry in source.entries()
@@ -212,14 +229,33 @@ async def test_the_last_used_of_two_versions_is_exported() -> None:
     for version, created in (("v1.1", NOW_MS), ("v1.1+3fa9", NOW_MS + 1)):
         await memory.remember(
             keys.ltm(agent.agent_id, version, question),
-            b"{}",
+            json.dumps({"version": version}).encode(),
             computed_ms=1,
             ttl=None,
             now_ms=created,
             parameters_json=b'{"budget_limit":1,"spent":1,"history":[]}',
         )
-    done = await export_text(memory.entries(), card_of(agent))
-    assert (done.entries, done.version, done.others) == (1, "1.1+3fa9", 1)
+    [entry] = await exported(memory)
+    assert entry.result == {"version": "v1.1+3fa9"}
+
+
+async def test_an_export_without_any_answer_or_field_is_refused_before_it_begins() -> (
+    None
+):
+    memory = FakeLongTermMemory()
+    with pytest.raises(InvalidInput, match="nothing that all may share"):
+        await exported(memory)
+    question = Budget.read({"limit": 1, "spent": 1}).key("analyze_budget")
+    await memory.remember(
+        keys.ltm(agent.agent_id, VERSION, question),
+        b"{}",
+        computed_ms=1,
+        ttl=None,
+        now_ms=NOW_MS,
+        parameters_json=b'{"budget_limit":1}',
+    )
+    with pytest.raises(InvalidInput, match="spent, history missing"):
+        await exported(memory)
 
 
 def test_a_configuration_finds_its_agent(tmp_path: Any) -> None:
@@ -289,8 +325,8 @@ async def test_an_imported_answer_is_found_by_a_near_question() -> None:
         version="v1.1",
         keep=timedelta(days=30),
     )
-    text = json.dumps({"tasks": {"plan:50000:~none:no_counts": "a plan"}}).encode()
-    await import_text(office, "Planner", text, {"plan": form}, now_ms=NOW_MS)  # type: ignore[arg-type]
+    tasks = {"tasks": {"plan:50000:~none:no_counts": "a plan"}}
+    await put(office, "Planner", tasks, {"plan": form})
     standing = Parameters.neighbourhood(near, "plan")
     assert standing is not None
     [found] = await office.nearest(

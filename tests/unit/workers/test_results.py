@@ -10,9 +10,9 @@ import pytest
 from pydantic import BaseModel, TypeAdapter
 
 from tasklore import Agent, Amount, Duration, Parameters, Percent, Quantity
-from tasklore.commands.ltm.result_fit import demand_fitting
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.quantities.amounts.amount import RESULT
+from tasklore.supervisor.operations.result_fit import demand_fitting
 from tasklore.workers.agents.budget import agent as budget
 from tasklore.workers.card import card_of
 from tasklore.workers.testing import AgentKit, run_task
