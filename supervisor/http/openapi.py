@@ -60,6 +60,7 @@ def describe_api(app: FastAPI, models: Sequence[type[BaseModel]]) -> dict[str, A
         _tidy(document["components"])
         for operation in operations_of(document):
             _remove_impossible(operation)
+            _spell_events(operation, schemas)
             _share_errors(operation, document["components"])
         app.openapi_schema = document
     return app.openapi_schema
@@ -100,6 +101,29 @@ def _tidy_keywords(part: dict[str, Any]) -> None:
     if "in" in part and part["schema"].get("description") == part.get("description"):
         # The framework says that of a parameter twice.
         part["schema"].pop("description", None)
+
+
+def _spell_events(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
+    """Say of the events that *operation* streams how they are sent: their data is a text, which holds JSON."""
+    content = operation["responses"].get("200", {}).get("content", {})
+    stream = content.get("text/event-stream", {"schema": {}})
+    name = stream["schema"].get("$ref", "").removeprefix(SCHEMAS)
+    if name:
+        events = [one["$ref"].removeprefix(SCHEMAS) for one in schemas[name]["oneOf"]]
+        stream["schema"] = {
+            "description": f"Once the JSON of its data is read, an event is a `{name}`.",
+            "oneOf": [_spell_event(schemas[event]) for event in events],
+        }
+
+
+def _spell_event(event: Mapping[str, Any]) -> dict[str, Any]:
+    named = event["properties"]
+    data = {
+        "type": "string",
+        "contentMediaType": "application/json",
+        "contentSchema": named["data"],
+    }
+    return {**event, "properties": {**named, "data": data}}
 
 
 def _share_errors(operation: dict[str, Any], components: dict[str, Any]) -> None:

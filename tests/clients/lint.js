@@ -2,7 +2,9 @@
 
 import { createConfig, lint } from "@redocly/openapi-core";
 
-const config = await createConfig({ extends: ["recommended"] });
+// Events as clients read them stand beside those that are sent, for clients alone.
+const rules = { "no-unused-components": "off" };
+const config = await createConfig({ extends: ["recommended"], rules });
 for (const ref of process.argv.slice(2)) {
   for (const problem of await lint({ ref, config })) {
     const place = problem.location.map((one) => one.pointer).join(", ");
