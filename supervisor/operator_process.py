@@ -15,6 +15,7 @@ import structlog
 from redis.asyncio import Redis
 
 from tasklore.contracts.errors import ConfigurationError, Unreachable
+from tasklore.memory.schedules.store import ScheduleStore
 from tasklore.runtime.messaging.connection import Listener, connected
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox, open_outbox
@@ -23,6 +24,7 @@ from tasklore.runtime.process import Process
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.settings import Settings
 from tasklore.supervisor.cards import CardIndex
+from tasklore.supervisor.schedules.book import ScheduleBook
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -111,15 +113,19 @@ def make_application(opened: OperatorConnections, door: "Door") -> "FastAPI":
 
 
 def make_nouns(opened: OperatorConnections) -> "tuple[Noun[Any], ...]":
-    """Return each noun of the table, with the services that an operator has for it: a line a noun.
-
-    One whose operations are all handed over needs none.
-    """
+    """Return each noun of the table, with the services that an operator has for it."""
     from tasklore.supervisor.http.operations_app import Noun
     from tasklore.supervisor.operations import schedules
 
-    del opened  # the first noun that reads or mends something here needs it
-    return (Noun(operations=schedules.OPERATIONS),)
+    store = ScheduleStore(opened.redis, opened.settings.supervisor_id)
+    book = ScheduleBook(store, lambda: opened.cards.catalogue)
+    return (
+        Noun(
+            operations=schedules.OPERATIONS,
+            run_here=schedules.LOOKS,
+            services=schedules.ScheduleLooks(book=book),
+        ),
+    )
 
 
 async def run_operations(

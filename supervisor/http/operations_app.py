@@ -20,9 +20,10 @@ _HANDED_ROLES = frozenset({"ask", "approve"})
 
 @dataclass(frozen=True, kw_only=True)
 class Noun(Generic[Services]):
-    """The operations of a noun, and the services that they are run with here: None where all are handed over."""
+    """All *operations* of a noun, and those *run_here*, with the *services* that this process has for them."""
 
-    operations: Operations[Services]
+    operations: Operations[Any]
+    run_here: Operations[Services] = ()
     services: Services | None = None
 
 
@@ -31,39 +32,39 @@ def make_operations_app(
 ) -> FastAPI:
     """Return the application behind *door*.
 
-    It runs the operations of *nouns* by its own rights, but for those that are handed over; so is every other path
-    below `/v1/`, as long as it is no operation of the table.
+    It runs operations of *nouns* by its own rights, and hands the others over; so it does with every other path below
+    `/v1/`.
 
     Raises:
-        ValueError: a noun has no services, and an operation that is run here.
+        ValueError: one that reads, mends or administers is not run here.
     """
     app = begin_app()
     for noun in nouns:
-        if noun.services is None and not all(map(is_handed, noun.operations)):
-            msg = f"{noun.operations[0].noun} has an operation that is run here, and no services"
-            raise ValueError(msg)
-        app.include_router(mount(noun.services, noun.operations))
-    mounted = [one for noun in nouns for one in noun.operations]
+        for operation in noun.operations:
+            is_own = operation in noun.run_here
+            if not is_own and not may_hand_over(operation):
+                msg = f"{operation.id} is to be run here; name its services"
+                raise ValueError(msg)
+            app.include_router(mount(noun.services if is_own else None, (operation,)))
     app.add_middleware(
-        HandOverMiddleware, hand_over=hand_over, answers_itself=_find_own(mounted)
+        HandOverMiddleware, hand_over=hand_over, answers_itself=_find_own(nouns)
     )
     return guard_app(app, door)
 
 
-def is_handed(operation: Operation[Any, ..., Any]) -> bool:
-    """Return whether a process of the role `operator` hands *operation* over to a supervisor."""
+def may_hand_over(operation: Operation[Any, ..., Any]) -> bool:
+    """Return whether *operation* starts work, answers a question, or looks at that: supervisors run it, too."""
     return operation.mounted == "supervisor" and _HANDED_ROLES.issuperset(
         operation.roles
     )
 
 
-def _find_own(
-    mounted: Sequence[Operation[Any, ..., Any]],
-) -> Callable[[Scope], bool]:
-    """Return what says whether the first of *mounted* that fits the request of a scope is run here."""
+def _find_own(nouns: Sequence[Noun[Any]]) -> Callable[[Scope], bool]:
+    """Return a function of a scope: whether the first operation that fits its request is run here."""
     known = [
-        (method, compile_path(path)[0], not is_handed(one))
-        for one in mounted
+        (method, compile_path(path)[0], one in noun.run_here)
+        for noun in nouns
+        for one in noun.operations
         for method, _, path in [one.http.partition(" ")]
     ]
 

@@ -21,7 +21,7 @@ from tasklore.supervisor.operations.refusals import (
     not_found,
     unusable,
 )
-from tasklore.supervisor.operations.table import Shows, operation
+from tasklore.supervisor.operations.table import Operations, Shows, operation
 from tasklore.supervisor.pipelines.requests import PipelineRequests
 from tasklore.supervisor.schedules.book import (
     ScheduleBook,
@@ -40,10 +40,16 @@ ScheduleId = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScheduleServices:
-    """What the operations of schedules work with."""
+class ScheduleLooks:
+    """What looks at schedules work with."""
 
     book: ScheduleBook
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleServices(ScheduleLooks):
+    """What the operations of schedules work with."""
+
     ticks: TickMaker
     pipelines: PipelineRequests
     catalogue: Callable[[], Catalogue]
@@ -151,7 +157,7 @@ class ScheduledRun(View):
     ),
 )
 async def list_schedules(
-    services: ScheduleServices,
+    services: ScheduleLooks,
     caller: Caller,
     *,
     user: Annotated[
@@ -181,7 +187,7 @@ async def list_schedules(
     shows=Shows(example="schedules show nightly"),
 )
 async def show_schedule(
-    services: ScheduleServices, caller: Caller, schedule_id: ScheduleId
+    services: ScheduleLooks, caller: Caller, schedule_id: ScheduleId
 ) -> ScheduleView:
     """Show a schedule, its next five times, and its last run."""
     kept = await _demand(services, schedule_id, caller)
@@ -281,9 +287,10 @@ async def remove_schedule(
     return await _conclude(services, await services.book.remove(schedule_id))
 
 
-OPERATIONS = (
-    list_schedules,
-    show_schedule,
+#: Those that change nothing.
+LOOKS = (list_schedules, show_schedule)
+OPERATIONS: Operations[ScheduleServices] = (
+    *LOOKS,
     add_schedule,
     pause_schedule,
     resume_schedule,
@@ -293,7 +300,7 @@ OPERATIONS = (
 
 
 async def _demand(
-    services: ScheduleServices, schedule_id: str, caller: Caller
+    services: ScheduleLooks, schedule_id: str, caller: Caller
 ) -> KeptSchedule:
     """Return a schedule that *caller* may see.
 

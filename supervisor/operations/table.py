@@ -22,7 +22,8 @@ log = structlog.get_logger(__name__)
 #: The status of an operation whose client left before it was done, as HTTP counts it.
 GONE = 499
 
-Services = TypeVar("Services")
+#: An operation that needs less may stand in the table of a noun whose services have more.
+Services = TypeVar("Services", contravariant=True)
 P = ParamSpec("P")
 R = TypeVar("R")
 V = TypeVar("V")
@@ -131,7 +132,7 @@ class Operation(Generic[Services, P, R]):
 
     def _note(self, caller: Caller, status: int, duration_s: float) -> None:
         """Write one line for the audit: never a value, as that is the words of people, or names them."""
-        note = log.debug if self.is_own_look else log.info
+        note = log.debug if self._is_own_look(caller) else log.info
         note(
             "operation",
             operation=self.id,
@@ -140,10 +141,10 @@ class Operation(Generic[Services, P, R]):
             ms=round(duration_s * 1000),
         )
 
-    @property
-    def is_own_look(self) -> bool:
-        """Whether its callers only look at what they asked for themselves: there are many, and the audit needs none."""
-        return self.http.startswith("GET ") and "ask" in self.roles
+    def _is_own_look(self, caller: Caller) -> bool:
+        """Return whether *caller* only looks at work of their own: such looks are many, and the audit needs none."""
+        is_look = self.http.startswith("GET ") and "ask" in self.roles
+        return is_look and "admin" not in caller.roles
 
 
 #: The operations of one noun, which work with the same services.

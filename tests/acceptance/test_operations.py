@@ -116,6 +116,9 @@ async def test_an_operator_serves_the_api_and_a_supervisor_runs_what_starts_work
     supervisor.kill()
     killed = await ask(second.api, "POST", "/v1/requests", QUESTION, admin)
     assert killed.status == 503
+    # What is kept is read without one.
+    listed = await ask(second.api, "GET", "/v1/schedules", headers=admin)
+    assert (listed.status, listed.body["schedules"]) == (200, [])
 
 
 @pytest.mark.parametrize("name", ["worker-budget", "memory", "program", "bootstrap"])

@@ -48,7 +48,9 @@ def system(
     monkeypatch.setenv("TASKLORE_NATS_URL", servers.nats_url)
     monkeypatch.setenv("TASKLORE_REDIS_URL", servers.redis_url)
     monkeypatch.setenv("TASKLORE_SUPERVISOR_ID", "NobodyThere")
-    letters: Noun[Any] = Noun(operations=(burn_letter,), services="the servers")
+    letters: Noun[Any] = Noun(
+        operations=(burn_letter,), run_here=(burn_letter,), services="the servers"
+    )
     monkeypatch.setattr(operator_process, "make_nouns", lambda _opened: (letters,))
 
 

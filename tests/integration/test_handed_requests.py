@@ -100,7 +100,9 @@ async def never_run(services: str, caller: Caller) -> LetterView:
 
 
 #: An operation that the process answers itself, and one that a supervisor does.
-LETTERS = Noun(operations=(show_letter, never_run), services="operator")
+LETTERS = Noun(
+    operations=(show_letter, never_run), run_here=(show_letter,), services="operator"
+)
 
 
 @contextlib.asynccontextmanager
@@ -411,7 +413,7 @@ async def test_a_supervisor_that_answers_something_else_is_told_of(
 
 
 def test_a_noun_with_something_to_run_here_needs_its_services() -> None:
-    with pytest.raises(ValueError, match="letters has an operation that is run here"):
+    with pytest.raises(ValueError, match="letters_show is to be run here"):
         make_operations_app(
             Door(),
             HandOver(None, SUPERVISOR),  # type: ignore[arg-type]  # nothing is asked

@@ -4,10 +4,28 @@ import pkgutil
 from importlib import import_module
 from typing import Any
 
+from redis.asyncio import Redis
+
+from tasklore.runtime.metrics import Metrics
+from tasklore.runtime.settings import Settings
 from tasklore.supervisor import operations
-from tasklore.supervisor.http.operations_app import is_handed
+from tasklore.supervisor.cards import CardIndex
+from tasklore.supervisor.http.operations_app import may_hand_over
 from tasklore.supervisor.operations.table import Operation
-from tasklore.supervisor.operator_process import make_nouns
+from tasklore.supervisor.operator_process import OperatorConnections, make_nouns
+
+
+def unconnected() -> OperatorConnections:
+    """Return connections of which nothing is asked."""
+    nobody: Any = None
+    return OperatorConnections(
+        settings=Settings(),
+        metrics=Metrics("0"),
+        link=nobody,
+        redis=Redis(),
+        outbox=nobody,
+        cards=CardIndex(),
+    )
 
 
 def table() -> list[Operation[Any, ..., Any]]:
@@ -21,14 +39,21 @@ def table() -> list[Operation[Any, ..., Any]]:
 
 def test_each_operation_of_the_table_is_one_of_an_operator() -> None:
     """A noun that is new has its line in the wiring."""
-    opened: Any = None
-    mounted = [one for noun in make_nouns(opened) for one in noun.operations]
+    nouns = make_nouns(unconnected())
+    mounted = [one for noun in nouns for one in noun.operations]
     assert mounted
     assert sorted(one.id for one in mounted) == sorted(one.id for one in table())
 
 
-def test_what_starts_or_answers_work_alone_is_handed_over() -> None:
-    """Whoever may read, mend or administer is served by the operator's own rights, also without a supervisor."""
+def test_only_work_is_left_to_supervisors() -> None:
+    """Whoever reads, mends or administers is served by the operator's own rights; so are looks at schedules."""
+    nouns = make_nouns(unconnected())
+    own = {one.id for noun in nouns for one in noun.run_here}
+    left = {one.id for one in table()} - own
+    assert {one.id for one in table() if not may_hand_over(one)} <= own
+    assert {"schedules_list", "schedules_show"} <= own
+    assert "schedules_add" in left
     for one in table():
-        is_work = set(one.roles) <= {"ask", "approve"}
-        assert is_handed(one) == (is_work and one.mounted == "supervisor"), one.id
+        if one.id in left:
+            assert set(one.roles) <= {"ask", "approve"}, one.id
+            assert one.mounted == "supervisor", one.id
