@@ -18,7 +18,7 @@ from tasklore.supervisor.http.admission.body_text import find_unkeepable
 from tasklore.supervisor.http.admission.keys import require
 from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.http.responses import ACCEPTED, respond_json, while_connected
-from tasklore.supervisor.operations.forms import Lines, Text
+from tasklore.supervisor.operations.forms import Lines, Tagged, Text
 from tasklore.supervisor.operations.refusals import Fault, Refused, unusable
 from tasklore.supervisor.operations.table import (
     Operation,
@@ -32,6 +32,17 @@ _IDEMPOTENCY_KEY = "idempotency_key"
 _LINES = "application/x-ndjson"
 
 _Parameter = inspect.Parameter
+
+_IF_NONE_MATCH = "if_none_match"
+#: The header by which a reader names what it has of a view that may be kept.
+_KEPT = _Parameter(
+    _IF_NONE_MATCH,
+    _Parameter.KEYWORD_ONLY,
+    default=None,
+    annotation=Annotated[
+        str | None, Header(description="An `ETag`: 304 while that is still the state.")
+    ],
+)
 
 
 def mount(services: Services, operations: Operations[Services]) -> APIRouter:
@@ -53,6 +64,11 @@ def _add(
     responses = answers(*operation.problems)
     if later is not None:
         responses[202] = {**ACCEPTED, "model": later}
+    if _returns(signature, Tagged):
+        responses |= _kept_responses(operation.status)
+    if view is not None and _returns(signature, Text):
+        text = {"text/*": {"schema": {"type": "string"}}}
+        responses.setdefault(operation.status, {})["content"] = text
     if is_stream:
         responses[operation.status] = {
             "description": "One JSON object a line.",
@@ -102,7 +118,11 @@ def _parts_of(returned: Any) -> tuple[Any, bool, Any]:
         else (returned,)
     )
     later = [get_args(one)[0] for one in kinds if get_origin(one) is Unfinished]
-    views = [one for one in kinds if get_origin(one) is not Unfinished]
+    views = [
+        get_args(one)[0] if get_origin(one) is Tagged else one
+        for one in kinds
+        if get_origin(one) is not Unfinished
+    ]
     if any(get_origin(one) in (AsyncIterator, AsyncGenerator) for one in views):
         return None, True, None
     models = [one for one in views if one is not Text]
@@ -110,6 +130,23 @@ def _parts_of(returned: Any) -> tuple[Any, bool, Any]:
     for one in models:
         view = one if view is None else view | one
     return view, False, later[0] if later else None
+
+
+def _returns(signature: inspect.Signature, kind: type) -> bool:
+    """Return whether what *signature* returns is, or may be, a *kind*."""
+    returned = signature.return_annotation
+    return any(
+        kind in (one, get_origin(one)) for one in (returned, *get_args(returned))
+    )
+
+
+def _kept_responses(status: int) -> dict[int | str, dict[str, Any]]:
+    """Return the responses of what its reader may keep, by status."""
+    etag = {"schema": {"type": "string"}, "description": "Of which state it is."}
+    return {
+        status: {"headers": {"ETag": etag}},
+        304: {"description": "It is still the one that `If-None-Match` names."},
+    }
 
 
 def _route_of(
@@ -120,11 +157,12 @@ def _route_of(
     """Return the function of a route: with the operation's own values, and the caller by the key of the request."""
 
     async def route(request: Request, caller: Caller, **given: Any) -> object:
+        kept = given.pop(_IF_NONE_MATCH, None)
         work = operation(services, caller, **given)
         found = await (
             while_connected(request.receive, work) if operation.waits else work
         )
-        return _answer(found)
+        return _answer(found, kept)
 
     is_read = operation.http.startswith("GET ")
     own = [
@@ -136,8 +174,10 @@ def _route_of(
         _Parameter("request", _Parameter.KEYWORD_ONLY, annotation=Request),
         _Parameter("caller", _Parameter.KEYWORD_ONLY, annotation=caller),
     ]
+    kept_header = [_KEPT] if _returns(signature, Tagged) else []
     route.__signature__ = signature.replace(  # type: ignore[attr-defined]  # what the framework reads
-        parameters=[*fixed, *own], return_annotation=inspect.Signature.empty
+        parameters=[*fixed, *own, *kept_header],
+        return_annotation=inspect.Signature.empty,
     )
     return route
 
@@ -151,7 +191,8 @@ def _bind(parameter: _Parameter, *, is_read: bool) -> _Parameter:
         annotation = Annotated[annotation, Header(alias="Idempotency-Key")]
     elif not _is_body(annotation):
         place = Path if parameter.default is _Parameter.empty else Query
-        annotation = Annotated[annotation, place(description=_help_of(annotation))]
+        help_, alias = _said_of(annotation)
+        annotation = Annotated[annotation, place(description=help_, alias=alias)]
     elif is_read:
         annotation = Annotated[annotation, Query()]
     return parameter.replace(kind=_Parameter.KEYWORD_ONLY, annotation=annotation)
@@ -162,11 +203,12 @@ def _is_body(annotation: Any) -> bool:
     return any(isinstance(one, type) and issubclass(one, BaseModel) for one in kinds)
 
 
-def _help_of(annotation: Any) -> str | None:
-    described = [
-        one.description for one in get_args(annotation) if isinstance(one, FieldInfo)
-    ]
-    return next((one for one in described if one), None)
+def _said_of(annotation: Any) -> tuple[str | None, str | None]:
+    """Return what is said of a parameter, and how it is called outside where that is no name in Python."""
+    fields = [one for one in get_args(annotation) if isinstance(one, FieldInfo)]
+    described = (one.description for one in fields if one.description)
+    aliases = (one.alias for one in fields if one.alias)
+    return next(described, None), next(aliases, None)
 
 
 async def _read_lines(request: Request) -> Lines:
@@ -196,9 +238,18 @@ async def _read_lines(request: Request) -> Lines:
     return Lines(tuple(values))
 
 
-def _answer(found: object) -> object:
-    """Return what an operation returned as the framework sends it."""
+def _answer(found: object, kept: str | None) -> object:
+    """Return what an operation returned as the framework sends it; *kept* names what the reader has already."""
     match found:
+        case Tagged():
+            headers = {"ETag": found.etag, "Cache-Control": "private, no-cache"}
+            if kept is not None and found.etag in map(str.strip, kept.split(",")):
+                return Response(status_code=304, headers=headers)
+            return Response(
+                found.view.model_dump_json(by_alias=True),
+                media_type="application/json",
+                headers=headers,
+            )
         case Unfinished():
             return respond_json(found.view, found.location, is_done=False)
         case Text():

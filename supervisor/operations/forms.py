@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import (
     AliasChoices,
@@ -20,6 +20,8 @@ from pydantic import (
 from tasklore.contracts.spans import read_span
 from tasklore.contracts.zones import zone_of
 from tasklore.supervisor.operations.refusals import Fault, unusable
+
+_V = TypeVar("_V")
 
 #: A minute: clocks differ, and a request takes its time.
 _CLOCKS_DIFFER = timedelta(minutes=1)
@@ -203,3 +205,11 @@ class Text:
 
     text: str
     media_type: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tagged(Generic[_V]):
+    """A view that its reader may keep: while its `etag` is still that one, it is not sent again."""
+
+    view: _V
+    etag: str

@@ -17,7 +17,14 @@ from tasklore.contracts.errors import NotPermitted
 from tasklore.supervisor.http import problems
 from tasklore.supervisor.http.admission.keys import CALLER
 from tasklore.supervisor.http.mount import mount
-from tasklore.supervisor.operations.forms import Form, Lines, Seconds, Text, View
+from tasklore.supervisor.operations.forms import (
+    Form,
+    Lines,
+    Seconds,
+    Tagged,
+    Text,
+    View,
+)
 from tasklore.supervisor.operations.table import Shows, Unfinished, operation
 
 
@@ -140,6 +147,25 @@ async def sort_notes(
     )
 
 
+@operation("notes", "show", "GET /v1/notes/{name}", roles=("ask",))
+async def show_note(
+    services: Shelf,
+    caller: Caller,
+    name: str,
+    *,
+    is_whole: Annotated[
+        bool, Field(alias="all", description="With what is beside it.")
+    ] = False,
+    is_text: Annotated[bool, Field(alias="text", description="As text.")] = False,
+) -> Tagged[NoteView] | Text:
+    """Show a note."""
+    text = services.notes[name]
+    if is_text:
+        return Text(text=text, media_type="text/plain")
+    view = NoteView(name=name, text=f"{text}!" if is_whole else text)
+    return Tagged(view=view, etag=f'"{len(text)}"')
+
+
 OPERATIONS = (
     list_notes,
     export_notes,
@@ -148,6 +174,7 @@ OPERATIONS = (
     find_notes,
     sort_notes,
     put_note,
+    show_note,
 )
 ANN = Caller(name="ann", roles=frozenset({"ask"}))
 
@@ -279,6 +306,43 @@ def test_a_text_is_sent_as_it_is() -> None:
     answer = client_of(Shelf()).get("/v1/notes/page")
     assert answer.headers["content-type"].startswith("text/markdown")
     assert answer.text == "# Notes"
+
+
+def test_what_a_reader_has_already_is_not_sent_again() -> None:
+    """By its `ETag`, until that is another one; a parameter may be called otherwise outside."""
+    shelf = Shelf(notes={"milk": "buy it"})
+    client = client_of(shelf)
+    read = client.get("/v1/notes/milk")
+    assert read.json()["text"] == "buy it"
+    assert read.headers["etag"] == '"6"'
+    assert read.headers["cache-control"] == "private, no-cache"
+    known = {"If-None-Match": '"1", "6"'}
+    again = client.get("/v1/notes/milk", headers=known)
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["etag"] == '"6"'
+    shelf.notes["milk"] = "buy more"
+    assert client.get("/v1/notes/milk?all=1", headers=known).json()["text"] == (
+        "buy more!"
+    )
+    assert client.get("/v1/notes/milk?text=1", headers=known).text == "buy more"
+
+
+def test_the_document_says_what_may_be_kept_and_what_is_text() -> None:
+    """The tag, the header that names one, and both media types."""
+    app = FastAPI()
+    app.include_router(mount(Shelf(), OPERATIONS))
+    show = app.openapi()["paths"]["/v1/notes/{name}"]["get"]
+    names = {(one["in"], one["name"].lower()) for one in show["parameters"]}
+    assert names == {
+        ("path", "name"),
+        ("query", "all"),
+        ("query", "text"),
+        ("header", "if-none-match"),
+    }
+    assert "304" in show["responses"]
+    done = show["responses"]["200"]
+    assert "ETag" in done["headers"]
+    assert set(done["content"]) == {"application/json", "text/*"}
 
 
 def test_what_is_under_way_says_where_to_ask() -> None:
