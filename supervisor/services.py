@@ -413,13 +413,13 @@ def open_api(
     from tasklore.supervisor.http.app import make_app
     from tasklore.supervisor.http.handed import HandedRequests
     from tasklore.supervisor.http.parts import ApiParts
-    from tasklore.supervisor.http.requests.work import Work
     from tasklore.supervisor.http.server import (
         HttpServer,
         demand_cross_origin,
         demand_keys,
         demand_tls,
     )
+    from tasklore.supervisor.requests.work import Work
 
     records = RequestRecords(opened.redis)
     sources = SignSources(

@@ -6,12 +6,13 @@ finds them. A record only says where to look.
 
 import hashlib
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import ClassVar, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from redis.asyncio import Redis
 
+from tasklore.contracts.message_parts import is_none
 from tasklore.memory import keys
 from tasklore.memory.command_batch import Command, CommandBatch
 
@@ -24,6 +25,7 @@ class RequestRecord(BaseModel):
 
     `task_id` is that of the task it becomes, known before it becomes one; of several tasks it is their parent.
     `at_ms` is when it came, ms since 1970; `time_zone` is where its sender is, None for where all are believed to be.
+    `not_before` is when its tasks may begin, None for at once.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
@@ -34,6 +36,7 @@ class RequestRecord(BaseModel):
     conversation_id: str | None = None
     memory: str = "use"
     time_zone: str | None = None
+    not_before: datetime | None = Field(default=None, exclude_if=is_none)
 
 
 class PartEnd(BaseModel):

@@ -12,19 +12,26 @@ from tasklore.contracts.messages import AgentCard
 from tasklore.contracts.observations import Action, SensoryData, Word, WorldTime
 from tasklore.memory.conversations.observations import Observations
 from tasklore.supervisor.http.admission.keys import Caller, require_role
-from tasklore.supervisor.http.owners import demand_conversation, world_conversation
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.http.requests.routes import IdempotencyKey
 from tasklore.supervisor.http.responses import while_connected
-from tasklore.supervisor.http.tasks import NewTask, demand_accepted, send_task
 from tasklore.supervisor.operations.card_fit import (
     demand_fit,
     demand_offer,
     no_such_agent,
 )
 from tasklore.supervisor.operations.forms import Form, View
+from tasklore.supervisor.operations.owners import (
+    demand_conversation,
+    world_conversation,
+)
 from tasklore.supervisor.operations.refusals import Refused
+from tasklore.supervisor.operations.sent_tasks import (
+    NewTask,
+    demand_accepted,
+    send_task,
+)
 
 #: The task that decides, by convention of every agent that lives in a world.
 DECIDE = "decide"
@@ -132,7 +139,7 @@ def routes(parts: ApiParts) -> APIRouter:
         conversation_id = body.conversation or world_conversation(
             agent_id, body.name or agent_id, user_id
         )
-        await demand_conversation(parts, caller, conversation_id)
+        await demand_conversation(parts.conversations, caller, conversation_id)
         task = NewTask(
             offer=offer,
             parameters=await _complete_senses(parts, agent_id, body, conversation_id),
@@ -144,7 +151,7 @@ def routes(parts: ApiParts) -> APIRouter:
         demand_fit(offer.task, task.parameters)
         sent = await while_connected(
             request.receive,
-            send_task(parts, caller, task, body.wait_seconds + _REPORT_S),
+            send_task(parts.for_tasks, caller, task, body.wait_seconds + _REPORT_S),
         )
         demand_accepted(report := sent.report)
         if report is None or report.status == "expired":

@@ -8,14 +8,11 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from tasklore.supervisor.http import (
     agents,
     budgets,
-    conversations,
     output,
     pipelines,
     problems,
     stream_token_routes,
-    task_list,
     task_paths,
-    tasks,
     typed_document,
     webhooks,
 )
@@ -36,7 +33,8 @@ from tasklore.supervisor.http.requests import routes as requests
 from tasklore.supervisor.http.requests.events import RequestStreamEvent
 from tasklore.supervisor.http.task_paths import TaskProblem
 from tasklore.supervisor.http.typed_document import TypedDocument
-from tasklore.supervisor.operations import schedules
+from tasklore.supervisor.operations import conversations, schedules, tasks
+from tasklore.supervisor.operations import requests as asking
 from tasklore.supervisor.operations.refusals import Problem
 from tasklore.supervisor.operations.schedules import ScheduleServices
 
@@ -55,8 +53,6 @@ def make_app(parts: ApiParts) -> FastAPI:
     app = begin_app()
     asked = (
         requests,
-        task_list,
-        tasks,
         approvals,
         approval_page,
         output,
@@ -64,7 +60,6 @@ def make_app(parts: ApiParts) -> FastAPI:
         agents,
         task_paths,
         memory,
-        conversations,
     )
     for module in (*asked, pipelines, budgets, webhooks, chat):
         app.include_router(module.routes(parts))
@@ -79,6 +74,9 @@ def make_app(parts: ApiParts) -> FastAPI:
             schedules.OPERATIONS,
         )
     )
+    app.include_router(mount(parts.for_tasks, tasks.OPERATIONS))
+    app.include_router(mount(parts.for_requests, asking.OPERATIONS))
+    app.include_router(mount(parts.for_conversations, conversations.OPERATIONS))
     typed = TypedDocument(lambda: app.openapi(), parts.catalogue)
     app.include_router(typed_document.routes(typed))
     app.add_middleware(requests.ShortPathMiddleware, parts=parts)

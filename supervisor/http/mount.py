@@ -10,6 +10,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from fastapi import APIRouter, Depends, Header, Path, Query
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -162,7 +163,7 @@ def _route_of(
         found = await (
             while_connected(request.receive, work) if operation.waits else work
         )
-        return _answer(found, kept)
+        return respond_to(found, operation.status, kept)
 
     is_read = operation.http.startswith("GET ")
     own = [
@@ -188,11 +189,15 @@ def _bind(parameter: _Parameter, *, is_read: bool) -> _Parameter:
     if annotation is Lines:
         annotation = Annotated[Lines, Depends(_read_lines)]
     elif parameter.name == _IDEMPOTENCY_KEY:
-        annotation = Annotated[annotation, Header(alias="Idempotency-Key")]
+        header = Header(alias="Idempotency-Key", description=_said_of(annotation)[0])
+        annotation = Annotated[annotation, header]
     elif not _is_body(annotation):
         place = Path if parameter.default is _Parameter.empty else Query
         help_, alias = _said_of(annotation)
-        annotation = Annotated[annotation, place(description=help_, alias=alias)]
+        said = place(
+            description=help_, alias=alias, json_schema_extra=_extra_of(annotation)
+        )
+        annotation = Annotated[annotation, said]
     elif is_read:
         annotation = Annotated[annotation, Query()]
     return parameter.replace(kind=_Parameter.KEYWORD_ONLY, annotation=annotation)
@@ -209,6 +214,14 @@ def _said_of(annotation: Any) -> tuple[str | None, str | None]:
     described = (one.description for one in fields if one.description)
     aliases = (one.alias for one in fields if one.alias)
     return next(described, None), next(aliases, None)
+
+
+def _extra_of(annotation: Any) -> Any:
+    """Return what the schema of a parameter says beside its type, such as its option at a command line."""
+    fields = [one for one in get_args(annotation) if isinstance(one, FieldInfo)]
+    return next(
+        (one.json_schema_extra for one in fields if one.json_schema_extra), None
+    )
 
 
 async def _read_lines(request: Request) -> Lines:
@@ -238,8 +251,12 @@ async def _read_lines(request: Request) -> Lines:
     return Lines(tuple(values))
 
 
-def _answer(found: object, kept: str | None) -> object:
-    """Return what an operation returned as the framework sends it; *kept* names what the reader has already."""
+def respond_to(found: object, status: int = 200, kept: str | None = None) -> Response:
+    """Return the result of an operation as a response, with *status* where it is done.
+
+    A view is checked and has its shape: it is written as it is, which the framework would check and copy first.
+    *kept* names what the reader has already.
+    """
     match found:
         case Tagged():
             headers = {"ETag": found.etag, "Cache-Control": "private, no-cache"}
@@ -250,6 +267,8 @@ def _answer(found: object, kept: str | None) -> object:
                 media_type="application/json",
                 headers=headers,
             )
+        case BaseModel():
+            return _respond_json(found.model_dump_json(by_alias=True), status)
         case Unfinished():
             return respond_json(found.view, found.location, is_done=False)
         case Text():
@@ -264,7 +283,18 @@ def _answer(found: object, kept: str | None) -> object:
                 media_type=_LINES,
                 headers={"Cache-Control": "no-store"},
             )
-    return found
+        case None:
+            return Response(status_code=status)
+    return _respond_json(to_json(found, inf_nan_mode="null"), status)
+
+
+def _respond_json(body: str | bytes, status: int) -> Response:
+    return Response(
+        body,
+        status_code=status,
+        media_type="application/json",
+        headers={"Cache-Control": "no-store"},
+    )
 
 
 async def _encode_lines(views: AsyncIterator[BaseModel]) -> AsyncGenerator[bytes, None]:

@@ -8,10 +8,11 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Header
+from fastapi import APIRouter, Depends, Header, Path
 from pydantic import Field, RootModel
 from starlette.responses import Response
 
+from tasklore.contracts.identifiers import NAME_PATTERN
 from tasklore.contracts.messages import EmittedValue, Progress
 from tasklore.supervisor.feed.events import (
     FROM_START,
@@ -38,8 +39,8 @@ from tasklore.supervisor.http.event_streams import (
 )
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import answers
-from tasklore.supervisor.http.tasks import Sent, TaskId, read_task, to_sent
 from tasklore.supervisor.operations.forms import View
+from tasklore.supervisor.operations.sent_tasks import Sent, read_task, to_sent
 
 #: In the id of the last event, behind generation and attempt.
 _END = ".end"
@@ -48,6 +49,12 @@ _OPENING = b"retry: 500\n\n"
 
 #: The ids of events: places in the feed, or the end of what was put out.
 OUTPUT_ID = rf"({PLACE}|[0-9]{{1,9}}\.[0-9]{{1,9}}\{_END})"
+TaskId = Annotated[
+    str,
+    Path(
+        pattern=NAME_PATTERN, description="The id of a task, as the answer to it says."
+    ),
+]
 LastOutputId = Annotated[
     str | None,
     Header(
@@ -141,7 +148,7 @@ def routes(parts: ApiParts) -> APIRouter:
         last_event_id: LastOutputId = None,
         _stream_token: StreamTokenField = None,
     ) -> Response:
-        await read_task(parts, caller, task_id)
+        await read_task(parts.for_tasks, caller, task_id)
         has_ended = last_event_id is not None and last_event_id.endswith(_END)
         after = FROM_START
         if last_event_id is not None and not has_ended:

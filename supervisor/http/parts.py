@@ -11,6 +11,7 @@ from nats.aio.client import Client
 from redis.asyncio import Redis
 
 from tasklore.memory.conversations.conversation import Conversations
+from tasklore.memory.conversations.inbox import Inbox
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.episodes.store import KEEP
 from tasklore.memory.ledger.ledger import Ledger
@@ -29,10 +30,13 @@ from tasklore.supervisor.http.admission.cross_origin import CrossOrigin
 from tasklore.supervisor.http.admission.key_file import KeyRing
 from tasklore.supervisor.http.admission.limits import ClientLimits
 from tasklore.supervisor.http.admission.stream_tokens import StreamTokens
-from tasklore.supervisor.http.requests.work import Work
 from tasklore.supervisor.json_schemas import JsonSchemas
+from tasklore.supervisor.operations.conversations import ConversationServices
+from tasklore.supervisor.operations.sent_tasks import TaskServices
 from tasklore.supervisor.pipelines.requests import PipelineRequests
 from tasklore.supervisor.reports.reports import ReportDesk
+from tasklore.supervisor.requests.services import RequestServices
+from tasklore.supervisor.requests.work import Work
 from tasklore.supervisor.schedules.book import ScheduleBook
 from tasklore.supervisor.schedules.tick_maker import TickMaker
 from tasklore.supervisor.service import Service
@@ -153,3 +157,44 @@ class ApiParts(Door):
     links: Links | None = None
     kinds: Kinds = field(default_factory=Kinds.load)
     turns_kept: timedelta | None = KEEP
+
+    @property
+    def for_tasks(self) -> TaskServices:
+        """What sends tasks and looks at them."""
+        return TaskServices(
+            supervisor_id=self.supervisor_id,
+            redis=self.redis,
+            catalogue=self.catalogue,
+            dispatch=self.dispatch,
+            reports=self.reports,
+            ledger=self.ledger,
+            records=self.records,
+            conversations=self.conversations,
+            canceller=self.canceller,
+            answers=self.answers,
+            webhooks=self.webhooks,
+            leaving=self.life.leaving,
+        )
+
+    @property
+    def for_requests(self) -> RequestServices:
+        """What answers requests in words."""
+        return RequestServices(
+            catalogue=self.catalogue,
+            service=self.service,
+            dispatch=self.dispatch,
+            ledger=self.ledger,
+            conversations=self.conversations,
+            records=self.records,
+            work=self.work,
+            canceller=self.canceller,
+            share=self.share,
+            draining=self.life.draining,
+        )
+
+    @property
+    def for_conversations(self) -> ConversationServices:
+        """What reads conversations."""
+        return ConversationServices(
+            conversations=self.conversations, inbox=Inbox(self.redis)
+        )

@@ -1,18 +1,13 @@
-"""Responses that several routes share: a result now or later, a cancellation, a stream's description."""
+"""Responses that several routes share: a result now or later, a stream's description."""
 
 import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from pydantic import (
-    BaseModel,
-)
+from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive
-
-from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.operations.forms import Cancelled
 
 _Result = TypeVar("_Result")
 
@@ -80,13 +75,3 @@ def respond_json(body: BaseModel, location: str, *, is_done: bool) -> Response:
         headers=headers,
         media_type="application/json",
     )
-
-
-async def cancel_task(parts: ApiParts, task_id: str, reason: str) -> Cancelled:
-    """Cancel a task and return the result.
-
-    Raises:
-        MemoryUnavailable: the ledger does not answer.
-    """
-    found = await parts.canceller.cancel(task_id, reason)
-    return Cancelled(outcome=found.outcome, status=found.status)

@@ -16,10 +16,10 @@ from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.pipeline_runs import read_run
 from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.http.requests.events import EVENT_ID
-from tasklore.supervisor.http.requests.routes import demand_request
-from tasklore.supervisor.http.tasks import read_task
 from tasklore.supervisor.operations.forms import Form, View
 from tasklore.supervisor.operations.refusals import Fault, Refused, not_found, unusable
+from tasklore.supervisor.operations.requests import demand_request
+from tasklore.supervisor.operations.sent_tasks import read_task
 
 #: The ids of events by the kind of a stream.
 _IDS = {"tasks": OUTPUT_ID, "requests": EVENT_ID, "pipelines": RUN_PLACE}
@@ -128,8 +128,8 @@ async def _demand_stream(parts: ApiParts, caller: Caller, wanted: StreamToOpen) 
         Refused: 404, there is none, or it is another user's.
     """
     if wanted.kind == "tasks":
-        await read_task(parts, caller, wanted.name)
+        await read_task(parts.for_tasks, caller, wanted.name)
     elif wanted.kind == "requests":
-        await demand_request(parts, caller, wanted.name)
+        await demand_request(parts.for_requests, caller, wanted.name)
     else:
         await read_run(parts, caller, wanted.name)

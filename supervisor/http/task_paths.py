@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Depends, Path, Query
+from fastapi import APIRouter, Body, Depends, Header, Path, Query
 from pydantic import JsonValue
 from pydantic_core import to_json
 from starlette.requests import Request
@@ -15,10 +15,11 @@ from tasklore.supervisor.http.agents import AgentId
 from tasklore.supervisor.http.openapi import SCHEMAS
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import MEDIA_TYPE, answers
-from tasklore.supervisor.http.requests.routes import IdempotencyKey
-from tasklore.supervisor.http.responses import ACCEPTED, respond_json
-from tasklore.supervisor.http.tasks import Sent, TaskOptions, send_and_wait
+from tasklore.supervisor.http.responses import ACCEPTED, respond_json, while_connected
+from tasklore.supervisor.operations.idempotency import IdempotencyKey
 from tasklore.supervisor.operations.refusals import Problem, Refused
+from tasklore.supervisor.operations.sent_tasks import Sent
+from tasklore.supervisor.operations.tasks import TaskOptions, run_task
 
 #: The path as it stands in the document for a task of any agent, and the name of its operation.
 PATH = "/v1/agents/{agent_id}/tasks/{task}"
@@ -94,11 +95,12 @@ def routes(parts: ApiParts) -> APIRouter:
         options: Annotated[TaskOptions, Query()],
         request: Request,
         caller: Annotated[Caller, Depends(require_role("ask"))],
-        idempotency_key: IdempotencyKey = None,
+        idempotency_key: Annotated[
+            IdempotencyKey, Header(alias="Idempotency-Key")
+        ] = None,
     ) -> Response:
-        sent = await send_and_wait(
-            parts,
-            request,
+        work = run_task(
+            parts.for_tasks,
             caller,
             agent_id=agent_id,
             task=task,
@@ -107,6 +109,7 @@ def routes(parts: ApiParts) -> APIRouter:
             options=options,
             chosen=idempotency_key,
         )
+        sent = await while_connected(request.receive, work)
         report = sent.report
         if report is None and sent.state != "cancelled":
             return respond_json(sent, _locate(sent), is_done=False)

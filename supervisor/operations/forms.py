@@ -111,6 +111,33 @@ def _demand_time(given: object) -> object:
 SpelledTime = Annotated[AwareDatetime, BeforeValidator(_demand_time)]
 
 
+def _read_past(given: object) -> object:
+    """Return the time in a text, or so long ago as it says; in UTC without a zone."""
+    if not isinstance(given, str):
+        return given
+    if (span := read_span(given)) is not None:
+        try:
+            return datetime.now(UTC) - span
+        except OverflowError:
+            return datetime.fromtimestamp(0, UTC)
+    _demand_time(given)
+    try:
+        moment = datetime.fromisoformat(given.strip())
+    except ValueError as error:
+        raise ValueError(
+            "must be a span of time ago, such as 2h, or a time such as 2026-11-24T09:00:00Z"
+        ) from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+#: A time that was: so long ago, such as "2h", or a time, in UTC where it names no zone.
+PastTime = Annotated[
+    AwareDatetime,
+    BeforeValidator(_read_past),
+    WithJsonSchema({"type": "string", "examples": ["2h", "2026-11-24T09:00:00Z"]}),
+]
+
+
 class Later(Form):
     """A body that may say when its work begins: at a time, or so long from now."""
 
@@ -127,11 +154,15 @@ class Later(Form):
     ] = None
 
     def find_start(
-        self, now: datetime, time_zone: str | None = None
+        self,
+        now: datetime,
+        time_zone: str | None = None,
+        *,
+        may_have_passed: bool = False,
     ) -> datetime | None:
         """Return when the work begins, in UTC; None is at once.
 
-        A time without its zone is by the clocks of *time_zone*, where that is known.
+        A time without its zone is by the clocks of *time_zone*, where that is known. It *may_have_passed* in a repeat.
 
         Raises:
             InvalidInput: there is no such zone.
@@ -156,7 +187,7 @@ class Later(Form):
         if self.at is None:
             return None
         at = _in_zone(self.at, time_zone)
-        if at < now - _CLOCKS_DIFFER:
+        if at < now - _CLOCKS_DIFFER and not may_have_passed:
             raise unusable(
                 [Fault(where="at", message="has passed; leave it out to start at once")]
             )

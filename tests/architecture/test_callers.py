@@ -11,8 +11,8 @@ ROOMS = ("contracts", "memory", "supervisor", "workers")
 NOBODYS = {
     ("supervisor/program_client.py", "TaskAssignment"): "a program with no key",
     ("supervisor/schedules/book.py", "Schedule"): "it stands in the code of an agent",
-    ("supervisor/http/requests/outcome.py", "PersonRequest"): "only its id is made",
     ("supervisor/http/pipelines.py", "PipelineRequest"): "a run is cancelled",
+    ("supervisor/requests/outcome.py", "PersonRequest"): "only its id is made",
 }
 
 

@@ -44,11 +44,11 @@ from tasklore.supervisor.feed.signs import SignSources
 from tasklore.supervisor.feed.tasks import Feeds
 from tasklore.supervisor.http.app import make_app
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.requests.work import Work
 from tasklore.supervisor.http.server import HttpServer
 from tasklore.supervisor.json_schemas import JsonSchemas
 from tasklore.supervisor.reports.reports import ReportDesk
 from tasklore.supervisor.requests.request import Alongside, Ended, ignore_part
+from tasklore.supervisor.requests.work import Work
 from tasklore.supervisor.schedules.book import ScheduleBook
 from tasklore.supervisor.schedules.tick_maker import TickMaker
 from tests.servers import PATIENCE_S

@@ -234,7 +234,7 @@ async def test_unanswered_requests_of_one_key_are_limited_to_its_share(
     keys: tuple[KeyRing, dict[str, dict[str, str]]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tasklore.supervisor.http.requests.outcome.MOST", 4)
+    monkeypatch.setattr("tasklore.supervisor.requests.outcome.MOST", 4)
     greedy = keys[1]["greedy"]
     meek = keys[1]["meek"]
     body = HELLO | {"wait_seconds": 0}

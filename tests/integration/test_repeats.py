@@ -25,13 +25,13 @@ from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.requests import RequestRecords
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.catalogue import Catalogue
-from tasklore.supervisor.http.requests.work import Work
 from tasklore.supervisor.requests.readings import (
     LOOK_BACK,
     HeardTurn,
     make_reading,
     parse_turn,
 )
+from tasklore.supervisor.requests.work import Work
 from tasklore.supervisor.service import Service
 from tasklore.supervisor.understanding import (
     Interpretation,

@@ -127,6 +127,11 @@ async def test_each_filter_lists_what_it_says(listed: Listed) -> None:
     assert set(await listed.ids("anybody", created_after=at)) == newer
     older = await listed.ids("anybody", created_before=at)
     assert set(older) == listed.expected() - newer
+    # As people write them: so long ago, and in UTC without a zone.
+    assert set(await listed.ids("anybody", created_after="1h")) == listed.expected()
+    assert await listed.ids("anybody", created_before="1h") == []
+    plain = at.removesuffix("Z")
+    assert set(await listed.ids("anybody", created_after=plain)) == newer
 
 
 async def test_a_task_says_what_a_trace_of_it_says(listed: Listed) -> None:
@@ -221,7 +226,7 @@ async def test_the_pages_of_a_user_say_nothing_of_others(
         ({"state": "queued"}, "state"),
         ({"agent": "a b"}, "agent"),
         ({"limit": 201}, "limit"),
-        ({"created_after": "2026-01-01T00:00:00"}, "created_after"),
+        ({"created_after": "2026"}, "created_after"),
         ({"created_before": "soon"}, "created_before"),
         ({"error": "E" * 65}, "error"),
         ({"parent": "{x}"}, "parent"),

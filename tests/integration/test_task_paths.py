@@ -14,7 +14,7 @@ from tasklore.memory.ledger.requests import place_of
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
 from tasklore.supervisor.http.task_paths import TaskNotCompleted, TaskProblem
-from tasklore.supervisor.http.tasks import Sent
+from tasklore.supervisor.operations.sent_tasks import Sent
 from tests.http_client import Answer, ask, until
 from tests.integration.http_stand import SUPERVISOR, Stand, http_stand
 

@@ -7,18 +7,9 @@ from fastapi import Request, Security
 from fastapi.security import HTTPBearer
 
 from tasklore.contracts.callers import ALL, ROLES, Caller, Role
-from tasklore.supervisor.approvals.answers import Person
 from tasklore.supervisor.operations.refusals import Refused
 
-__all__ = [
-    "ANYBODY",
-    "BEARER",
-    "CALLER",
-    "Caller",
-    "as_person",
-    "require",
-    "require_role",
-]
+__all__ = ["ANYBODY", "BEARER", "CALLER", "Caller", "require", "require_role"]
 
 #: Declares `Authorization: Bearer KEY` in the OpenAPI document; the admission has checked it by then.
 BEARER = HTTPBearer(
@@ -33,17 +24,6 @@ CALLER = "tasklore.caller"
 
 #: The caller where no keys are required.
 ANYBODY = Caller(name="local", roles=frozenset(ROLES), approves=frozenset({ALL}))
-
-
-def as_person(caller: Caller) -> Person:
-    """Return who answers with the key of *caller*: its user, in its roles."""
-    name = f"user:{caller.user}" if caller.user is not None else f"key:{caller.name}"
-    if ALL in caller.approves:
-        return Person(name, "http")
-    users = () if caller.user is None else (name,)
-    return Person(
-        name, "http", frozenset([*users, *(f"role:{role}" for role in caller.approves)])
-    )
 
 
 def require_role(*roles: Role) -> Callable[..., Awaitable[Caller]]:

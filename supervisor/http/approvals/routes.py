@@ -1,4 +1,4 @@
-"""The routes of questions that tasks ask persons, and of signals to tasks."""
+"""The routes of questions that tasks ask persons."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -8,37 +8,25 @@ from pydantic import Field, JsonValue
 
 from tasklore.contracts.admission.waits import parse_wait_id
 from tasklore.contracts.identifiers import NAME_PATTERN
-from tasklore.memory.holdings.store import Holding
 from tasklore.memory.ledger.waits import WaitState
 from tasklore.supervisor.approvals.answers import AnswerRefused
 from tasklore.supervisor.approvals.links import Link
 from tasklore.supervisor.approvals.questions import (
-    Answered,
     ApprovalQuestion,
     list_questions,
-    view_answer,
     view_of,
 )
-from tasklore.supervisor.http.admission.keys import (
-    Caller,
-    as_person,
-    require_role,
-)
+from tasklore.supervisor.http.admission.keys import Caller, require_role
 from tasklore.supervisor.http.approvals.page import PATH
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import answers
-from tasklore.supervisor.http.tasks import TaskId, read_task
 from tasklore.supervisor.operations.forms import Form, View
+from tasklore.supervisor.operations.persons import as_person, refuse_answer
 from tasklore.supervisor.operations.refusals import Refused, not_found
 
 ApprovalId = Annotated[
     str, Path(max_length=80, description="The id of a question, as the list says.")
 ]
-SignalName = Annotated[
-    str, Path(pattern=NAME_PATTERN, description="The name of the signal.")
-]
-
-_ASKING = Depends(require_role("ask"))
 _MANAGING = Depends(require_role("admin"))
 _ANSWERING = Depends(require_role("approve", "ask"))
 
@@ -70,14 +58,8 @@ class SignedLink(View):
     expires_at: datetime
 
 
-class Signal(Form):
-    """The value of a signal."""
-
-    value: JsonValue = None
-
-
 def routes(parts: ApiParts) -> APIRouter:
-    """Return the routes below `/v1/approvals`, and of signals."""
+    """Return the routes below `/v1/approvals`."""
     router = APIRouter(prefix="/v1", tags=["approvals"])
 
     @router.get(
@@ -134,7 +116,7 @@ def routes(parts: ApiParts) -> APIRouter:
                 task_id, slot, body.answer, as_person(caller), digest=body.digest
             )
         except AnswerRefused as refused:
-            raise refuse(refused) from refused
+            raise refuse_answer(refused) from refused
         return view_of(task_id, await parts.answers.read(task_id, slot))
 
     @router.post(
@@ -173,36 +155,7 @@ def routes(parts: ApiParts) -> APIRouter:
             url=f"{address}{PATH}{parts.links.make(made)}", expires_at=expires
         )
 
-    @router.post(
-        "/tasks/{task_id}/signals/{name}",
-        operation_id="tasks_signal",
-        summary="Send a signal to a task",
-        responses=answers(404, 409),
-    )
-    async def signal(
-        task_id: TaskId,
-        name: SignalName,
-        body: Signal,
-        caller: Annotated[Caller, _ASKING],
-    ) -> Answered:
-        await read_task(parts, caller, task_id)
-        size = len(body.model_dump_json().encode())
-        await parts.dispatch.bounds.demand(caller, None, Holding("signals", size))
-        try:
-            sent = await parts.answers.signal(
-                task_id, name, body.value, as_person(caller)
-            )
-        except AnswerRefused as refused:
-            raise refuse(refused) from refused
-        return view_answer(sent)
-
     return router
-
-
-def refuse(refused: AnswerRefused) -> Refused:
-    """Return the problem that says why an answer does not count."""
-    status = {"unknown": 404, "person": 403}.get(refused.why, 409)
-    return Refused(status, f"approval-{refused.why}", str(refused))
 
 
 def _may_see(caller: Caller, state: WaitState) -> bool:
@@ -222,7 +175,7 @@ async def _demand(
     try:
         state = await parts.answers.read(task_id, slot)
     except AnswerRefused as refused:
-        raise refuse(refused) from refused
+        raise refuse_answer(refused) from refused
     if not _may_see(caller, state):
         raise not_found(f"there is no question {approval_id!r} for you")
     return task_id, state

@@ -43,14 +43,14 @@ from tasklore.supervisor.http.chat.stream import (
 )
 from tasklore.supervisor.http.chat.structured import AnswerFormat
 from tasklore.supervisor.http.event_streams import EventStream
-from tasklore.supervisor.http.owners import demand_conversation
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.requests.routes import claim_record, demand_room
-from tasklore.supervisor.http.requests.work import is_unstarted
 from tasklore.supervisor.http.responses import while_connected
 from tasklore.supervisor.operations.forms import digest_of
+from tasklore.supervisor.operations.idempotency import claim_record, demand_room
+from tasklore.supervisor.operations.owners import demand_conversation
 from tasklore.supervisor.operations.refusals import Refused, unavailable
 from tasklore.supervisor.requests.request import Ended, Routed, ignore_part, ignore_task
+from tasklore.supervisor.requests.work import is_unstarted
 from tasklore.supervisor.understanding.model import counting
 
 #: Milliseconds that an answer is waited for: OpenAI's clients give up after ten minutes.
@@ -217,7 +217,7 @@ class _Chat:
         if named is not None and len(named) > 256:
             detail = "a conversation_id may have 256 characters"
             raise refuse_field(400, "invalid_value", "metadata.conversation_id", detail)
-        await demand_conversation(self._parts, caller, named)
+        await demand_conversation(self._parts.conversations, caller, named)
         earlier = body.messages[:-1]
         # Each agent has conversations of its own: clients ask several models the same at once.
         model = () if body.model == MODEL else (body.model,)
@@ -249,7 +249,12 @@ class _Chat:
             time_zone=body.time_zone,
         )
         key = place_of(caller.space, "chat", request_id)
-        await demand_room(self._parts, request, None if repeat is None else key)
+        await demand_room(
+            self._parts.dispatch,
+            self._parts.records,
+            request,
+            None if repeat is None else key,
+        )
         if repeat is not None:
             record = RequestRecord(
                 digest=digest_of(
@@ -258,7 +263,7 @@ class _Chat:
                 task_id=request_id,
                 at_ms=time.time_ns() // 1_000_000,
             )
-            await claim_record(self._parts, key, record, repeat)
+            await claim_record(self._parts.records, key, record, repeat)
         return request, before
 
     async def read_format(

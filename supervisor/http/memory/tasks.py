@@ -15,9 +15,13 @@ from tasklore.supervisor.http.admission.keys import Caller, require_role
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.http.responses import ACCEPTED, respond_json
-from tasklore.supervisor.http.tasks import NewTask, demand_accepted, send_task
 from tasklore.supervisor.operations.forms import View
 from tasklore.supervisor.operations.refusals import Refused, unavailable
+from tasklore.supervisor.operations.sent_tasks import (
+    NewTask,
+    demand_accepted,
+    send_task,
+)
 from tasklore.supervisor.replies.notices import MEMORY_AGENT
 
 #: Seconds within which a change is made: a person who has waited longer wants to look first.
@@ -118,7 +122,7 @@ async def carry_out(
         within_s=_WITHIN_S,
         is_bounded=task.adds,
     )
-    sent = await send_task(parts, caller, new, wait_s)
+    sent = await send_task(parts.for_tasks, caller, new, wait_s)
     location = f"/v1/tasks/{sent.task_id}"
     report = sent.report
     if report is None:

@@ -32,8 +32,8 @@ from tasklore.supervisor.http.event_streams import (
     encode_sign,
 )
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.requests.outcome import Lookup, RequestPlace, read_outcome
 from tasklore.supervisor.operations.refusals import Refused
+from tasklore.supervisor.requests.outcome import Lookup, RequestPlace, read_outcome
 
 log = structlog.get_logger(__name__)
 
@@ -139,7 +139,7 @@ class _Encoder:
         task_id: str,
         after: RequestEventPlace,
     ) -> None:
-        self._parts = parts
+        self._services = parts.for_requests
         self._place = place
         self._task_id = task_id
         self._reached = after.stage
@@ -149,9 +149,9 @@ class _Encoder:
     async def look(self) -> RequestStanding:
         """Return how the request stands; errors as of `read_outcome`."""
         # Taken first: a change from now on is seen in the next round.
-        underway = self._parts.work.find(self._place.key)
+        underway = self._services.work.find(self._place.key)
         changed = None if underway is None else underway.changed
-        asked = self._asked = await read_outcome(self._parts, self._place)
+        asked = self._asked = await read_outcome(self._services, self._place)
         ids = tuple(part.task_id for part in asked.parts)
         if asked.agent_id is not None and asked.task_id is not None:
             ids = (*ids, asked.task_id)

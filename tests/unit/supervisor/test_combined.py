@@ -6,7 +6,6 @@ import pytest
 
 from tasklore.contracts.messages import PersonReply, ReplyKind, ReplyPart
 from tasklore.contracts.subjects import MAX_BODY
-from tasklore.supervisor.http.requests.work import is_unstarted
 from tasklore.supervisor.replies.combined import combine, fit
 from tasklore.supervisor.requests.request import (
     part_task_id,
@@ -14,6 +13,7 @@ from tasklore.supervisor.requests.request import (
     place_of_turn,
     whole_task_id,
 )
+from tasklore.supervisor.requests.work import is_unstarted
 from tests.unit.supervisor.reports import report
 
 

@@ -17,7 +17,7 @@ from tasklore.supervisor.http.admission.key_file import (
 from tasklore.supervisor.http.admission.keys import Caller
 from tasklore.supervisor.http.admission.limits import Rates
 from tasklore.supervisor.http.admission.middleware import BodyReader, is_local
-from tasklore.supervisor.http.owners import world_conversation
+from tasklore.supervisor.operations.owners import world_conversation
 from tasklore.supervisor.operations.refusals import Refused
 
 

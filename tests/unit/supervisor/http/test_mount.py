@@ -104,6 +104,33 @@ class NoteFilter(Form):
     limit: Limit = 2
 
 
+class Weight(View):
+    """A measure under its own name outside."""
+
+    grams: Annotated[float, Field(serialization_alias="g")]
+
+
+@operation("notes", "weigh", "GET /v1/notes/weight", roles=("ask",))
+async def weigh_notes(
+    services: Shelf,
+    caller: Caller,
+    *,
+    most: Annotated[
+        int,
+        Field(description="At most.", json_schema_extra={"x-cli": {"option": "--top"}}),
+    ] = 5,
+    idempotency_key: Annotated[str | None, Field(description="Once.")] = None,
+) -> Weight:
+    """Weigh all notes."""
+    return Weight(grams=min(most, len(services.notes)) or float("nan"))
+
+
+@operation("notes", "burn", "DELETE /v1/notes", roles=("ask",), status=204)
+async def burn_notes(services: Shelf, caller: Caller) -> None:
+    """Burn all notes."""
+    services.notes.clear()
+
+
 @operation("notes", "find", "GET /v1/notes/found", roles=("ask",))
 async def find_notes(services: Shelf, caller: Caller, asked: NoteFilter) -> Count:
     """Count the notes with a word."""
@@ -172,6 +199,8 @@ OPERATIONS = (
     print_notes,
     import_notes,
     find_notes,
+    weigh_notes,
+    burn_notes,
     sort_notes,
     put_note,
     show_note,
@@ -217,6 +246,34 @@ def test_a_value_beyond_its_bounds_is_named(limit: str) -> None:
     answer = client_of(Shelf()).get("/v1/notes", params={"limit": limit})
     assert answer.status_code == 422
     assert answer.json()["problems"][0]["where"] == "query.limit"
+
+
+def test_an_answer_is_the_view_as_it_is_written() -> None:
+    """By the names that it has outside, for its caller alone; what returns nothing has no body."""
+    client = client_of(Shelf(notes={"a": "milk"}))
+    for path, told in (
+        ("/v1/notes/weight", {"g": 1.0}),
+        ("/v1/notes", [{"name": "a", "text": "milk", "keep_s": None, "key": None}]),
+    ):
+        answer = client.get(path)
+        assert answer.json() == told
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["content-type"] == "application/json"
+    burnt = client.delete("/v1/notes")
+    assert (burnt.status_code, burnt.content) == (204, b"")
+    # A number that JSON has not is null, as the framework writes it.
+    assert client.get("/v1/notes/weight").json() == {"g": None}
+
+
+def test_the_document_says_what_a_parameter_is_for() -> None:
+    """Its description and its option, also those of a header."""
+    app = FastAPI()
+    app.include_router(mount(Shelf(), OPERATIONS))
+    weighing = app.openapi()["paths"]["/v1/notes/weight"]["get"]
+    by_name = {one["name"]: one for one in weighing["parameters"]}
+    assert by_name["most"]["description"] == "At most."
+    assert by_name["most"]["schema"]["x-cli"] == {"option": "--top"}
+    assert by_name["Idempotency-Key"]["description"] == "Once."
 
 
 def test_a_form_is_the_query_of_what_is_read() -> None:

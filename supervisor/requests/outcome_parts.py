@@ -17,9 +17,10 @@ from tasklore.contracts.messages import (
     ReplyPart,
     TaskAssignment,
 )
+from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.requests import PartEnd, RequestEnd
-from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.responses import cancel_task
+from tasklore.supervisor.cancellation import Canceller
+from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.operations.forms import Cancelled
 from tasklore.supervisor.replies.combined import combine
 from tasklore.supervisor.replies.report_texts import Wording, has_result, word_report
@@ -48,7 +49,7 @@ class PartTask(NamedTuple):
         return known.agent_id if known is not None else None
 
 
-async def read_tasks(parts: ApiParts, whole: str) -> dict[int, PartTask]:
+async def read_tasks(ledger: Ledger, whole: str) -> dict[int, PartTask]:
     """Return the tasks that are part of *whole*, the id that the one task of the request would have, by their places.
 
     Raises:
@@ -56,7 +57,7 @@ async def read_tasks(parts: ApiParts, whole: str) -> dict[int, PartTask]:
     """
     places = range(1, MOST_TASKS + 1)
     entries = await asyncio.gather(
-        *(parts.ledger.read(part_task_id(whole, place)) for place in places)
+        *(ledger.read(part_task_id(whole, place)) for place in places)
     )
     found = {}
     for place, entry in zip(places, entries, strict=True):
@@ -69,7 +70,7 @@ async def read_tasks(parts: ApiParts, whole: str) -> dict[int, PartTask]:
 
 
 def rebuild_combined(
-    parts: ApiParts,
+    catalogue: Catalogue,
     request_id: str,
     conversation_id: str,
     end: RequestEnd,
@@ -78,7 +79,7 @@ def rebuild_combined(
 ) -> PersonReply:
     """Return the reply as it was, from the remains of each of its parts."""
     found = [
-        _rebuild_part(parts, one, tasks.get(place), answers.get(place))
+        _rebuild_part(catalogue, one, tasks.get(place), answers.get(place))
         for place, one in enumerate(end.parts, 1)
     ]
     reply = combine(found, request_id=request_id, conversation_id=conversation_id)
@@ -86,12 +87,12 @@ def rebuild_combined(
 
 
 def _rebuild_part(
-    parts: ApiParts, end: PartEnd, task: PartTask | None, turn: ChatTurn | None
+    catalogue: Catalogue, end: PartEnd, task: PartTask | None, turn: ChatTurn | None
 ) -> ReplyPart:
     report = task.report if task is not None else None
     wording = Wording(_GONE)
     if report is not None:
-        card = parts.catalogue().card_of(report.agent_id, report.task_name)
+        card = catalogue.card_of(report.agent_id, report.task_name)
         wording = word_report(report, card, turn.task if turn is not None else None)
     if turn is not None:
         # As it was said: with remembered values, or those computed from an earlier one.
@@ -119,14 +120,14 @@ def _rebuild_part(
 
 
 def build_part(
-    parts: ApiParts, task: PartTask, read: PartRead | None
+    catalogue: Catalogue, task: PartTask, read: PartRead | None
 ) -> ReplyPart | None:
     """Return the reply of one *task*, which was read as *read*, while others go on; None while it goes on, too."""
     report = task.report
     if report is None:
         return None
     call = read.task if read is not None else None
-    card = parts.catalogue().card_of(report.agent_id, report.task_name)
+    card = catalogue.card_of(report.agent_id, report.task_name)
     how = (read.remembered, read.computed) if read is not None else ()
     return ReplyPart(
         kind="answer" if has_result(report) else "failed",
@@ -138,7 +139,19 @@ def build_part(
     )
 
 
-async def cancel_request(parts: ApiParts, whole: str, reason: str) -> Cancelled:
+async def cancel_task(canceller: Canceller, task_id: str, reason: str) -> Cancelled:
+    """Cancel a task and return the result.
+
+    Raises:
+        MemoryUnavailable: the ledger does not answer.
+    """
+    found = await canceller.cancel(task_id, reason)
+    return Cancelled(outcome=found.outcome, status=found.status)
+
+
+async def cancel_request(
+    canceller: Canceller, ledger: Ledger, whole: str, reason: str
+) -> Cancelled:
     """Cancel a request: its one task, or each of several; return the result.
 
     It is `cancelled` when anything of it was, and `too_late` when all of it had ended.
@@ -147,11 +160,11 @@ async def cancel_request(parts: ApiParts, whole: str, reason: str) -> Cancelled:
         MemoryUnavailable: the ledger does not answer.
     """
     # Noted before its tasks are looked for: one that is handed over after that is cancelled as a child of it.
-    found = [await cancel_task(parts, whole, reason)]
+    found = [await cancel_task(canceller, whole, reason)]
     if found[0].outcome == "noted":
-        tasks = await read_tasks(parts, whole)
+        tasks = await read_tasks(ledger, whole)
         found += await asyncio.gather(
-            *(cancel_task(parts, one.task_id, reason) for one in tasks.values())
+            *(cancel_task(canceller, one.task_id, reason) for one in tasks.values())
         )
     order = ("cancelled", "too_late", "noted")
     return min(found, key=lambda one: order.index(one.outcome))

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
+from tasklore.contracts.callers import Caller
 from tasklore.contracts.message_parts import is_none
 from tasklore.contracts.messages import (
     CompletionReport,
@@ -24,23 +25,24 @@ from tasklore.contracts.messages import (
 from tasklore.memory.command_batch import Commands
 from tasklore.memory.conversations.inbox import is_utterance
 from tasklore.memory.ledger.requests import Known, RequestRecord
-from tasklore.supervisor.http.admission.keys import Caller
-from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.requests.parts import (
+from tasklore.supervisor.operations.forms import View
+from tasklore.supervisor.operations.refusals import not_found, refusal_of
+from tasklore.supervisor.replies.report_texts import Wording, has_result, word_report
+from tasklore.supervisor.requests.outcome_parts import (
     build_part,
     read_body,
     read_tasks,
     rebuild_combined,
 )
-from tasklore.supervisor.http.requests.work import MOST, Underway
-from tasklore.supervisor.operations.forms import View
-from tasklore.supervisor.operations.refusals import not_found, refusal_of
-from tasklore.supervisor.replies.report_texts import Wording, has_result, word_report
 from tasklore.supervisor.requests.readings import HeardTurn, PartRead, parse_turn
 from tasklore.supervisor.requests.request import place_of_turn
+from tasklore.supervisor.requests.services import RequestServices
+from tasklore.supervisor.requests.work import MOST, Underway
 
 #: Seconds between looks at a request that another process works on.
 LOOK_S = 0.5
+#: Seconds that a reply may be late which says why a request is not done.
+PENDING_LATE_S = 2.0
 #: Messages of a conversation among which the turns of a request are looked for first, and then.
 _NEAR = 50
 _FAR = 2000
@@ -71,6 +73,8 @@ class NeededApproval(View):
 class Lookup(View):
     """A request now: `accepted`, `running` once it is a task, `done` with its reply.
 
+    The reply of one that runs is `pending`, and there only for who asked for it.
+
     Of one that asked for several tasks `parts` has those, and the fields of the one task are null. `approvals` are the
     yes of other persons that running tasks need before they start.
     """
@@ -97,7 +101,7 @@ class RequestPlace(NamedTuple):
 
 
 async def read_outcome(
-    parts: ApiParts, place: RequestPlace, text: str | None = None
+    services: RequestServices, place: RequestPlace, text: str | None = None
 ) -> Lookup:
     """Return the state of a request; *text* is its words, None when only the conversation has them.
 
@@ -105,30 +109,33 @@ async def read_outcome(
         Refused: 404, there is none.
         MemoryUnavailable: the store does not answer.
     """
-    if (underway := parts.work.find(place.key)) is not None and (
+    if (underway := services.work.find(place.key)) is not None and (
         asked := _read_underway(place, underway)
     ) is not None:
         return asked
-    known = await parts.records.find(place.key)
+    known = await services.records.find(place.key)
     if known.record is None:
         raise not_found(
             f"there is no request {place.request_id!r}, or it is more than a day old"
         )
     return await _read_stored(
-        parts, place=place, known=known, record=known.record, text=text
+        services, place=place, known=known, record=known.record, text=text
     )
 
 
 async def wait_for(
-    parts: ApiParts,
+    services: RequestServices,
     place: RequestPlace,
     within_s: float,
     text: str,
     keep: Callable[[], Awaitable[None]],
+    *,
+    hears_pending: bool = False,
 ) -> Lookup:
     """Return a request at its end, or as it is after *within_s* seconds, or when this process leaves.
 
-    *keep* makes sure that its record is there, before it is looked up and thus promised to be found.
+    *keep* makes sure that its record is there, before it is looked up and thus promised to be found. Who
+    *hears_pending* gets the reply that says why it is not done, as soon as there is one.
 
     Raises:
         Refused: 500, the fault is ours; as *keep*.
@@ -137,28 +144,31 @@ async def wait_for(
     loop = asyncio.get_running_loop()
     gives_up_at = loop.time() + within_s
     while True:
-        underway = parts.work.find(place.key)
+        underway = services.work.find(place.key)
         if underway is not None:
-            await underway.wait(gives_up_at - loop.time())
+            late_s = PENDING_LATE_S if hears_pending else 0.0
+            await underway.wait(gives_up_at + late_s - loop.time())
             if underway.error is not None:
                 raise refusal_of(underway.error)
-            if (
-                asked := _read_underway(place, underway)
-            ) is not None and asked.state == "done":
-                return asked
+            now = _read_underway(place, underway)
+            if now is not None and now.state == "done":
+                return now
+            if now is not None and hears_pending and underway.reply is not None:
+                await keep()
+                return now.model_copy(update={"reply": underway.reply})
         if not is_kept:
             await keep()
             is_kept = True
-        asked = await read_outcome(parts, place, text)
+        asked = await read_outcome(services, place, text)
         left_s = gives_up_at - loop.time()
-        if asked.state == "done" or left_s <= 0 or parts.life.draining.is_set():
+        if asked.state == "done" or left_s <= 0 or services.draining.is_set():
             return asked
-        if parts.work.find(place.key) is None:
+        if services.work.find(place.key) is None:
             await asyncio.sleep(min(LOOK_S, left_s))
 
 
 async def begin(
-    parts: ApiParts,
+    services: RequestServices,
     place: RequestPlace,
     request: PersonRequest,
     *,
@@ -171,8 +181,10 @@ async def begin(
         Refused: 429, too much with the caller's key is under way; 503, too much of all.
     """
     name = place.caller.name
-    most = parts.share(MOST)
-    await parts.work.begin(place.key, request, name, most, is_new=is_new, claim=claim)
+    most = services.share(MOST)
+    await services.work.begin(
+        place.key, request, name, most, is_new=is_new, claim=claim
+    )
 
 
 def _read_underway(place: RequestPlace, underway: Underway) -> Lookup | None:
@@ -248,13 +260,13 @@ def _needed_approvals(
 
 
 async def _read_stored(
-    parts: ApiParts,
+    services: RequestServices,
     place: RequestPlace,
     known: Known,
     record: RequestRecord,
     text: str | None,
 ) -> Lookup:
-    entry = await parts.ledger.read(await parts.ledger.name(record.task_id))
+    entry = await services.ledger.read(await services.ledger.name(record.task_id))
     newest = entry.generations[entry.newest] if entry is not None else None
     report = read_body(CompletionReport, newest.report) if newest is not None else None
     assignment = (
@@ -263,17 +275,17 @@ async def _read_stored(
     conversation_id = record.conversation_id or place.request_id
     is_held = (
         known.is_held
-        or parts.work.find(place.key) is not None
-        or parts.life.draining.is_set()
+        or services.work.find(place.key) is not None
+        or services.draining.is_set()
     )
     # A cancellation leaves an entry, too, where the request became several tasks.
     is_one_task = newest is not None and (
         newest.assignment is not None or report is not None
     )
     if not is_one_task and (known.end is None or known.end.parts):
-        tasks = await read_tasks(parts, record.task_id)
+        tasks = await read_tasks(services.ledger, record.task_id)
         if known.end is not None:
-            turns = await _read_turns(parts, place, record)
+            turns = await _read_turns(services, place, record)
             answers = {
                 place_of_turn(turn.turn_id): turn
                 for turn in turns
@@ -282,7 +294,7 @@ async def _read_stored(
             return _finish(
                 place,
                 rebuild_combined(
-                    parts,
+                    services.catalogue(),
                     request_id=place.request_id,
                     conversation_id=conversation_id,
                     end=known.end,
@@ -298,7 +310,7 @@ async def _read_stored(
         ]
         needed = _needed_approvals(going)
         read = _parts_read(
-            await _read_turns(parts, place, record) if has_ended or needed else []
+            await _read_turns(services, place, record) if has_ended or needed else []
         )
         # One that waits for a person is not begun again by each look, once all of it was handed over.
         is_whole = bool(needed) and len(tasks) == sum(
@@ -315,7 +327,7 @@ async def _read_stored(
                     if one is not None
                     else None
                 )
-                reply = build_part(parts, task, one)
+                reply = build_part(services.catalogue(), task, one)
                 found.append(
                     AskedPart(
                         task_id=task.task_id,
@@ -331,11 +343,11 @@ async def _read_stored(
             )
             return asked.model_copy(update={"parts": tuple(found), "approvals": needed})
     if known.end is not None or report is not None:
-        turns = await _read_turns(parts, place, record)
+        turns = await _read_turns(services, place, record)
         return _finish(
             place,
             _rebuild(
-                parts,
+                services,
                 place=place,
                 known=known,
                 conversation_id=conversation_id,
@@ -345,14 +357,14 @@ async def _read_stored(
         )
     if assignment is not None:
         return _running(place, [assignment], conversation_id)
-    lost = None if is_held else await _begin_again(parts, place, record, text)
+    lost = None if is_held else await _begin_again(services, place, record, text)
     return lost or Lookup(
         request_id=place.request_id, conversation_id=conversation_id, state="accepted"
     )
 
 
 def _rebuild(
-    parts: ApiParts,
+    services: RequestServices,
     place: RequestPlace,
     known: Known,
     conversation_id: str,
@@ -366,7 +378,7 @@ def _rebuild(
     one = read[0] if len(read) == 1 else PartRead(kind="task")
     task = turn.task if turn is not None else one.task
     if report is not None:
-        card = parts.catalogue().card_of(report.agent_id, report.task_name)
+        card = services.catalogue().card_of(report.agent_id, report.task_name)
         kind = "answer" if has_result(report) else "failed"
         wording = word_report(
             report,
@@ -404,11 +416,14 @@ def _rebuild(
 
 
 async def _begin_again(
-    parts: ApiParts, place: RequestPlace, record: RequestRecord, text: str | None
+    services: RequestServices,
+    place: RequestPlace,
+    record: RequestRecord,
+    text: str | None,
 ) -> Lookup | None:
     """Go on with a request that no process works on, and return None; or its end when nothing is known of it."""
     conversation_id = record.conversation_id or place.request_id
-    turns = await _read_turns(parts, place, record)
+    turns = await _read_turns(services, place, record)
     person = _latest(turns, "person")
     if person is None and text is None:
         reply = PersonReply(
@@ -427,10 +442,11 @@ async def _begin_again(
                 "user_id": person.user_id,
                 "memory": record.memory,
                 "time_zone": record.time_zone,
+                "not_before": record.not_before,
                 "wait_ms": 600_000,
             }
         )
-        await begin(parts, place, request)
+        await begin(services, place, request)
     return None
 
 
@@ -450,13 +466,13 @@ def _latest(turns: Sequence[HeardTurn], speaker: Speaker) -> HeardTurn | None:
 
 
 async def _read_turns(
-    parts: ApiParts, place: RequestPlace, record: RequestRecord
+    services: RequestServices, place: RequestPlace, record: RequestRecord
 ) -> list[HeardTurn]:
     """Return the turns of one request, oldest first."""
     conversation_id = record.conversation_id or place.request_id
     request_id = place.request_id.encode()
     for count in (_NEAR, _FAR):
-        stored = await parts.conversations.recent(conversation_id, count)
+        stored = await services.conversations.recent(conversation_id, count)
         named = [
             body for body in stored if request_id in body and not is_utterance(body)
         ]
@@ -466,14 +482,14 @@ async def _read_turns(
             for turn in turns
             if turn.request_id == place.request_id
             and place.caller.may_hear(turn.user_id)
-            and _is_of(parts, turn, record)
+            and _is_of(services, turn, record)
         ]
         if own or len(stored) < count:
             return own
     return []
 
 
-def _is_of(parts: ApiParts, turn: HeardTurn, record: RequestRecord) -> bool:
+def _is_of(services: RequestServices, turn: HeardTurn, record: RequestRecord) -> bool:
     """Return whether *turn* is part of the request of *record*: another user may have chosen its id there.
 
     The record names no user, but the task, which is another one for each user's request.
@@ -484,4 +500,4 @@ def _is_of(parts: ApiParts, turn: HeardTurn, record: RequestRecord) -> bool:
         conversation_id=turn.conversation_id,
         user_id=turn.user_id,
     )
-    return parts.service.task_id_of(asked) == record.task_id
+    return services.service.task_id_of(asked) == record.task_id

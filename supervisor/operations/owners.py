@@ -2,14 +2,14 @@
 
 import hashlib
 
+from tasklore.contracts.callers import Caller
+from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.ledger.requests import place_of
-from tasklore.supervisor.http.admission.keys import Caller
-from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.operations.refusals import Refused
 
 
 async def demand_conversation(
-    parts: ApiParts, caller: Caller, conversation_id: str | None
+    conversations: Conversations, caller: Caller, conversation_id: str | None
 ) -> None:
     """Return when *caller* may speak in, and look into, a conversation; None is none.
 
@@ -19,11 +19,11 @@ async def demand_conversation(
     """
     if caller.user is None or conversation_id is None:
         return
-    if conversation_id in await parts.conversations.of_user(caller.user):
+    if conversation_id in await conversations.of_user(caller.user):
         return
-    if await parts.conversations.recent(
-        conversation_id, 1
-    ) or await parts.conversations.waiting(conversation_id):
+    if await conversations.recent(conversation_id, 1) or await conversations.waiting(
+        conversation_id
+    ):
         detail = "this conversation is not of the user that the key is for; choose another id"
         raise Refused(403, "other-conversation", detail)
 

@@ -1,0 +1,465 @@
+"""Typed tasks: list them, send one, look at it and at its children, cancel it, send it a signal.
+
+For programs that know agent and task: no word is interpreted.
+"""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
+
+from tasklore.contracts.callers import Caller
+from tasklore.contracts.identifiers import NAME_PATTERN, Name, user_token
+from tasklore.memory.holdings.store import Holding
+from tasklore.memory.ledger.run_list import MOST_OF_PAGE, RunFilter, TaskList, TaskPage
+from tasklore.memory.ledger.run_rows import EndState, OpenState
+from tasklore.memory.ledger.task_tree import TaskTree, Trace
+from tasklore.supervisor.approvals.answers import AnswerRefused
+from tasklore.supervisor.approvals.questions import Answered, view_answer
+from tasklore.supervisor.operations.card_fit import demand_fit, demand_task
+from tasklore.supervisor.operations.forms import Cancelled, Form, Later, PastTime
+from tasklore.supervisor.operations.idempotency import IdempotencyKey
+from tasklore.supervisor.operations.owners import demand_conversation
+from tasklore.supervisor.operations.persons import as_person, refuse_answer
+from tasklore.supervisor.operations.refusals import Refused, not_found
+from tasklore.supervisor.operations.sent_tasks import (
+    NewTask,
+    Sent,
+    TaskServices,
+    demand_accepted,
+    demand_callback,
+    read_task,
+    send_task,
+)
+from tasklore.supervisor.operations.starts import demand_reachable
+from tasklore.supervisor.operations.table import Shows, Unfinished, operation
+from tasklore.supervisor.requests.outcome_parts import cancel_task
+
+TaskId = Annotated[
+    str,
+    Field(
+        pattern=NAME_PATTERN, description="The id of a task, as the answer to it says."
+    ),
+]
+SignalName = Annotated[
+    str, Field(pattern=NAME_PATTERN, description="The name of the signal.")
+]
+#: The name of a task, or the call as assignments have it.
+_CALL = {
+    "anyOf": [
+        {"type": "string", "pattern": NAME_PATTERN},
+        {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "pattern": NAME_PATTERN},
+                "parameters": {"type": "object"},
+            },
+            "required": ["name"],
+            "additionalProperties": False,
+        },
+    ]
+}
+
+
+class TaskOptions(Later):
+    """How a task is sent, and how long its answer is waited for."""
+
+    user: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=256,
+            description="In whose name, and with whose memory; that of the key, where it has one.",
+        ),
+    ] = None
+    tenant: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=200,
+            description="Whose budgets it spends; that of the key, where it has one.",
+        ),
+    ] = None
+    priority: Annotated[
+        Literal["interactive", "normal", "batch"],
+        Field(description="Whose turn is sooner where tasks of an agent wait."),
+    ] = "normal"
+    conversation: Annotated[
+        str | None,
+        Field(
+            min_length=1, max_length=256, description="The conversation it belongs to."
+        ),
+    ] = None
+    memory: Annotated[
+        Literal["use", "refresh", "bypass"],
+        Field(
+            description="Whether a remembered result may serve, is computed anew and kept, or neither."
+        ),
+    ] = "use"
+    within_seconds: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            le=604_800,
+            description="How long it may take from its start, its time in the queue included.",
+        ),
+    ] = None
+    max_attempts: Annotated[
+        int | None,
+        Field(ge=1, le=1000, description="Runs at most, the first included."),
+    ] = None
+    wait_seconds: Annotated[
+        float,
+        Field(
+            ge=0, le=600, description="How long the answer waits for the task's end."
+        ),
+    ] = 30.0
+    callback_url: Annotated[
+        str | None,
+        Field(
+            description="Hears of its end, and of questions that it asks, by signed webhooks."
+        ),
+    ] = None
+
+
+class Send(TaskOptions):
+    """A task for an agent.
+
+    `task` is its name, or an object of `name` and `parameters`, as in the assignments on the wire. `agent_id` may be
+    left out where one agent alone has a task of that name.
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
+
+    agent_id: Annotated[Name | None, Field(description="Whose task.")] = None
+    task: Annotated[Name, Field(description="The task to run."), WithJsonSchema(_CALL)]
+    parameters: Annotated[
+        dict[str, JsonValue],
+        Field(
+            description="Its parameters.",
+            json_schema_extra={"x-cli": {"option": "--parameter", "short": "-p"}},
+        ),
+    ] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flatten(cls, body: Any) -> Any:
+        """Take the name and the parameters out of an object `task`."""
+        call = body.get("task") if isinstance(body, dict) else None
+        if not isinstance(call, dict):
+            return body
+        if unknown := call.keys() - {"name", "parameters"}:
+            named = ", ".join(str(name)[:100] for name in sorted(unknown)[:3])
+            raise ValueError(f"task has {named}; give it `name` and `parameters` alone")
+        if "parameters" in body and "parameters" in call:
+            raise ValueError("give `parameters` once, in `task` or beside it")
+        flat = {"parameters": call["parameters"]} if "parameters" in call else {}
+        return {**body, "task": call.get("name"), **flat}
+
+
+class Signal(Form):
+    """The value of a signal."""
+
+    value: Annotated[JsonValue, Field(description="What the task is told.")] = None
+
+
+class TaskQuery(Form):
+    """Which tasks are listed: those to which all of it applies. An unknown name is refused: it would filter nothing."""
+
+    agent: Annotated[Name | None, Field(description="The id of their agent.")] = None
+    state: Annotated[
+        OpenState | EndState | None, Field(description="How they stand, or ended.")
+    ] = None
+    tenant: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=200,
+            description="Whose budgets they spend; the key's own, where it has one.",
+        ),
+    ] = None
+    user: Annotated[
+        str | None,
+        Field(
+            min_length=1, max_length=256, description="Whose they are; the key's own."
+        ),
+    ] = None
+    created_after: Annotated[
+        PastTime | None,
+        Field(
+            description="Only what was created since: so long ago, such as 2h, or a time; included.",
+            json_schema_extra={"x-cli": {"option": "--since", "metavar": "WHEN"}},
+        ),
+    ] = None
+    created_before: Annotated[
+        PastTime | None,
+        Field(
+            description="Only what was created before: so long ago, such as 2h, or a time; left out.",
+            json_schema_extra={"x-cli": {"option": "--until", "metavar": "WHEN"}},
+        ),
+    ] = None
+    parent: Annotated[
+        Name | None, Field(description="The id of the task that called them.")
+    ] = None
+    error: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=64,
+            description="The class of the error that ended them, as `TaskExpired`.",
+        ),
+    ] = None
+    after: Annotated[
+        str, Field(max_length=100, description="The `after` of the page before.")
+    ] = ""
+    limit: Annotated[
+        int, Field(ge=1, le=MOST_OF_PAGE, description="Tasks of a page.")
+    ] = 50
+
+    def filter_for(self, caller: Caller) -> RunFilter:
+        """Return which runs *caller* is shown: of its own user and tenant alone, where its key is bound to one.
+
+        Raises:
+            NotPermitted: another user or tenant is asked for.
+        """
+        user_id = caller.demand_user(self.user)
+        return RunFilter(
+            agent_id=self.agent,
+            state=self.state,
+            tenant=caller.for_tenant(self.tenant).tenant,
+            user=user_token(user_id) if user_id is not None else None,
+            created_from_ms=_in_ms(self.created_after),
+            created_before_ms=_in_ms(self.created_before),
+            parent_id=self.parent,
+            error=self.error,
+        )
+
+
+@operation(
+    "tasks",
+    "list",
+    "GET /v1/tasks",
+    roles=("ask", "read"),
+    shows=Shows(
+        rows="tasks",
+        columns=(
+            "task_id",
+            "agent_id",
+            "task",
+            "state",
+            "began_ms",
+            "run_ms",
+            "waits_for",
+            "error",
+            "memory",
+            "tenant",
+            "user",
+        ),
+        example="tasks list --state failed --since 2h",
+    ),
+)
+async def list_tasks(
+    services: TaskServices, caller: Caller, query: TaskQuery
+) -> TaskPage:
+    """List tasks, the last created first; of one user those that ended last.
+
+    The last 100,000 of each agent are listed, of seven days (TASKLORE_LEDGER_KEEP_DAYS). A page may be short, or empty.
+
+    Raises:
+        NotPermitted: another user or tenant is asked for than the key's own.
+    """
+    return await TaskList(services.redis).read(
+        query.filter_for(caller), after=query.after, limit=query.limit
+    )
+
+
+@operation(
+    "tasks",
+    "send",
+    "POST /v1/tasks",
+    roles=("ask",),
+    problems=(404, 409),
+    waits=True,
+    shows=Shows(
+        arguments=("agent_id", "task"),
+        example="tasks send ReportAgent write --parameter kind=sales",
+    ),
+)
+async def send(
+    services: TaskServices,
+    caller: Caller,
+    new: Send,
+    *,
+    idempotency_key: IdempotencyKey = None,
+) -> Sent | Unfinished[Sent]:
+    """Send a task to an agent."""
+    sent = await run_task(
+        services,
+        caller,
+        agent_id=new.agent_id,
+        task=new.task,
+        parameters=new.parameters,
+        options=new,
+        chosen=idempotency_key,
+    )
+    if sent.report is not None:
+        return sent
+    return Unfinished(view=sent, location=f"/v1/tasks/{sent.task_id}")
+
+
+@operation(
+    "tasks",
+    "show",
+    "GET /v1/tasks/{task_id}",
+    roles=("ask",),
+    problems=(404,),
+    shows=Shows(example="tasks show 0199a1b2-3c4d"),
+)
+async def show_task(services: TaskServices, caller: Caller, task_id: TaskId) -> Sent:
+    """See what became of a task."""
+    return await read_task(services, caller, task_id)
+
+
+@operation(
+    "tasks",
+    "trace",
+    "GET /v1/tasks/{task_id}/trace",
+    roles=("ask",),
+    problems=(404,),
+    shows=Shows(shortcut="trace", picture="trace", example="tasks trace 0199a1b2-3c4d"),
+)
+async def trace_task(services: TaskServices, caller: Caller, task_id: TaskId) -> Trace:
+    """See the tree of the tasks that a task called: states, times, runs, recalled answers, tokens and cost.
+
+    Open tasks have the steps that a crash would not repeat.
+    """
+    await read_task(services, caller, task_id)
+    if (found := await TaskTree(services.redis).read(task_id)) is None:
+        raise not_found(
+            f"there is nothing of task {task_id!r} in the ledger yet, or it is past its time"
+        )
+    return found
+
+
+@operation(
+    "tasks",
+    "cancel",
+    "DELETE /v1/tasks/{task_id}",
+    roles=("ask",),
+    problems=(404,),
+    shows=Shows(
+        shortcut="cancel",
+        picture="cancelled",
+        example='tasks cancel r-1f2e3d --reason "asked twice"',
+    ),
+)
+async def cancel(
+    services: TaskServices,
+    caller: Caller,
+    task_id: TaskId,
+    *,
+    reason: Annotated[
+        str, Field(max_length=500, description="Why; it stands in the report.")
+    ] = "",
+    ahead: Annotated[
+        bool,
+        Field(
+            description="Also one that has not come yet: it is cancelled before it starts. Takes the role `operate`."
+        ),
+    ] = False,
+) -> Cancelled:
+    """Cancel a task: one that waits never starts, one that runs is asked to stop, and no later success counts.
+
+    Raises:
+        NotPermitted: an unknown one, with a key that is for one user or lacks the role.
+    """
+    try:
+        await read_task(services, caller, task_id)
+    except Refused as refused:
+        if not ahead or refused.problem.status != 404 or caller.user is not None:
+            raise
+        caller.demand_role("operate")
+    return await cancel_task(
+        services.canceller, task_id, reason or f"cancelled by {caller.name}"
+    )
+
+
+@operation(
+    "tasks",
+    "signal",
+    "POST /v1/tasks/{task_id}/signals/{name}",
+    roles=("ask",),
+    problems=(404, 409),
+    shows=Shows(arguments=("value",), example="tasks signal 0199a1b2-3c4d paid true"),
+)
+async def signal_task(
+    services: TaskServices,
+    caller: Caller,
+    task_id: TaskId,
+    name: SignalName,
+    signal: Signal,
+) -> Answered:
+    """Send a signal to a task."""
+    await read_task(services, caller, task_id)
+    size = len(signal.model_dump_json().encode())
+    await services.dispatch.bounds.demand(caller, None, Holding("signals", size))
+    try:
+        sent = await services.answers.signal(
+            task_id, name, signal.value, as_person(caller)
+        )
+    except AnswerRefused as refused:
+        raise refuse_answer(refused) from refused
+    return view_answer(sent)
+
+
+OPERATIONS = (list_tasks, send, show_task, trace_task, cancel, signal_task)
+
+
+async def run_task(
+    services: TaskServices,
+    caller: Caller,
+    *,
+    agent_id: str | None,
+    task: str,
+    parameters: dict[str, JsonValue],
+    options: TaskOptions,
+    chosen: str | None,
+    place: str = "parameters.",
+) -> Sent:
+    """Send *task* as *options* say it, and return its state once it has ended, or they wait no longer.
+
+    *chosen* is the id that the sender gave the task, *place* where the body has *parameters*. None as *agent_id* is the
+    one agent that has such a task.
+
+    Raises:
+        Refused: as `send_task`; 404, there is no such task; 422, it cannot be sent so, or its agent rejected it.
+        NotPermitted: it is for another user or tenant.
+    """
+    user_id = caller.demand_user(options.user)
+    sender = caller.for_tenant(options.tenant)
+    offer = demand_task(services.catalogue(), agent_id, task)
+    demand_fit(offer.task, parameters, place)
+    await demand_conversation(services.conversations, caller, options.conversation)
+    now = datetime.now(UTC)
+    starts_at = options.find_start(now)
+    demand_reachable(starts_at, now)
+    new = NewTask(
+        offer=offer,
+        parameters=parameters,
+        user_id=user_id,
+        conversation_id=options.conversation,
+        chosen=chosen,
+        memory=options.memory,
+        within_s=options.within_seconds,
+        max_attempts=options.max_attempts,
+        priority=options.priority,
+        starts_at=starts_at,
+        callback=demand_callback(services, options.callback_url, user_id, sender),
+    )
+    sent = await send_task(services, sender, new, options.wait_seconds)
+    demand_accepted(sent.report)
+    return sent
+
+
+def _in_ms(moment: datetime | None) -> int | None:
+    return None if moment is None else int(moment.timestamp() * 1000)
