@@ -283,14 +283,14 @@ class SessionCache:
         *,
         state: State | None = None,
         limit: int = 100,
-        before: SessionRoot | None = None,
+        before: SessionRoot | ListPlace | None = None,
     ) -> list[SessionRoot]:
         """Return up to *limit* sessions, last updated first, without reading entries; none when there are no more.
 
         Args:
             state: Only those in this state.
             limit: At least 1.
-            before: The last one of the page before.
+            before: The last one of the page before, or its place.
         """
         place = (
             None if before is None else ListPlace(before.listed_ms, before.session_id)

@@ -9,7 +9,7 @@ from tasklore.supervisor.http import (
     agents,
     budgets,
     output,
-    pipelines,
+    pipeline_runs,
     problems,
     stream_token_routes,
     task_paths,
@@ -33,7 +33,7 @@ from tasklore.supervisor.http.requests import routes as requests
 from tasklore.supervisor.http.requests.events import RequestStreamEvent
 from tasklore.supervisor.http.task_paths import TaskProblem
 from tasklore.supervisor.http.typed_document import TypedDocument
-from tasklore.supervisor.operations import conversations, schedules, tasks
+from tasklore.supervisor.operations import conversations, pipelines, schedules, tasks
 from tasklore.supervisor.operations import requests as asking
 from tasklore.supervisor.operations.refusals import Problem
 from tasklore.supervisor.operations.schedules import ScheduleServices
@@ -61,8 +61,11 @@ def make_app(parts: ApiParts) -> FastAPI:
         task_paths,
         memory,
     )
-    for module in (*asked, pipelines, budgets, webhooks, chat):
+    for module in (*asked, budgets, webhooks, chat):
         app.include_router(module.routes(parts))
+    of_pipelines = pipeline_runs.services_of(parts)
+    app.include_router(pipeline_runs.routes(parts, of_pipelines))
+    app.include_router(mount(of_pipelines, pipelines.OPERATIONS))
     app.include_router(
         mount(
             ScheduleServices(

@@ -34,7 +34,7 @@ from tasklore.contracts.pipelines import Pipeline
 from tasklore.memory.projects.project import ProjectMemory
 from tasklore.memory.projects.records import Record
 from tasklore.memory.sessions import files as session_files
-from tasklore.memory.sessions.entries import MAX_VALUE_BYTES
+from tasklore.memory.sessions.entries import MAX_VALUE_BYTES, SessionRoot
 from tasklore.memory.sessions.pipeline_records import NewRun, PhaseState, RunRecord
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.memory.sessions.session import SessionCache
@@ -121,14 +121,8 @@ def bundle_of(
 
     *earlier* is the result of `earlier_ends`.
     """
-    secret = frozenset(
-        name for name, one in record.pipeline.inputs.items() if one.secret
-    )
-    masker = Masker.of(record.inputs, secret)
-    inputs, masked_inputs = _mask_parts(masker, record.inputs)
-    for name in secret & record.inputs.keys():
-        inputs[name] = MASK
-        masked_inputs.append(name)
+    masker = _masker_of(record)
+    inputs, masked_inputs = _mask_inputs(record, masker)
     entries = {}
     masked_entries = []
     for key, entry in session.get("cache", {}).items():
@@ -164,11 +158,35 @@ def bundle_of(
         "timeline": _timeline(record, phases, earlier, masker),
         "session": {**session, "cache": entries},
         "masked": {
-            "inputs": sorted(set(masked_inputs)),
+            "inputs": sorted(masked_inputs),
             "entries": masked_entries,
             "pipeline": places,
         },
     }
+
+
+def show_inputs(record: RunRecord) -> dict[str, JsonValue]:
+    """Return the inputs of *record* with masks where they are secret, or look as if they were."""
+    return _mask_inputs(record, _masker_of(record))[0]
+
+
+def _masker_of(record: RunRecord) -> Masker:
+    return Masker.of(record.inputs, _secret_inputs(record))
+
+
+def _secret_inputs(record: RunRecord) -> frozenset[str]:
+    return frozenset(name for name, one in record.pipeline.inputs.items() if one.secret)
+
+
+def _mask_inputs(
+    record: RunRecord, masker: Masker
+) -> tuple[dict[str, JsonValue], set[str]]:
+    """Return the inputs of *record* masked, and the names of those that were."""
+    inputs, masked = _mask_parts(masker, record.inputs)
+    hidden = _secret_inputs(record) & record.inputs.keys()
+    for name in hidden:
+        inputs[name] = MASK
+    return inputs, {*masked, *hidden}
 
 
 def write_bundle(path: Path, bundle: Mapping[str, Any]) -> None:
@@ -294,6 +312,41 @@ async def restore(
         read.session | {"cache": entries}, new.session_id, now_ms, MAX_VALUE_BYTES
     )
     await _create(runs, new)
+    await _put(file, cache, now_ms)
+    return Restored(
+        new.session_id,
+        len(file.entries),
+        tuple(masked.entries),
+        (*file.expired, *file.refused),
+    )
+
+
+async def restore_entries(
+    root: SessionRoot,
+    entries: Mapping[str, Any],
+    cache: SessionCache,
+    *,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Restored:
+    """Put *entries*, by key in the form of evidence, into the session of *root*; doing so twice does no harm.
+
+    Raises:
+        InvalidInput: they have not that form.
+        UnknownSession: the session is gone.
+        MemoryUnavailable: the store did not answer.
+    """
+    now_ms = int(now().timestamp() * 1000)
+    document = session_files.document_of(root, ()) | {"cache": entries}
+    file = session_files.read(document, root.session_id, now_ms, MAX_VALUE_BYTES)
+    await _put(file, cache, now_ms)
+    return Restored(
+        root.session_id, len(file.entries), expired=(*file.expired, *file.refused)
+    )
+
+
+async def _put(
+    file: session_files.SessionFile, cache: SessionCache, now_ms: int
+) -> None:
     for one in file.entries:
         left = (
             None
@@ -302,13 +355,7 @@ async def restore(
         )
         entry = one.entry if left is None else replace(one.entry, ttl=left)
         # One by one: each may be as large as one round trip allows.
-        await cache.set_many(new.session_id, [entry])
-    return Restored(
-        new.session_id,
-        len(file.entries),
-        tuple(masked.entries),
-        (*file.expired, *file.refused),
-    )
+        await cache.set_many(file.session_id, [entry])
 
 
 async def earlier_ends(projects: ProjectMemory, record: RunRecord) -> list[Record]:

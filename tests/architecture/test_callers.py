@@ -11,7 +11,6 @@ ROOMS = ("contracts", "memory", "supervisor", "workers")
 NOBODYS = {
     ("supervisor/program_client.py", "TaskAssignment"): "a program with no key",
     ("supervisor/schedules/book.py", "Schedule"): "it stands in the code of an agent",
-    ("supervisor/http/pipelines.py", "PipelineRequest"): "a run is cancelled",
     ("supervisor/requests/outcome.py", "PersonRequest"): "only its id is made",
 }
 

@@ -17,6 +17,7 @@ from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.presences import live_workers
 from tasklore.runtime.messaging.streams import Sizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.attendance import Attendance
 from tasklore.workers import presence as presences
 from tasklore.workers.presence import show_presence
 
@@ -105,3 +106,27 @@ async def test_a_worker_without_the_right_to_create_buckets_waits_for_them(
             await asked.wait()
         await declare_streams(client, Sizes())
         await until_seen(client)
+
+
+async def test_agents_without_a_live_worker_are_told_from_one_read_for_all_who_ask(
+    client: Client,
+) -> None:
+    """While the bucket does not answer none is said to be away."""
+    now = 0.0
+
+    async def heal() -> None:
+        raise ConfigurationError("this is left to others")
+
+    attendance = Attendance(client, lambda: now)
+    async with shown(client, heal):
+        await until_seen(client)
+        assert await attendance.absent(["A", "B"]) == {"B"}
+    bucket = subjects.bucket_stream(subjects.WORKERS_BUCKET)
+    await ask_jetstream(client, f"STREAM.PURGE.{bucket}")
+    assert await attendance.absent(["A"]) == frozenset()
+    now = 3.0
+    assert await attendance.absent(["A"]) == {"A"}
+    await ask_jetstream(client, f"STREAM.DELETE.{bucket}")
+    now = 6.0
+    assert await attendance.absent(["A"]) == frozenset()
+    assert await attendance.absent([]) == frozenset()

@@ -62,6 +62,36 @@ def parse_inputs(pipeline: Pipeline, given: Mapping[str, str]) -> dict[str, Json
     return typed
 
 
+def read_typed(
+    pipeline: Pipeline, inputs: Mapping[str, JsonValue]
+) -> dict[str, JsonValue]:
+    """Return *inputs* with each text as a value of its declared type, where that is neither open nor a text itself.
+
+    Raises:
+        InvalidInput: a text cannot be of its type; a secret one is not repeated.
+    """
+    typed = dict(inputs)
+    for name, value in inputs.items():
+        declared = pipeline.inputs.get(name)
+        if declared is None or declared.type in ("any", "text"):
+            continue
+        if isinstance(value, str):
+            typed[name] = _parse_quietly(name, declared, value)
+    return typed
+
+
+def _parse_quietly(name: str, declared: Input, text: str) -> JsonValue:
+    try:
+        return _parse(name, declared.type, text)
+    except InvalidInput:
+        if not declared.secret:
+            raise
+        # The reason would repeat the secret.
+        raise InvalidInput(
+            f"input {name!r}: the value is no {declared.type}; write it as JSON"
+        ) from None
+
+
 def misfit(declared: Input, value: JsonValue) -> str | None:
     """Return why *value* is not of the *declared* type, None when it is."""
     if declared.type == "any" or (

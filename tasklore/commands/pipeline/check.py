@@ -7,14 +7,16 @@ from nats.aio.client import Client
 from pydantic import JsonValue
 
 from tasklore.commands.exits import OK
+from tasklore.commands.limits.views import open_budgets
 from tasklore.commands.pipeline.client import print_problems
-from tasklore.commands.pipeline.cost import estimate, print_estimate, sum_up
+from tasklore.commands.pipeline.cost import print_estimate
 from tasklore.commands.pipeline.sources import read_inputs, read_source
 from tasklore.commands.places import leading_with_the_cure, open_nats
 from tasklore.commands.render.screen import print_json, printable, say
 from tasklore.commands.render.words import count_of
 from tasklore.contracts.errors import InvalidPipeline, Unreachable
 from tasklore.supervisor.cards import read_cards
+from tasklore.supervisor.pipelines.cost import estimate, sum_up
 from tasklore.supervisor.pipelines.declaration.cards import problems_with
 from tasklore.supervisor.pipelines.declaration.checks import problems_of
 from tasklore.supervisor.pipelines.declaration.files import Source, describe_problems
@@ -43,7 +45,10 @@ async def print_check(
         return print_problems(error.problems, as_json=as_json)
     except Unreachable as error:
         say(f"its agents and their tasks were not looked at: {error}")
-    costs = await estimate(source.pipeline, inputs) if has_cost else []
+    costs = []
+    if has_cost:
+        async with open_budgets() as budgets:
+            costs = await estimate(source.pipeline, inputs, budgets)
     if as_json:
         document = {
             "pipeline": source.pipeline.name,

@@ -1,0 +1,39 @@
+"""Which agents have no live worker, read at most every two seconds however many ask."""
+
+import time
+from collections.abc import Callable, Collection
+
+import structlog
+
+from tasklore.contracts.errors import Unreachable
+from tasklore.runtime.messaging.direct import Line
+from tasklore.runtime.messaging.presences import live_workers
+
+log = structlog.get_logger(__name__)
+
+#: Seconds between two reads: a new worker is found soon, and the bucket is not read at each look at a run.
+_READ_EVERY_S = 2.0
+
+
+class Attendance:
+    """The agents that have a live worker, by the signs of life at *line*; a worker that died counts for 15 s."""
+
+    def __init__(self, line: Line, clock: Callable[[], float] = time.monotonic) -> None:
+        self._line = line
+        self._clock = clock
+        self._alive: frozenset[str] = frozenset()
+        self._until = float("-inf")
+
+    async def absent(self, agents: Collection[str]) -> frozenset[str]:
+        """Return which of *agents* have no live worker; none while the bucket does not answer."""
+        if not agents:
+            return frozenset()
+        if self._clock() >= self._until:
+            try:
+                workers = await live_workers(self._line)
+            except Unreachable as error:
+                log.info("workers_not_read", error=str(error))
+                return frozenset()
+            self._alive = frozenset(worker.agent_id for worker in workers)
+            self._until = self._clock() + _READ_EVERY_S
+        return frozenset(agents) - self._alive
