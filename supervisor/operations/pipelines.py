@@ -325,7 +325,7 @@ class RunEvidence(View):
 
 
 class RestoredRun(View):
-    """A restored run, in the state failed, with its number of `entries`; `masked` and `expired` ones are computed anew."""
+    """A restored run, as failed, with its number of `entries`; `masked` and `expired` ones are computed anew."""
 
     session_id: str
     entries: int
