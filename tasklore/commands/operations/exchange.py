@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from tasklore.commands.operations.entries import spell_name
 from tasklore.commands.operations.problems import ApiRefused, name_commands, refuse
@@ -19,6 +19,7 @@ from tasklore.commands.operations.transport import (
     Request,
     send,
 )
+from tasklore.commands.render.screen import say
 from tasklore.contracts.errors import InvalidInput, TaskloreError, Unreachable
 from tasklore.contracts.manifest import FieldEntry, OperationEntry
 
@@ -137,15 +138,19 @@ class Exchange:
             left = ends_at - time.monotonic()
             if place is None or left <= 0:
                 return Outcome(self.read_view(answer), place)
-            time.sleep(min(left, _read_pause(answer)))
-            answer = self._look(place, answer)
+            try:
+                time.sleep(min(left, _read_pause(answer)))
+                answer = self._look(place, answer)
+            except KeyboardInterrupt:
+                say(f"it may go on without you; look by {describe_place(place)}")
+                raise
         return Outcome(self.read_view(answer))
 
     def _look(self, place: str, before: Answer) -> Answer:
         """Return the answer of *place*; *before* while the API is away for a moment."""
         parts = urlsplit(place)
         path = parts.path.removeprefix(self.target.path)
-        request = Request("GET", path)
+        request = Request("GET", path, query=tuple(parse_qsl(parts.query)))
         try:
             answer = send(self.target, request, within_s=_LOOK_WITHIN_S)
         except Unreachable:
@@ -167,7 +172,9 @@ class Exchange:
         if parts.netloc and f"{parts.scheme}://{parts.netloc}" != _origin(self.target):
             return None
         is_path = parts.path.startswith("/") and place.isascii() and " " not in place
-        return parts.path if is_path and place.isprintable() else None
+        if not is_path or not place.isprintable():
+            return None
+        return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
     def send_lines(self, request: Request, field: FieldEntry, typed: str) -> Json:
         """Return the views of all parts of the file *typed* as one: numbers are sums.

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import time
 from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
@@ -30,6 +31,8 @@ from tasklore.contracts.manifest import VERSION_HEADER, OperationEntry
 
 #: Only such a number is a limit that this side counts by; anything else is the server's to refuse.
 _NUMBER = re.compile(r"[1-9]\d{0,6}")
+#: Fields that say how long the server waits for an end, each with its unit in seconds.
+_WAITS = {"wait": 1.0, "wait_s": 1.0, "wait_seconds": 1.0, "wait_ms": 0.001}
 _MINOR = re.compile(r"(\d+)\.(\d+)")
 
 
@@ -82,19 +85,35 @@ def _name_work(entry: OperationEntry) -> str:
 
 
 def _read_wait(entry: OperationEntry, typed: Mapping[str, Any]) -> float | None:
-    """Return how long an end is waited for; an operation with a `wait` of its own is waited for as that says."""
+    """Return how long an end is waited for; an operation with such a field of its own is waited for as that says.
+
+    None where there is no end to wait for: neither is the operation ever unfinished, nor does the server wait.
+    """
+    for field in entry["fields"]:
+        if field["name"] in _WAITS:
+            text = typed.get(param_name(field)) or field["default"]
+            unit = _WAITS[field["name"]]
+            return (
+                None
+                if text is None
+                else _read_seconds(str(text), field["option"], unit)
+            )
     if not entry["unfinished"]:
         return None
-    text = typed.get("wait") or typed.get("field_wait")
-    if text is None:
-        return WAIT_S
+    text = typed.get("wait")
+    return WAIT_S if text is None else _read_seconds(text, "--wait", 1.0)
+
+
+def _read_seconds(text: str, option: str, unit_s: float) -> float:
+    """Return the seconds of *text*: a span, or a number of units of *unit_s* seconds."""
     try:
-        # A number alone is seconds.
-        seconds = float(text)
+        seconds = float(text) * unit_s
     except ValueError:
-        return parse_span(str(text), "--wait").total_seconds()
+        return parse_span(text, option).total_seconds()
     if not 0 <= seconds < float("inf"):
-        raise InvalidInput(f"--wait {text!r} is no span of time; write one such as 30s")
+        raise InvalidInput(
+            f"{option} {text!r} is no span of time; write one such as 30s"
+        )
     return seconds
 
 
@@ -112,10 +131,12 @@ def _perform(
         limit = str(given.get("limit") or "")
         rows = int(limit) if _NUMBER.fullmatch(limit) else None
         return Outcome(exchange.read_pages(request, rows))
+    began = time.monotonic()
     answer = exchange.ask(request, waits_s=wait_s or 0.0)
-    if wait_s is None:
+    if wait_s is None or not entry["unfinished"]:
         return Outcome(exchange.read_view(answer))
-    return exchange.follow(answer, wait_s)
+    # The server may have waited for a part of it.
+    return exchange.follow(answer, wait_s - (time.monotonic() - began))
 
 
 def _ask_person(exchange: Exchange, given: Mapping[str, Any], *, is_json: bool) -> None:
@@ -186,13 +207,24 @@ def show_outcome(entry: OperationEntry, outcome: Outcome, *, is_json: bool) -> i
 def draw(entry: OperationEntry, view: Any) -> None:
     """Print *view* by the picture of *entry*, else as a table or facts."""
     if entry["picture"]:
-        print(load_picture(entry["picture"]).draw(view))
+        print(load_picture(entry["picture"]).draw(make_harmless(view)))
         return
     rows = entry["rows"]
     if rows and isinstance(view, dict) and view.get(rows) == []:
         print(f"There are no {entry['noun'].replace('-', ' ')}.")
         return
     print_view(view, rows, entry["columns"])
+
+
+def make_harmless(view: object) -> object:
+    """Return *view* without what would steer a terminal: a picture may put colours around its texts."""
+    if isinstance(view, str):
+        return printable(view)
+    if isinstance(view, list):
+        return [make_harmless(one) for one in view]
+    if isinstance(view, dict):
+        return {printable(name): make_harmless(one) for name, one in view.items()}
+    return view
 
 
 def code_of_view(entry: OperationEntry, view: Any) -> int:

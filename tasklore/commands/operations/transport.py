@@ -25,6 +25,8 @@ WHOLE_S = 60.0
 #: Bytes of an answer, from which on it is no view that anybody reads.
 MOST_BYTES = 64 * 1024**2
 _CHUNK = 64 * 1024
+#: Levels of an answer, beyond which no view goes.
+_DEEPEST = 200
 #: Characters of another program's words in a message.
 _WORDS = 200
 
@@ -77,7 +79,29 @@ class Answer:
             raise TaskloreError(
                 f"the answer of {self.url} is no JSON ({type(error).__name__}); look what stands between it and you"
             ) from error
+        _demand_shallow(found, self.url)
         return found
+
+
+def _demand_shallow(value: object, url: str) -> None:
+    """Return when *value* can be walked through by functions that call themselves.
+
+    Raises:
+        TaskloreError: it is nested deeper than anybody reads.
+    """
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return
+    raise TaskloreError(
+        f"the answer of {url} is nested deeper than {_DEEPEST} levels; see it by `tasklore api GET PATH`"
+    )
 
 
 class Deadline:
@@ -283,7 +307,6 @@ def _write(
     connection.putrequest(
         request.method,
         f"{target.path}{request.path}{query}",
-        skip_accept_encoding=True,
     )
     connection.putheader("Accept", "application/json, application/problem+json")
     connection.putheader("Connection", "close")

@@ -9,10 +9,11 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from tasklore.commands.operations import exchange, transport
+from tasklore.commands.operations import entries, exchange, transport
 from tests.raw_server import Reply, answer, endless, problem, raw, serving, silence
 
 Run = Callable[..., int]
@@ -89,7 +90,7 @@ def test_a_page_that_leads_to_itself_is_the_last(
 def test_an_end_that_comes_later_is_followed(
     run_command: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    later = {"Location": "/v1/requests/r1", "Retry-After": "0"}
+    later = {"Location": "/v1/requests/r1?wait=1", "Retry-After": "0"}
     with serving(
         answer({"state": "running"}, 202, headers=later),
         answer({"state": "running"}, 202, headers={"Retry-After": "0"}),
@@ -98,7 +99,7 @@ def test_an_end_that_comes_later_is_followed(
     ) as server:
         assert run_command("requests", "ask", "hi", "you", "--api", server.url) == 0
     assert capsys.readouterr().out == "state  done\n"
-    assert [one.path for one in server.received][1:] == ["/v1/requests/r1"] * 3
+    assert [one.path for one in server.received][1:] == ["/v1/requests/r1?wait=1"] * 3
 
 
 def test_an_end_that_does_not_come_in_time_says_where_it_will_be(
@@ -328,6 +329,43 @@ def test_an_endless_body_is_given_up(
     with serving(endless(head, b"10000\r\n" + b" " * 65536 + b"\r\n")) as server:
         assert run_command("schedules", "show", "x", "--api", server.url) == 1
     assert "is larger than 1 MiB" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("depth", [300, 900, 100_000])
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_deep_answer_is_refused(
+    run_command: Run,
+    depth: int,
+    options: tuple[str, ...],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    body = b'{"a": ' * depth + b"1" + b"}" * depth
+    with serving(answer(body)) as server:
+        words = ("schedules", "show", "x", *options, "--api", server.url)
+        assert run_command(*words) == 1
+    told = capsys.readouterr()
+    assert "is nested deeper" in told.err or "is no JSON" in told.err
+    assert told.err.count("\n") == 1
+
+
+def test_a_picture_gets_nothing_that_steers_a_terminal(
+    run_command: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    module = ModuleType("tasklore.commands.pictures.trial")
+    module.draw = lambda view: f"<{view['rows'][0]['id']}>"  # type: ignore[attr-defined]
+    module.code_of = lambda view: 4  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    [entry] = [
+        one
+        for one in entries.load_manifest()["operations"]
+        if (one["noun"], one["verb"]) == ("schedules", "show")
+    ]
+    monkeypatch.setitem(entry, "picture", "trial")
+    with serving(answer({"rows": [{"id": "a\x1b[2Jb"}]})) as server:
+        assert run_command("schedules", "show", "x", "--api", server.url) == 4
+    assert capsys.readouterr().out == "<a[2Jb>\n"
 
 
 def test_escapes_of_a_view_and_of_a_problem_are_harmless(
