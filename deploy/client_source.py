@@ -292,7 +292,8 @@ def _paged_flow(
     if not any(one.key == "after" and one.place == "query" for one in values):
         return None
     answer = _answers_of(spec).get("application/json", {})
-    schema = document["components"]["schemas"].get(_reference(answer), {})
+    name = _reference(answer) if "$ref" in answer else ""
+    schema = document["components"]["schemas"].get(name, {})
     rows = [
         (name, one["items"])
         for name, one in schema.get("properties", {}).items()
@@ -300,7 +301,7 @@ def _paged_flow(
     ]
     if "after" not in schema.get("properties", {}) or len(rows) != 1:
         return None
-    name, row = rows[0]
+    field, row = rows[0]
     given = [one for one in values if one.key not in ("after", "limit")]
     own = [one.parameter for one in given if one.place == "path"]
     options = [one.parameter for one in given if one.place != "path"]
@@ -311,7 +312,7 @@ def _paged_flow(
     source = [
         f"    def {verb}({', '.join(parts)}) -> Pages[{shape}]:",
         f'        """Yield every row of `{verb}`, page by page."""',
-        f"        return Pages(lambda after: {noun}Flows.{verb}(self, {more}after=after), {name!r})",
+        f"        return Pages(lambda after: {noun}Flows.{verb}(self, {more}after=after), {field!r})",
     ]
     return "\n".join(source)
 

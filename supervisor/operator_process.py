@@ -9,12 +9,15 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import structlog
 from redis.asyncio import Redis
 
 from tasklore.contracts.errors import ConfigurationError, Unreachable
+from tasklore.memory.conversations.conversation import Conversations
+from tasklore.memory.conversations.inbox import Inbox
 from tasklore.memory.schedules.store import ScheduleStore
 from tasklore.runtime.messaging.connection import Listener, connected
 from tasklore.runtime.messaging.link import Link
@@ -24,6 +27,11 @@ from tasklore.runtime.process import Process
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.settings import Settings
 from tasklore.supervisor.cards import CardIndex
+from tasklore.supervisor.operations.dead_letters import (
+    DeadLetterServices,
+    open_dead_letter_services,
+)
+from tasklore.supervisor.operations.sent_tasks import TaskLooks
 from tasklore.supervisor.schedules.book import ScheduleBook
 
 if TYPE_CHECKING:
@@ -52,6 +60,7 @@ class OperatorConnections:
     redis: Redis
     outbox: Outbox
     cards: CardIndex
+    letters: DeadLetterServices
 
 
 @asynccontextmanager
@@ -89,6 +98,10 @@ async def open_operator(
         outbox = await stack.enter_async_context(
             open_outbox(link, metrics, settings.publish_deadline_s)
         )
+        keep = timedelta(days=settings.ledger_keep_days)
+        letters = await stack.enter_async_context(
+            open_dead_letter_services(link, outbox, redis, keep=keep)
+        )
         yield OperatorConnections(
             settings=settings,
             metrics=metrics,
@@ -96,6 +109,7 @@ async def open_operator(
             redis=redis,
             outbox=outbox,
             cards=CardIndex(metrics.count_refused_card),
+            letters=letters,
         )
 
 
@@ -115,15 +129,52 @@ def make_application(opened: OperatorConnections, door: "Door") -> "FastAPI":
 def make_nouns(opened: OperatorConnections) -> "tuple[Noun[Any], ...]":
     """Return each noun of the table, with the services that an operator has for it."""
     from tasklore.supervisor.http.operations_app import Noun
-    from tasklore.supervisor.operations import schedules
+    from tasklore.supervisor.operations import (
+        conversations,
+        dead_letters,
+        pipelines,
+        requests,
+        results,
+        schedules,
+        tasks,
+    )
 
     store = ScheduleStore(opened.redis, opened.settings.supervisor_id)
     book = ScheduleBook(store, lambda: opened.cards.catalogue)
+    keep_days = opened.settings.memory_keep_days
     return (
         Noun(
             operations=schedules.OPERATIONS,
             run_here=schedules.LOOKS,
             services=schedules.ScheduleLooks(book=book),
+        ),
+        Noun(
+            operations=tasks.OPERATIONS,
+            run_here=tasks.LOOKS,
+            services=TaskLooks(redis=opened.redis),
+        ),
+        Noun(operations=requests.OPERATIONS),
+        Noun(
+            operations=conversations.OPERATIONS,
+            run_here=conversations.OPERATIONS,
+            services=conversations.ConversationServices(
+                conversations=Conversations(opened.redis), inbox=Inbox(opened.redis)
+            ),
+        ),
+        Noun(operations=pipelines.OPERATIONS),
+        Noun(
+            operations=dead_letters.OPERATIONS,
+            run_here=dead_letters.OPERATIONS,
+            services=opened.letters,
+        ),
+        Noun(
+            operations=results.OPERATIONS,
+            run_here=results.OPERATIONS,
+            services=results.open_result_services(
+                opened.link,
+                opened.redis,
+                keep=None if keep_days is None else timedelta(days=keep_days),
+            ),
         ),
     )
 

@@ -14,9 +14,6 @@ from tasklore.supervisor.http.mount import mount
 from tasklore.supervisor.http.parts import Door
 from tasklore.supervisor.operations.table import Operation, Operations, Services
 
-#: Roles of those who start work, or answer a question of it: what they alone may do is run by a supervisor.
-_HANDED_ROLES = frozenset({"ask", "approve"})
-
 
 @dataclass(frozen=True, kw_only=True)
 class Noun(Generic[Services]):
@@ -36,7 +33,7 @@ def make_operations_app(
     `/v1/`.
 
     Raises:
-        ValueError: one that reads, mends or administers is not run here.
+        ValueError: one that needs an operator's rights is not run here.
     """
     app = begin_app()
     for noun in nouns:
@@ -53,10 +50,8 @@ def make_operations_app(
 
 
 def may_hand_over(operation: Operation[Any, ..., Any]) -> bool:
-    """Return whether *operation* starts work, answers a question, or looks at that: supervisors run it, too."""
-    return operation.mounted == "supervisor" and _HANDED_ROLES.issuperset(
-        operation.roles
-    )
+    """Return whether supervisors run *operation*, too: what needs more rights than theirs is not handed over."""
+    return operation.mounted == "supervisor"
 
 
 def _find_own(nouns: Sequence[Noun[Any]]) -> Callable[[Scope], bool]:

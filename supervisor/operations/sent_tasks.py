@@ -46,14 +46,20 @@ _CALLS_BACK = timedelta(days=40)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TaskServices:
+class TaskLooks:
+    """The store of the list of tasks."""
+
+    redis: Redis
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskServices(TaskLooks):
     """The services of operations that send tasks, or look at them.
 
     `webhooks` None: there are none. `leaving` is set when the process ends and nobody waits here any longer.
     """
 
     supervisor_id: str
-    redis: Redis
     catalogue: Callable[[], Catalogue]
     dispatch: Dispatch
     reports: ReportDesk

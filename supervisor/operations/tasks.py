@@ -25,6 +25,7 @@ from tasklore.supervisor.operations.refusals import Refused, not_found
 from tasklore.supervisor.operations.sent_tasks import (
     NewTask,
     Sent,
+    TaskLooks,
     TaskServices,
     demand_accepted,
     demand_callback,
@@ -32,7 +33,12 @@ from tasklore.supervisor.operations.sent_tasks import (
     send_task,
 )
 from tasklore.supervisor.operations.starts import demand_reachable
-from tasklore.supervisor.operations.table import Shows, Unfinished, operation
+from tasklore.supervisor.operations.table import (
+    Operations,
+    Shows,
+    Unfinished,
+    operation,
+)
 from tasklore.supervisor.requests.outcome_parts import cancel_task
 
 TaskId = Annotated[
@@ -258,9 +264,7 @@ class TaskQuery(Form):
         example="tasks list --state failed --since 2h",
     ),
 )
-async def list_tasks(
-    services: TaskServices, caller: Caller, query: TaskQuery
-) -> TaskPage:
+async def list_tasks(services: TaskLooks, caller: Caller, query: TaskQuery) -> TaskPage:
     """List tasks, the last created first; of one user those that ended last.
 
     The last 100,000 of each agent are listed, of seven days (TASKLORE_LEDGER_KEEP_DAYS). A page may be short, or empty.
@@ -412,7 +416,16 @@ async def signal_task(
     return view_answer(sent)
 
 
-OPERATIONS = (list_tasks, send, show_task, trace_task, cancel, signal_task)
+#: Those that need nothing but the store, also without a supervisor.
+LOOKS = (list_tasks,)
+OPERATIONS: Operations[TaskServices] = (
+    *LOOKS,
+    send,
+    show_task,
+    trace_task,
+    cancel,
+    signal_task,
+)
 
 
 async def run_task(

@@ -4,19 +4,11 @@
 from __future__ import annotations
 
 from datetime import date, datetime
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
-from tasklore.client.answers import Model, Reported, UnknownEvent
-
-
-class AcceptedEvent(Model):
-    """The request is kept."""
-
-    data: Lookup
-    event: Literal["accepted"]
-    id: str = ""
+from tasklore.client.answers import Model, Reported
 
 
 class AcceptedRun(Model):
@@ -124,11 +116,15 @@ class ApprovalReply(Model):
 class Ask(Model):
     """A person's wish, in plain words; `wait_seconds` 0 does not wait for the answer.
 
-    `time_zone`, by IANA's name, is where the person is, so that "tomorrow" is their day.
+    `time_zone`, by IANA's name, is where the person is, so that "tomorrow" is their day, and `at` by their clocks; UTC
+    where it is left out.
     """
 
+    after: float | str | None = None
+    at: datetime | None = None
     conversation: str | None = None
     memory: Literal["use", "refresh", "bypass"] | str = "use"
+    pending_reply: bool = False
     text: str
     time_zone: str | None = None
     user: str | None = None
@@ -217,6 +213,14 @@ class CompletionReport(Model):
     worker_id: str
 
 
+class ConversationList(Model):
+    """The ids of a user's conversations within 30 days; `after` is that of the next page, null at the end."""
+
+    after: str | None
+    conversations: tuple[str, ...]
+    user: str
+
+
 class ConversationPage(Model):
     """A part of a conversation, oldest first; `before` is that of the page before it, null at the beginning.
 
@@ -228,14 +232,6 @@ class ConversationPage(Model):
     messages: tuple[Spoken, ...]
 
 
-class Conversations(Model):
-    """The ids of a user's conversations within 30 days; `next` is the `after` of the next page, null at the end."""
-
-    conversations: tuple[str, ...]
-    next: str | None
-    user: str
-
-
 class Decided(Model, extra="allow"):
     """The agent's action, its reason, and who decided: `rules`, a model by its name, or `earlier run`."""
 
@@ -244,6 +240,13 @@ class Decided(Model, extra="allow"):
     reasoning: str = ""
     target: Position | AgentTarget | None = None
     utterance: str | None = None
+
+
+class DeclaredPipeline(Model):
+    """A pipeline, declared as its file says it; its inputs are looked at where any are given."""
+
+    inputs: dict[str, JsonValue] | None = None
+    pipeline: dict[str, JsonValue]
 
 
 class EmittedValue(Model):
@@ -261,14 +264,6 @@ class ErrorNote(Model):
     type: str
 
 
-class ExpiredEvent(Model):
-    """The output is no longer stored; the end follows."""
-
-    data: OutputGone
-    event: Literal["expired"]
-    id: str = ""
-
-
 class ForgottenMemory(Model):
     """The numbers of removed and remaining records, by kind; `elsewhere` says where more may lie out of reach."""
 
@@ -279,14 +274,6 @@ class ForgottenMemory(Model):
     task_id: str
 
 
-class GapEvent(Model):
-    """Events of the output were lost."""
-
-    data: LostEvents
-    event: Literal["gap"]
-    id: str = ""
-
-
 class HeardMessage(Model):
     """A message to the agent since it was last asked."""
 
@@ -294,6 +281,16 @@ class HeardMessage(Model):
     message_id: str | None = None
     sender: str
     time: float | None = None
+
+
+class Invalidation(Model):
+    """The stale parts of a run; without any of these those whose files, standards or decisions changed."""
+
+    changed: tuple[str, ...] = ()
+    design: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    phase: str | None = None
+    standards: tuple[str, ...] = ()
 
 
 class ItemChanged(Model):
@@ -331,6 +328,174 @@ class KeptTurns(Model):
 
     days: int | None = None
     is_on: bool = True
+
+
+class LetterChoice(Model):
+    """Letters that something is done to: named ones, those that fit conditions, or every one.
+
+    A dry run answers with a `bound`: with that, no letter is touched that it did not count. One call works for some
+    20 s.
+    """
+
+    after: str = ""
+    agent: str | None = None
+    bound: str = ""
+    dry_run: bool = False
+    error: str | None = None
+    everything: bool = False
+    reason: str | None = None
+    sequences: tuple[int, ...] = ()
+    since: str | None = None
+    task: str | None = None
+    tenant: str | None = None
+    until: str | None = None
+    user: str | None = None
+
+
+class LetterDetails(Model):
+    """A letter whole. `frames` are lines of the author's own code, the innermost first.
+
+    `why_kept` says why it would not be sent again, None where it would. `payload` is the task that it carried, text
+    where that is no JSON; `is_whole` tells whether the letter has all of its `body_bytes`. `others` are the numbers of
+    other letters of this task, where it was asked for by its task.
+    """
+
+    agent_id: str | None
+    attempts: int
+    body_bytes: int
+    created_at: datetime | None
+    died_at: datetime
+    error: ErrorNote
+    frames: tuple[str, ...]
+    generation: int
+    headers: dict[str, str]
+    is_whole: bool
+    others: tuple[int, ...] = ()
+    payload: JsonValue
+    place: str | None
+    queued_ms: int | None
+    reason: str
+    run_ms: int | None
+    sequence: int
+    stored_at: datetime
+    subject: str
+    supervisor_id: str | None
+    task: str | None
+    task_id: str | None
+    tenant: str | None
+    trace_id: str | None
+    traceback: str | None
+    usage: Usage
+    user: str | None
+    why_kept: str | None
+    worker_id: str | None
+
+
+class LetterGroupView(Model):
+    """The letters of one agent and one class of error, with the newest as an example."""
+
+    agent_id: str | None
+    count: int
+    error_type: str
+    example: LetterView
+    newest: datetime
+    oldest: datetime
+
+
+class LetterGroups(Model):
+    """How many letters there are of each agent and error, the most first; `others` are those of further errors.
+
+    `after` and `bound` are what to ask with for those that were not counted, `after` None where all were.
+    """
+
+    after: str | None
+    bound: str
+    groups: tuple[LetterGroupView, ...]
+    others: int
+    total: int
+
+
+class LetterPageView(Model):
+    """A page of letters; `after` is what to ask for the next one with, None at the end. It may be short, or empty.
+
+    `total` is how many fit in all, None where only reading every one could tell.
+    """
+
+    after: str | None
+    letters: tuple[LetterView, ...]
+    total: int | None
+
+
+class LetterView(Model):
+    """A letter without its content. `tenant` and `user` are those that its task was assigned with."""
+
+    agent_id: str | None
+    attempts: int
+    created_at: datetime | None
+    died_at: datetime
+    error: ErrorNote
+    generation: int
+    queued_ms: int | None
+    reason: str
+    run_ms: int | None
+    sequence: int
+    stored_at: datetime
+    subject: str
+    supervisor_id: str | None
+    task: str | None
+    task_id: str | None
+    tenant: str | None
+    trace_id: str | None
+    usage: Usage
+    user: str | None
+    worker_id: str | None
+
+
+class LettersPurged(Model):
+    """How many letters were deleted; without `groups` where that was done."""
+
+    after: str | None
+    bound: str
+    concerns: int
+    dry_run: bool
+    groups: tuple[LetterGroupView, ...]
+
+
+class LettersRedriven(Model):
+    """How many letters were sent again.
+
+    `kept` stay, the first of `kept_in_all`; `stopped` says why others were not tried.
+    """
+
+    after: str | None
+    bound: str
+    concerns: int
+    dry_run: bool
+    groups: tuple[LetterGroupView, ...]
+    kept: tuple[StayedLetter, ...]
+    kept_in_all: int
+    stopped: str | None
+
+
+class LettersToRedrive(Model):
+    """Letters to send again, and until when their tasks have time."""
+
+    after: str = ""
+    agent: str | None = None
+    bound: str = ""
+    dry_run: bool = False
+    error: str | None = None
+    everything: bool = False
+    force: bool = False
+    new_deadline: float | str | None = None
+    no_deadline: bool = False
+    reason: str | None = None
+    sequences: tuple[int, ...] = ()
+    since: str | None = None
+    task: str | None = None
+    tenant: str | None = None
+    until: str | None = None
+    user: str | None = None
 
 
 class Limit(Model):
@@ -458,6 +623,8 @@ class Listing(Model):
 class Lookup(Model):
     """A request now: `accepted`, `running` once it is a task, `done` with its reply.
 
+    The reply of one that runs is `pending`, and there only for who asked for it.
+
     Of one that asked for several tasks `parts` has those, and the fields of the one task are null. `approvals` are the
     yes of other persons that running tasks need before they start.
     """
@@ -568,6 +735,12 @@ class NewLimits(Model):
     version: int
 
 
+class NewResult(Model):
+    """A result that a person wrote."""
+
+    result: JsonValue
+
+
 class NewRun(Model):
     """A new run of a task, by its place; `waited` where the one before ended to wait, and did not break off."""
 
@@ -655,14 +828,6 @@ class Overview(Model):
     version: int
 
 
-class PartialEvent(Model):
-    """A part of the answer while others go on: of one of several tasks, or the last words of a running one."""
-
-    data: ReplyPart | Progress
-    event: Literal["partial"]
-    id: str = ""
-
-
 class Period(Model):
     """The spending of the days `first` to `last`, in UTC: the lines by cost, the highest first, and their sum."""
 
@@ -711,6 +876,21 @@ class PersonReply(Reported):
     waits_for: str | None = None
 
 
+class PhaseCostView(Model):
+    """The cost of a phase in US dollars, of one task; None where no cost is known.
+
+    `runs` are the reports that this rests on. The phase is `fewest` to `most` tasks; `most` None is not known before.
+    """
+
+    fewest: int
+    largest_usd: float | None
+    mean_usd: float | None
+    most: int | None
+    phase: str
+    runs: int
+    task: str
+
+
 class PhaseNote(Model):
     """One phase in a reply, and why it is named; `saved_ms` is what was not computed again."""
 
@@ -722,7 +902,9 @@ class PhaseNote(Model):
 class PhaseTold(Model):
     """The state of one phase; see docs/reference/pipelines.md for the words."""
 
+    agents: tuple[str, ...] = ()
     attempts: int = 0
+    began_at: datetime | None = None
     computed_ms: int | None = None
     error: str | None = None
     error_type: str | None = None
@@ -735,6 +917,15 @@ class PhaseTold(Model):
     task_id: str | None = None
     took_ms: int = 0
     why: str = ""
+
+
+class PipelineCost(Model):
+    """The cost of the next run in US dollars; retries do not count, a list of unknown length counts as one item."""
+
+    largest_usd: float | None
+    mean_usd: float | None
+    phases: tuple[PhaseCostView, ...]
+    pipeline: str
 
 
 class PipelineEvent(Model):
@@ -770,6 +961,14 @@ class PipelineEvent(Model):
     text: str = ""
     through: int = 0
     total: int = 0
+
+
+class PipelineProblems(Model):
+    """The problems of a pipeline with the agents that are known now: a sentence each, with its place."""
+
+    phases: int
+    pipeline: str
+    problems: tuple[str, ...]
 
 
 class PlanPage(Model):
@@ -817,26 +1016,24 @@ class Progress(Model):
     text: str = ""
 
 
-class ProgressEvent(Model):
-    """How far a running task is; a client that was away misses it."""
+class QuarantinedResult(Model):
+    """An imported result that is never served: its key may have been cut, and answer another question."""
 
-    data: Progress
-    event: Literal["progress"]
-    id: str = ""
-
-
-class QuestionEvent(Model):
-    """A task asks a person; the answer is no part of it, nor an event."""
-
-    data: OpenQuestion
-    event: Literal["question"]
-    id: str = ""
+    agent_id: str
+    key: str
 
 
 class Questions(Model):
     """Open questions that the caller may answer."""
 
     approvals: tuple[ApprovalQuestion, ...]
+
+
+class RefusedResult(Model):
+    """A result of a file that was not taken, and why."""
+
+    key: str
+    why: str
 
 
 class ReplyPart(Reported):
@@ -860,14 +1057,6 @@ class ReplyPart(Reported):
     waits_for: str | None = None
 
 
-class RequestDoneEvent(Model):
-    """The end, with the reply; nothing follows."""
-
-    data: Lookup
-    event: Literal["done"]
-    id: str = ""
-
-
 class Rerun(Model):
     """The phase at which a run begins again."""
 
@@ -876,12 +1065,102 @@ class Rerun(Model):
     pipeline: dict[str, JsonValue] | None = None
 
 
-class RestartedEvent(Model):
-    """All output before it is void: a new run of the task has begun."""
+class RestoredRun(Model):
+    """A restored run, as failed, with its number of `entries`; `masked` and `expired` ones are computed anew."""
 
-    data: NewRun
-    event: Literal["restarted"]
-    id: str = ""
+    entries: int
+    expired: tuple[str, ...]
+    masked: tuple[str, ...]
+    session_id: str
+
+
+class ResultPage(Model):
+    """A page of results; `after` is what to ask for the next one with, None at the end."""
+
+    after: str | None
+    results: tuple[ResultSummary, ...]
+
+
+class ResultStats(Model):
+    """How much is remembered, and what that saved, in all and by task."""
+
+    entries: int
+    hits: int
+    quarantined: tuple[QuarantinedResult, ...]
+    saved_ms: int
+    tasks: tuple[TaskSavings, ...]
+
+
+class ResultSummary(Model):
+    """A remembered result without its content. `user_token` is whose own it is, None where all may share it.
+
+    `computed_ms` is what it took to compute, `hits` how often it was served since; `expires_in_ms` None is for ever.
+    """
+
+    agent_id: str
+    computed_ms: int
+    created_at: datetime
+    expires_in_ms: int | None
+    hits: int
+    key: str
+    question: str
+    task: str
+    user_token: str | None
+    version: str
+
+
+class ResultView(Model):
+    """A remembered result, and the parameters that it answers."""
+
+    agent_id: str
+    computed_ms: int
+    created_at: datetime
+    expires_in_ms: int | None
+    hits: int
+    key: str
+    parameters: JsonValue
+    question: str
+    result: JsonValue
+    task: str
+    user_token: str | None
+    version: str
+
+
+class ResultsForgotten(Model):
+    """How many results were forgotten, or would be where it is a `dry_run`, those in quarantine among them."""
+
+    bound: str
+    concerns: int
+    dry_run: bool
+
+
+class ResultsImported(Model):
+    """What became of a file: how many were stored, or known already.
+
+    `quarantined` are keys of results that are never served: five values in a list may be the rest of more.
+    """
+
+    known: int
+    quarantined: tuple[str, ...]
+    refused: tuple[RefusedResult, ...]
+    stored: int
+
+
+class ResultsToForget(Model):
+    """Results that fit every given condition, or all of them.
+
+    A dry run answers with a `bound`: with that, nothing is forgotten that was remembered since.
+    """
+
+    agent: str | None = None
+    bound: str = ""
+    dry_run: bool = False
+    everything: bool = False
+    key: str | None = None
+    older_than: float | str | None = None
+    stale: bool = False
+    task: str | None = None
+    user: str | None = None
 
 
 class Resume(Model):
@@ -889,14 +1168,6 @@ class Resume(Model):
 
     inputs: dict[str, JsonValue] | None = None
     pipeline: dict[str, JsonValue] | None = None
-
-
-class RoutedEvent(Model):
-    """It is known which tasks the request becomes."""
-
-    data: Lookup
-    event: Literal["routed"]
-    id: str = ""
 
 
 class Run(Model):
@@ -915,23 +1186,48 @@ class Run(Model):
     user: str | None = None
 
 
-class RunDoneEvent(Model):
-    """How the run stands at its end; nothing follows."""
+class RunEvidence(Model):
+    """A run as one document with secrets masked; a run can be restored from it.
 
-    data: RunTold
-    event: Literal["done"]
-    id: str = ""
+    `session` is the session in the form of its own files. `masked` names the parts that are not complete: `inputs` by
+    name, `entries` by key, which count as missing, `pipeline` as places in the declaration.
+    """
+
+    caller: dict[str, JsonValue] | None
+    corrected: dict[str, str]
+    error: str
+    format: str
+    inputs: dict[str, JsonValue]
+    keep: bool
+    made_at: str
+    masked: dict[str, tuple[str, ...]]
+    phases: dict[str, JsonValue]
+    pipeline: dict[str, JsonValue]
+    project: str | None
+    run: int
+    seen: dict[str, dict[str, str]]
+    session: dict[str, JsonValue]
+    session_id: str
+    state: str
+    timeline: tuple[dict[str, str], ...]
+    user_id: str | None
 
 
 class RunList(Model):
-    """Runs whose sessions are there, the last updated first; one that was completed is not, unless it was kept."""
+    """Runs whose sessions are there, the last updated first; one that was completed is not, unless it was kept.
 
+    `after` leads to the next page, None at the end. A page may have fewer runs than were asked for.
+    """
+
+    after: str | None
     runs: tuple[RunListed, ...]
 
 
 class RunListed(Model):
-    """One run in a list."""
+    """One run in a list; its session is there for `expires_in_ms`, None while it runs."""
 
+    created_at: datetime
+    expires_in_ms: int | None
     project: str | None
     run: int
     session_id: str
@@ -939,41 +1235,20 @@ class RunListed(Model):
     updated_at: datetime
 
 
-class RunStateEvent(Model):
-    """How the run stands now: the first event of a client that says no place."""
-
-    data: RunTold
-    event: Literal["state"]
-    id: str = ""
-
-
-class RunStepEvent(Model):
-    """A step of a run, as its driver says it."""
-
-    data: PipelineEvent
-    event: (
-        Literal[
-            "accepted",
-            "phase_started",
-            "phase_progress",
-            "phase_done",
-            "phase_failed",
-            "phase_skipped",
-            "phase_reused",
-            "phase_stale",
-            "completed",
-            "failed",
-            "cancelled",
-        ]
-        | str
-    )
-    id: str = ""
-
-
 class RunTold(Model):
-    """A run: `phases` while its session is there, `outcome` for a day after its end, with its result."""
+    """A run: `phases` while its session is there, `outcome` for a day after its end, with its result.
 
+    `inputs` are masked where they are secret, or look as if they were. `is_driven` is True while a supervisor
+    drives it. `cancel_reason` is set once it is to be cancelled. `without_worker` are agents of its running
+    phases that have no live worker.
+    """
+
+    cancel_reason: str | None = None
+    corrected: dict[str, str] | None = None
     created_at: datetime | None = None
+    inputs: dict[str, JsonValue] | None = None
+    is_driven: bool = False
+    keep: bool = False
     outcome: dict[str, JsonValue] | None = None
     phases: tuple[PhaseTold, ...] = ()
     pipeline: str | None = None
@@ -984,6 +1259,7 @@ class RunTold(Model):
     updated_at: datetime | None = None
     user: str | None = None
     version: int | None = None
+    without_worker: tuple[str, ...] = ()
 
 
 class RunWait(Model):
@@ -1087,7 +1363,7 @@ class SeenObject(Model):
 
 
 class Send(Model):
-    """A task for an agent; `within_seconds` is how long it may take from its start, its time in the queue included.
+    """A task for an agent.
 
     `task` is its name, or an object of `name` and `parameters`, as in the assignments on the wire. `agent_id` may be
     left out where one agent alone has a task of that name.
@@ -1228,6 +1504,13 @@ class Spoken(Model):
     time: float
 
 
+class StayedLetter(Model):
+    """A letter that stays where it is, and why."""
+
+    sequence: int
+    why: str
+
+
 class StreamToOpen(Model):
     """The stream to open, by its `path`; after the event `last_event_id` where an earlier one was cut off."""
 
@@ -1269,19 +1552,20 @@ class TaskCard(Model):
     version: int = 1
 
 
-class TaskDoneEvent(Model):
-    """The end, with the report of the task; nothing follows."""
-
-    data: Sent
-    event: Literal["done"]
-    id: str = ""
-
-
 class TaskPage(Model):
     """A page of tasks; `after` is what to ask for the next one with, None at the end. It may be short, or empty."""
 
     after: str | None
     tasks: tuple[ListedTask, ...]
+
+
+class TaskSavings(Model):
+    """What the results of one task have saved: `saved_ms` is hits times the time that each took to compute."""
+
+    entries: int
+    hits: int
+    saved_ms: int
+    task: str
 
 
 class TaskSums(Model):
@@ -1319,14 +1603,6 @@ class TaskWait(Model):
     task_id: str
     text: str
     until: datetime | None = None
-
-
-class TextEvent(Model):
-    """A piece of the task's text."""
-
-    data: OutputText
-    event: Literal["text"]
-    id: str = ""
 
 
 class Timing(Model):
@@ -1475,14 +1751,6 @@ class Usage(Model):
     unpriced: bool = False
 
 
-class ValueEvent(Model):
-    """A value that the task emitted beside its text, such as a call of a tool."""
-
-    data: EmittedValue
-    event: Literal["value"]
-    id: str = ""
-
-
 class WaitRefusal(Model):
     """An answer that did not count, kept for the audit: *why* it was refused; *made_by* as an answer has it.
 
@@ -1506,14 +1774,6 @@ class Waiting(Model):
     reason: str
     row_id: str
     state: str
-
-
-class WaitingEvent(Model):
-    """A task waits for its next run, which begins by itself."""
-
-    data: TaskWait
-    event: Literal["waiting"]
-    id: str = ""
 
 
 class WaitingRows(Model):
@@ -1541,40 +1801,3 @@ class WebhookView(Model):
     problem: str
     type: str
     url: str
-
-
-#: One server-sent event of a request; `data` is shown as it is once its JSON is read.
-RequestStreamEvent = Annotated[
-    AcceptedEvent
-    | RoutedEvent
-    | ProgressEvent
-    | PartialEvent
-    | WaitingEvent
-    | QuestionEvent
-    | RequestDoneEvent
-    | UnknownEvent,
-    Field(union_mode="left_to_right"),
-]
-
-
-#: One server-sent event of a run; `data` is shown as it is once its JSON is read.
-RunStreamEvent = Annotated[
-    RunStateEvent | RunStepEvent | RunDoneEvent | UnknownEvent,
-    Field(union_mode="left_to_right"),
-]
-
-
-#: One server-sent event of a task; `data` is shown as it is once its JSON is read.
-TaskStreamEvent = Annotated[
-    TextEvent
-    | ValueEvent
-    | RestartedEvent
-    | GapEvent
-    | WaitingEvent
-    | QuestionEvent
-    | ProgressEvent
-    | ExpiredEvent
-    | TaskDoneEvent
-    | UnknownEvent,
-    Field(union_mode="left_to_right"),
-]

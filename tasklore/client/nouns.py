@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Literal
 
@@ -14,9 +14,11 @@ from tasklore.client.calls import (
     Call,
     Events,
     Flow,
+    JsonLines,
     Pages,
     fetch,
     fill_path,
+    send_lines,
 )
 from tasklore.client.methods import (
     AsyncDriver,
@@ -80,9 +82,73 @@ class AgentsFlows:
             models.Decided,
         )
 
+    def describe(self) -> Flow[dict[str, Any]]:
+        """Describe the API with a path for each task of each agent."""
+        return fetch(Call("GET", "/v1/openapi.json"), dict[str, Any])
+
     def list(self) -> Flow[models.Agents]:
         """List the agents."""
         return fetch(Call("GET", "/v1/agents"), models.Agents)
+
+    def run(
+        self,
+        agent_id: str,
+        task: str,
+        *,
+        at: datetime | None = None,
+        after: float | str | None = None,
+        user: str | None = None,
+        tenant: str | None = None,
+        priority: Literal["interactive", "normal", "batch"] | None = None,
+        conversation: str | None = None,
+        memory: Literal["use", "refresh", "bypass"] | None = None,
+        within_seconds: float | None = None,
+        max_attempts: int | None = None,
+        wait_seconds: float | None = None,
+        callback_url: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Flow[Any | models.Sent]:
+        """Run a task of an agent.
+
+        The body is the parameters of the task, the answer its result. `GET /v1/openapi.json` has this path for each task that agents offer, with the schemas of both.
+
+        Args:
+            at: RFC 3339, with its zone.
+            after: So long from now, such as 2h.
+            user: In whose name, and with whose memory; that of the key, where it has one.
+            tenant: Whose budgets it spends; that of the key, where it has one.
+            priority: Whose turn is sooner where tasks of an agent wait.
+            conversation: The conversation it belongs to.
+            memory: Whether a remembered result may serve, is computed anew and kept, or neither.
+            within_seconds: How long it may take from its start, its time in the queue included.
+            max_attempts: Runs at most, the first included.
+            wait_seconds: How long the answer waits for the task's end.
+            callback_url: Hears of its end, and of questions that it asks, by signed webhooks.
+        """
+        return fetch(
+            Call(
+                "POST",
+                fill_path(
+                    "/v1/agents/{agent_id}/tasks/{task}", agent_id=agent_id, task=task
+                ),
+                query={
+                    "at": at,
+                    "after": after,
+                    "user": user,
+                    "tenant": tenant,
+                    "priority": priority,
+                    "conversation": conversation,
+                    "memory": memory,
+                    "within_seconds": within_seconds,
+                    "max_attempts": max_attempts,
+                    "wait_seconds": wait_seconds,
+                    "callback_url": callback_url,
+                },
+                key=idempotency_key,
+                takes_key=True,
+            ),
+            Any | models.Sent,
+        )
 
     def show(self, agent_id: str) -> Flow[models.AgentCard]:
         """See what an agent offers."""
@@ -96,7 +162,9 @@ class Agents(Noun):
     """The operations on agents."""
 
     decide = waiting(AgentsFlows.decide)
+    describe = waiting(AgentsFlows.describe)
     list = waiting(AgentsFlows.list)
+    run = waiting(AgentsFlows.run)
     show = waiting(AgentsFlows.show)
 
 
@@ -104,7 +172,9 @@ class AsyncAgents(AsyncNoun):
     """The operations on agents."""
 
     decide = awaited(AgentsFlows.decide)
+    describe = awaited(AgentsFlows.describe)
     list = awaited(AgentsFlows.list)
+    run = awaited(AgentsFlows.run)
     show = awaited(AgentsFlows.show)
 
 
@@ -160,21 +230,6 @@ class ApprovalsFlows:
             models.ApprovalQuestion,
         )
 
-    def tasks_signal(
-        self, task_id: str, name: str, *, value: JsonValue | None = None
-    ) -> Flow[models.Answered]:
-        """Send a signal to a task."""
-        return fetch(
-            Call(
-                "POST",
-                fill_path(
-                    "/v1/tasks/{task_id}/signals/{name}", task_id=task_id, name=name
-                ),
-                body={"value": value},
-            ),
-            models.Answered,
-        )
-
 
 class Approvals(Noun):
     """The operations on approvals."""
@@ -183,7 +238,6 @@ class Approvals(Noun):
     link = waiting(ApprovalsFlows.link)
     list = waiting(ApprovalsFlows.list)
     show = waiting(ApprovalsFlows.show)
-    tasks_signal = waiting(ApprovalsFlows.tasks_signal)
 
 
 class AsyncApprovals(AsyncNoun):
@@ -193,7 +247,6 @@ class AsyncApprovals(AsyncNoun):
     link = awaited(ApprovalsFlows.link)
     list = awaited(ApprovalsFlows.list)
     show = awaited(ApprovalsFlows.show)
-    tasks_signal = awaited(ApprovalsFlows.tasks_signal)
 
 
 class BudgetsFlows:
@@ -257,12 +310,12 @@ class ConversationsFlows:
         user: str | None = None,
         after: str | None = None,
         limit: int | None = None,
-    ) -> Flow[models.Conversations]:
+    ) -> Flow[models.ConversationList]:
         """List the conversations of a user.
 
         Args:
             user: Whose; the key's own.
-            after: Ids after this: `next` of a page.
+            after: The `after` of the page before.
             limit: Ids of a page.
         """
         return fetch(
@@ -271,7 +324,14 @@ class ConversationsFlows:
                 "/v1/conversations",
                 query={"user": user, "after": after, "limit": limit},
             ),
-            models.Conversations,
+            models.ConversationList,
+        )
+
+    def each(self, *, user: str | None = None) -> Pages[str]:
+        """Yield every row of `list`, page by page."""
+        return Pages(
+            lambda after: ConversationsFlows.list(self, user=user, after=after),
+            "conversations",
         )
 
     def show(
@@ -304,6 +364,7 @@ class Conversations(Noun):
     """The operations on conversations."""
 
     list = waiting(ConversationsFlows.list)
+    each = iterated(ConversationsFlows.each)
     show = waiting(ConversationsFlows.show)
 
 
@@ -311,7 +372,333 @@ class AsyncConversations(AsyncNoun):
     """The operations on conversations."""
 
     list = awaited(ConversationsFlows.list)
+    each = iterated_async(ConversationsFlows.each)
     show = awaited(ConversationsFlows.show)
+
+
+class DeadLettersFlows:
+    """The requests about dead letters, without sending them."""
+
+    def groups(
+        self,
+        *,
+        agent: str | None = None,
+        task: str | None = None,
+        reason: str | None = None,
+        error: str | None = None,
+        tenant: str | None = None,
+        user: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        bound: str | None = None,
+        after: str | None = None,
+    ) -> Flow[models.LetterGroups]:
+        """Count the letters of each agent and error, the most frequent first.
+
+        Args:
+            agent: Only of this agent.
+            task: Only of this task.
+            reason: Only these: attempts, code_error, gave_up, crashes, deadline, unreadable, unproven or foreign.
+            error: Only of this class of error.
+            tenant: Only of this tenant.
+            user: Only of this user, as assigned.
+            since: Only what died since then: 2h ago, or a time.
+            until: Only what died before then.
+            bound: The `bound` of the call before: nothing that came later is meant.
+            after: The `after` of the call before.
+        """
+        return fetch(
+            Call(
+                "GET",
+                "/v1/dead-letters/groups",
+                query={
+                    "agent": agent,
+                    "task": task,
+                    "reason": reason,
+                    "error": error,
+                    "tenant": tenant,
+                    "user": user,
+                    "since": since,
+                    "until": until,
+                    "bound": bound,
+                    "after": after,
+                },
+            ),
+            models.LetterGroups,
+        )
+
+    def each_groups(
+        self,
+        *,
+        agent: str | None = None,
+        task: str | None = None,
+        reason: str | None = None,
+        error: str | None = None,
+        tenant: str | None = None,
+        user: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        bound: str | None = None,
+    ) -> Pages[models.LetterGroupView]:
+        """Yield every row of `groups`, page by page."""
+        return Pages(
+            lambda after: DeadLettersFlows.groups(
+                self,
+                agent=agent,
+                task=task,
+                reason=reason,
+                error=error,
+                tenant=tenant,
+                user=user,
+                since=since,
+                until=until,
+                bound=bound,
+                after=after,
+            ),
+            "groups",
+        )
+
+    def list(
+        self,
+        *,
+        agent: str | None = None,
+        task: str | None = None,
+        reason: str | None = None,
+        error: str | None = None,
+        tenant: str | None = None,
+        user: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        oldest: bool | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Flow[models.LetterPageView]:
+        """List the tasks that were given up, the newest first.
+
+        Args:
+            agent: Only of this agent.
+            task: Only of this task.
+            reason: Only these: attempts, code_error, gave_up, crashes, deadline, unreadable, unproven or foreign.
+            error: Only of this class of error.
+            tenant: Only of this tenant.
+            user: Only of this user, as assigned.
+            since: Only what died since then: 2h ago, or a time.
+            until: Only what died before then.
+            oldest: The oldest first.
+            after: The `after` of the page before.
+            limit: At most so many.
+        """
+        return fetch(
+            Call(
+                "GET",
+                "/v1/dead-letters",
+                query={
+                    "agent": agent,
+                    "task": task,
+                    "reason": reason,
+                    "error": error,
+                    "tenant": tenant,
+                    "user": user,
+                    "since": since,
+                    "until": until,
+                    "oldest": oldest,
+                    "after": after,
+                    "limit": limit,
+                },
+            ),
+            models.LetterPageView,
+        )
+
+    def each(
+        self,
+        *,
+        agent: str | None = None,
+        task: str | None = None,
+        reason: str | None = None,
+        error: str | None = None,
+        tenant: str | None = None,
+        user: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        oldest: bool | None = None,
+    ) -> Pages[models.LetterView]:
+        """Yield every row of `list`, page by page."""
+        return Pages(
+            lambda after: DeadLettersFlows.list(
+                self,
+                agent=agent,
+                task=task,
+                reason=reason,
+                error=error,
+                tenant=tenant,
+                user=user,
+                since=since,
+                until=until,
+                oldest=oldest,
+                after=after,
+            ),
+            "letters",
+        )
+
+    def purge(
+        self,
+        *,
+        after: str | None = None,
+        agent: str | None = None,
+        bound: str | None = None,
+        dry_run: bool | None = None,
+        error: str | None = None,
+        everything: bool | None = None,
+        reason: str | None = None,
+        sequences: Sequence[int] | None = None,
+        since: str | None = None,
+        task: str | None = None,
+        tenant: str | None = None,
+        until: str | None = None,
+        user: str | None = None,
+    ) -> Flow[models.LettersPurged]:
+        """Delete letters for good, also from the server's files.
+
+        Overwriting takes about 5 ms for each; everything at once drops the files.
+
+        Args:
+            after: The `after` of the call before.
+            agent: Only of this agent.
+            bound: The `bound` of the call before: nothing that came later is meant.
+            dry_run: Only say what would be done.
+            error: Only of this class of error.
+            everything: All of them.
+            reason: Only these: attempts, code_error, gave_up, crashes, deadline, unreadable, unproven or foreign.
+            sequences: Letters by their numbers.
+            since: Only what died since then: 2h ago, or a time.
+            task: Only of this task.
+            tenant: Only of this tenant.
+            until: Only what died before then.
+            user: Only of this user, as assigned.
+        """
+        return fetch(
+            Call(
+                "POST",
+                "/v1/dead-letters/purge",
+                body={
+                    "after": after,
+                    "agent": agent,
+                    "bound": bound,
+                    "dry_run": dry_run,
+                    "error": error,
+                    "everything": everything,
+                    "reason": reason,
+                    "sequences": sequences,
+                    "since": since,
+                    "task": task,
+                    "tenant": tenant,
+                    "until": until,
+                    "user": user,
+                },
+            ),
+            models.LettersPurged,
+        )
+
+    def redrive(
+        self,
+        *,
+        after: str | None = None,
+        agent: str | None = None,
+        bound: str | None = None,
+        dry_run: bool | None = None,
+        error: str | None = None,
+        everything: bool | None = None,
+        force: bool | None = None,
+        new_deadline: float | str | None = None,
+        no_deadline: bool | None = None,
+        reason: str | None = None,
+        sequences: Sequence[int] | None = None,
+        since: str | None = None,
+        task: str | None = None,
+        tenant: str | None = None,
+        until: str | None = None,
+        user: str | None = None,
+    ) -> Flow[models.LettersRedriven]:
+        """Send letters again, as new generations of the same tasks.
+
+        Each is deleted once its task is stored; repeating a redrive that was interrupted runs nothing twice. One whose
+        deadline has passed stays, unless it is given another, and so does one whose task was done with after it was
+        written, which carries no readable task, or whose agent was retired.
+
+        Args:
+            after: The `after` of the call before.
+            agent: Only of this agent.
+            bound: The `bound` of the call before: nothing that came later is meant.
+            dry_run: Only say what would be done.
+            error: Only of this class of error.
+            everything: All of them.
+            force: Also those whose task was completed or cancelled since, and those that carry no readable task.
+            new_deadline: Allow them so long from now: 90s, 15m, 2h.
+            no_deadline: Drop the deadline that their sender had set.
+            reason: Only these: attempts, code_error, gave_up, crashes, deadline, unreadable, unproven or foreign.
+            sequences: Letters by their numbers.
+            since: Only what died since then: 2h ago, or a time.
+            task: Only of this task.
+            tenant: Only of this tenant.
+            until: Only what died before then.
+            user: Only of this user, as assigned.
+        """
+        return fetch(
+            Call(
+                "POST",
+                "/v1/dead-letters/redrive",
+                body={
+                    "after": after,
+                    "agent": agent,
+                    "bound": bound,
+                    "dry_run": dry_run,
+                    "error": error,
+                    "everything": everything,
+                    "force": force,
+                    "new_deadline": new_deadline,
+                    "no_deadline": no_deadline,
+                    "reason": reason,
+                    "sequences": sequences,
+                    "since": since,
+                    "task": task,
+                    "tenant": tenant,
+                    "until": until,
+                    "user": user,
+                },
+            ),
+            models.LettersRedriven,
+        )
+
+    def show(self, letter: str) -> Flow[models.LetterDetails]:
+        """Show why and where a task was given up, its cost and its content, and why it would not be sent again."""
+        return fetch(
+            Call("GET", fill_path("/v1/dead-letters/{letter}", letter=letter)),
+            models.LetterDetails,
+        )
+
+
+class DeadLetters(Noun):
+    """The operations on dead letters."""
+
+    groups = waiting(DeadLettersFlows.groups)
+    each_groups = iterated(DeadLettersFlows.each_groups)
+    list = waiting(DeadLettersFlows.list)
+    each = iterated(DeadLettersFlows.each)
+    purge = waiting(DeadLettersFlows.purge)
+    redrive = waiting(DeadLettersFlows.redrive)
+    show = waiting(DeadLettersFlows.show)
+
+
+class AsyncDeadLetters(AsyncNoun):
+    """The operations on dead letters."""
+
+    groups = awaited(DeadLettersFlows.groups)
+    each_groups = iterated_async(DeadLettersFlows.each_groups)
+    list = awaited(DeadLettersFlows.list)
+    each = iterated_async(DeadLettersFlows.each)
+    purge = awaited(DeadLettersFlows.purge)
+    redrive = awaited(DeadLettersFlows.redrive)
+    show = awaited(DeadLettersFlows.show)
 
 
 class MemoryFlows:
@@ -823,7 +1210,11 @@ class PipelinesFlows:
     def cancel(
         self, session_id: str, *, reason: str | None = None
     ) -> Flow[models.AcceptedRun]:
-        """End a run."""
+        """End a run: its running tasks are cancelled, and no phase starts any more; results are kept.
+
+        Args:
+            reason: Why; it is kept with the run.
+        """
         return fetch(
             Call(
                 "POST",
@@ -833,31 +1224,140 @@ class PipelinesFlows:
             models.AcceptedRun,
         )
 
-    def follow(self, session_id: str) -> Events[models.RunStreamEvent]:
+    def check(
+        self,
+        *,
+        pipeline: Mapping[str, JsonValue],
+        inputs: Mapping[str, JsonValue] | None = None,
+    ) -> Flow[models.PipelineProblems]:
+        """Check whether a pipeline can run with the agents that are known now, and run nothing.
+
+        Args:
+            inputs: Inputs of a run.
+            pipeline: The pipeline, as it is declared.
+        """
+        return fetch(
+            Call(
+                "POST",
+                "/v1/pipelines/check",
+                body={"inputs": inputs, "pipeline": pipeline},
+            ),
+            models.PipelineProblems,
+        )
+
+    def cost(
+        self,
+        *,
+        pipeline: Mapping[str, JsonValue],
+        inputs: Mapping[str, JsonValue] | None = None,
+    ) -> Flow[models.PipelineCost]:
+        """Estimate the next run by the cost in the last reports of its tasks, of all users.
+
+        Args:
+            inputs: Inputs of a run.
+            pipeline: The pipeline, as it is declared.
+        """
+        return fetch(
+            Call(
+                "POST",
+                "/v1/pipelines/cost",
+                body={"inputs": inputs, "pipeline": pipeline},
+            ),
+            models.PipelineCost,
+        )
+
+    def evidence(self, session_id: str) -> Flow[models.RunEvidence]:
+        """Return a run as one document: inputs, entries, reports, errors and times, secrets masked.
+
+        A failed run leaves such a file by itself, where its supervisor runs.
+        """
+        return fetch(
+            Call(
+                "GET",
+                fill_path("/v1/pipelines/{session_id}/evidence", session_id=session_id),
+            ),
+            models.RunEvidence,
+        )
+
+    def follow(self, session_id: str) -> Events[dict[str, Any]]:
         """Hear what becomes of a run."""
         return Events(
             Call(
                 "GET",
                 fill_path("/v1/pipelines/{session_id}/events", session_id=session_id),
             ),
-            models.RunStreamEvent,
+            dict[str, Any],
+        )
+
+    def invalidate(
+        self,
+        session_id: str,
+        *,
+        changed: Sequence[str] | None = None,
+        design: Sequence[str] | None = None,
+        keys: Sequence[str] | None = None,
+        phase: str | None = None,
+        standards: Sequence[str] | None = None,
+    ) -> Flow[models.AcceptedRun]:
+        """Mark phases stale, with their dependents, and return them with the reason; the next resume runs them again.
+
+        Without options those whose files, standards or decisions have changed since they read them.
+
+        Args:
+            changed: What reads these files.
+            design: What reads decisions with these tags.
+            keys: What wrote these entries.
+            phase: What this phase wrote.
+            standards: What reads standards with these tags.
+        """
+        return fetch(
+            Call(
+                "POST",
+                fill_path(
+                    "/v1/pipelines/{session_id}/invalidate", session_id=session_id
+                ),
+                body={
+                    "changed": changed,
+                    "design": design,
+                    "keys": keys,
+                    "phase": phase,
+                    "standards": standards,
+                },
+            ),
+            models.AcceptedRun,
         )
 
     def list(
         self,
         *,
         state: Literal["running", "failed", "completed", "cancelled"] | None = None,
+        after: str | None = None,
         limit: int | None = None,
     ) -> Flow[models.RunList]:
-        """List runs.
+        """List the runs whose sessions are there, the last updated first; a key for one user sees those of theirs.
 
         Args:
             state: How they stand, or ended; all, when left out.
-            limit: How many are looked at, at most.
+            after: The `after` of the page before.
+            limit: At most so many.
         """
         return fetch(
-            Call("GET", "/v1/pipelines", query={"state": state, "limit": limit}),
+            Call(
+                "GET",
+                "/v1/pipelines",
+                query={"state": state, "after": after, "limit": limit},
+            ),
             models.RunList,
+        )
+
+    def each(
+        self,
+        *,
+        state: Literal["running", "failed", "completed", "cancelled"] | None = None,
+    ) -> Pages[models.RunListed]:
+        """Yield every row of `list`, page by page."""
+        return Pages(
+            lambda after: PipelinesFlows.list(self, state=state, after=after), "runs"
         )
 
     def rerun(
@@ -868,7 +1368,15 @@ class PipelinesFlows:
         inputs: Mapping[str, JsonValue] | None = None,
         pipeline: Mapping[str, JsonValue] | None = None,
     ) -> Flow[models.AcceptedRun]:
-        """Begin a run again at a phase."""
+        """Run a phase again with its dependents; everything else is reused.
+
+        The session must still be there: one that was kept, or that failed.
+
+        Args:
+            inputs: The inputs of the run.
+            phase: Where to begin again.
+            pipeline: Go on by this declaration; without it as when the run began.
+        """
         return fetch(
             Call(
                 "POST",
@@ -878,6 +1386,25 @@ class PipelinesFlows:
             models.AcceptedRun,
         )
 
+    def restore(
+        self, session_id: str, lines: Iterable[Mapping[str, Any]]
+    ) -> Flow[tuple[models.RestoredRun, ...]]:
+        """Make a run anew, as failed, from its evidence, so that it can be resumed.
+
+        The first line is `{"evidence": {...}, "inputs": {...}}`: the evidence, with or without entries in its session, and
+        the inputs that are masked in it. Further ones, also of later requests, are entries of it: `{"key": "...",
+        "entry": {...}}`, but for those that its `masked` names. The same lines again do no harm. The run is its maker's
+        where an operator restores it, else the caller's.
+        """
+        return send_lines(
+            Call(
+                "POST",
+                fill_path("/v1/pipelines/{session_id}/restore", session_id=session_id),
+            ),
+            lines,
+            models.RestoredRun,
+        )
+
     def resume(
         self,
         session_id: str,
@@ -885,7 +1412,14 @@ class PipelinesFlows:
         inputs: Mapping[str, JsonValue] | None = None,
         pipeline: Mapping[str, JsonValue] | None = None,
     ) -> Flow[models.AcceptedRun]:
-        """Go on with a run that is over."""
+        """Go on with a run that is over: only failed and missing phases, and their dependents, run.
+
+        An input may be the text of a value of its declared type.
+
+        Args:
+            inputs: The inputs of the run.
+            pipeline: Go on by this declaration; without it as when the run began.
+        """
         return fetch(
             Call(
                 "POST",
@@ -906,11 +1440,16 @@ class PipelinesFlows:
         session_id: str | None = None,
         user: str | None = None,
     ) -> Flow[models.AcceptedRun]:
-        """Run a pipeline.
+        """Run a pipeline, now or later; `Location` leads to the run.
 
         Args:
             after: So long from now, such as 2h.
             at: RFC 3339, with its zone.
+            inputs: The inputs of the run.
+            keep: Keep the session after success, for its time to live.
+            pipeline: The pipeline, as it is declared.
+            session_id: Call the session so; a repeat starts nothing twice.
+            user: Run as this user.
         """
         return fetch(
             Call(
@@ -929,8 +1468,8 @@ class PipelinesFlows:
             models.AcceptedRun,
         )
 
-    def show(self, session_id: str) -> Flow[models.RunTold]:
-        """See how far a run is, or how it ended."""
+    def status(self, session_id: str) -> Flow[models.RunTold]:
+        """Show how far a run is, or how it ended; for a day also when its session is gone."""
         return fetch(
             Call("GET", fill_path("/v1/pipelines/{session_id}", session_id=session_id)),
             models.RunTold,
@@ -941,24 +1480,36 @@ class Pipelines(Noun):
     """The operations on pipelines."""
 
     cancel = waiting(PipelinesFlows.cancel)
+    check = waiting(PipelinesFlows.check)
+    cost = waiting(PipelinesFlows.cost)
+    evidence = waiting(PipelinesFlows.evidence)
     follow = iterated(PipelinesFlows.follow)
+    invalidate = waiting(PipelinesFlows.invalidate)
     list = waiting(PipelinesFlows.list)
+    each = iterated(PipelinesFlows.each)
     rerun = waiting(PipelinesFlows.rerun)
+    restore = waiting(PipelinesFlows.restore)
     resume = waiting(PipelinesFlows.resume)
     run = waiting(PipelinesFlows.run)
-    show = waiting(PipelinesFlows.show)
+    status = waiting(PipelinesFlows.status)
 
 
 class AsyncPipelines(AsyncNoun):
     """The operations on pipelines."""
 
     cancel = awaited(PipelinesFlows.cancel)
+    check = awaited(PipelinesFlows.check)
+    cost = awaited(PipelinesFlows.cost)
+    evidence = awaited(PipelinesFlows.evidence)
     follow = iterated_async(PipelinesFlows.follow)
+    invalidate = awaited(PipelinesFlows.invalidate)
     list = awaited(PipelinesFlows.list)
+    each = iterated_async(PipelinesFlows.each)
     rerun = awaited(PipelinesFlows.rerun)
+    restore = awaited(PipelinesFlows.restore)
     resume = awaited(PipelinesFlows.resume)
     run = awaited(PipelinesFlows.run)
-    show = awaited(PipelinesFlows.show)
+    status = awaited(PipelinesFlows.status)
 
 
 class RequestsFlows:
@@ -968,21 +1519,39 @@ class RequestsFlows:
         self,
         *,
         text: str,
+        after: float | str | None = None,
+        at: datetime | None = None,
         conversation: str | None = None,
         memory: Literal["use", "refresh", "bypass"] | None = None,
+        pending_reply: bool | None = None,
         time_zone: str | None = None,
         user: str | None = None,
         wait_seconds: float | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.Lookup]:
-        """Ask in plain words."""
+        """Ask in plain words.
+
+        Args:
+            after: So long from now, such as 2h.
+            at: RFC 3339, with its zone.
+            conversation: Go on with this conversation, or begin it.
+            memory: Whether a remembered result may serve, is computed anew and kept, or neither.
+            pending_reply: What is not done by then has a `reply` of the kind `pending`, which says why; it comes soon where no worker of the agent is alive.
+            text: The words.
+            time_zone: Where the person is, such as Europe/Berlin.
+            user: Ask as this user.
+            wait_seconds: How long the answer is waited for.
+        """
         return fetch(
             Call(
                 "POST",
                 "/v1/requests",
                 body={
+                    "after": after,
+                    "at": at,
                     "conversation": conversation,
                     "memory": memory,
+                    "pending_reply": pending_reply,
                     "text": text,
                     "time_zone": time_zone,
                     "user": user,
@@ -1003,14 +1572,14 @@ class RequestsFlows:
             models.Cancelled,
         )
 
-    def follow(self, request_id: str) -> Events[models.RequestStreamEvent]:
+    def follow(self, request_id: str) -> Events[dict[str, Any]]:
         """Hear what becomes of a request."""
         return Events(
             Call(
                 "GET",
                 fill_path("/v1/requests/{request_id}/events", request_id=request_id),
             ),
-            models.RequestStreamEvent,
+            dict[str, Any],
         )
 
     def show(self, request_id: str) -> Flow[models.Lookup]:
@@ -1037,6 +1606,180 @@ class AsyncRequests(AsyncNoun):
     cancel = awaited(RequestsFlows.cancel)
     follow = iterated_async(RequestsFlows.follow)
     show = awaited(RequestsFlows.show)
+
+
+class ResultsFlows:
+    """The requests about results, without sending them."""
+
+    def export(self, agent_id: str) -> JsonLines[str]:
+        """Return an agent's shared results as lines that `import` reads: of each task those of the version used last."""
+        return JsonLines(
+            Call("GET", fill_path("/v1/agents/{agent_id}/results", agent_id=agent_id)),
+            str,
+        )
+
+    def forget(
+        self,
+        *,
+        agent: str | None = None,
+        bound: str | None = None,
+        dry_run: bool | None = None,
+        everything: bool | None = None,
+        key: str | None = None,
+        older_than: float | str | None = None,
+        stale: bool | None = None,
+        task: str | None = None,
+        user: str | None = None,
+    ) -> Flow[models.ResultsForgotten]:
+        """Forget the results that fit every given condition.
+
+        An agent as a whole, or everything, takes its quarantine along.
+
+        Args:
+            agent: Only of this agent.
+            bound: What a dry run answered: nothing that came later is forgotten.
+            dry_run: Only say how many that would be.
+            everything: All of it.
+            older_than: Only what is older: 1h, 30d.
+            stale: Only what edits of an agent's code, or another version, left behind.
+            task: Only of this task.
+            user: Only what this user's tasks stored.
+        """
+        return fetch(
+            Call(
+                "POST",
+                "/v1/results/forget",
+                body={
+                    "agent": agent,
+                    "bound": bound,
+                    "dry_run": dry_run,
+                    "everything": everything,
+                    "key": key,
+                    "older_than": older_than,
+                    "stale": stale,
+                    "task": task,
+                    "user": user,
+                },
+            ),
+            models.ResultsForgotten,
+        )
+
+    def import_(
+        self, agent_id: str, lines: Iterable[Mapping[str, Any]]
+    ) -> Flow[tuple[models.ResultsImported, ...]]:
+        """Remember results of a file: lines of a key and its result, or of a memory file whole.
+
+        Known results stay as they are. A result whose key has exactly five values in a list may have been cut there by
+        another program and would answer another question: it is put in quarantine, and never served.
+        """
+        return send_lines(
+            Call("POST", fill_path("/v1/agents/{agent_id}/results", agent_id=agent_id)),
+            lines,
+            models.ResultsImported,
+        )
+
+    def list(
+        self,
+        *,
+        since: str | None = None,
+        agent: str | None = None,
+        task: str | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Flow[models.ResultPage]:
+        """List the remembered results, the newest first.
+
+        Args:
+            since: Only what was remembered since then: 1h ago, or a time.
+            agent: Only of this agent.
+            task: Only of this task.
+            after: The `after` of the page before.
+            limit: At most so many.
+        """
+        return fetch(
+            Call(
+                "GET",
+                "/v1/results",
+                query={
+                    "since": since,
+                    "agent": agent,
+                    "task": task,
+                    "after": after,
+                    "limit": limit,
+                },
+            ),
+            models.ResultPage,
+        )
+
+    def each(
+        self,
+        *,
+        since: str | None = None,
+        agent: str | None = None,
+        task: str | None = None,
+    ) -> Pages[models.ResultSummary]:
+        """Yield every row of `list`, page by page."""
+        return Pages(
+            lambda after: ResultsFlows.list(
+                self, since=since, agent=agent, task=task, after=after
+            ),
+            "results",
+        )
+
+    def set(self, key: str, *, result: JsonValue) -> Flow[models.ResultView]:
+        """Replace a remembered result, or remember one under a whole key.
+
+        Args:
+            result: The result, as its task would return it.
+        """
+        return fetch(
+            Call(
+                "PUT", fill_path("/v1/results/{key}", key=key), body={"result": result}
+            ),
+            models.ResultView,
+        )
+
+    def show(self, key: str) -> Flow[models.ResultView]:
+        """Show one remembered result."""
+        return fetch(
+            Call("GET", fill_path("/v1/results/{key}", key=key)), models.ResultView
+        )
+
+    def stats(self, *, agent: str | None = None) -> Flow[models.ResultStats]:
+        """Tell how much is remembered, and how much time that saved.
+
+        Args:
+            agent: Only of this agent.
+        """
+        return fetch(
+            Call("GET", "/v1/results/stats", query={"agent": agent}), models.ResultStats
+        )
+
+
+class Results(Noun):
+    """The operations on results."""
+
+    export = iterated(ResultsFlows.export)
+    forget = waiting(ResultsFlows.forget)
+    import_ = waiting(ResultsFlows.import_)
+    list = waiting(ResultsFlows.list)
+    each = iterated(ResultsFlows.each)
+    set = waiting(ResultsFlows.set)
+    show = waiting(ResultsFlows.show)
+    stats = waiting(ResultsFlows.stats)
+
+
+class AsyncResults(AsyncNoun):
+    """The operations on results."""
+
+    export = iterated_async(ResultsFlows.export)
+    forget = awaited(ResultsFlows.forget)
+    import_ = awaited(ResultsFlows.import_)
+    list = awaited(ResultsFlows.list)
+    each = iterated_async(ResultsFlows.each)
+    set = awaited(ResultsFlows.set)
+    show = awaited(ResultsFlows.show)
+    stats = awaited(ResultsFlows.stats)
 
 
 class SchedulesFlows:
@@ -1245,18 +1988,29 @@ class AsyncStreams(AsyncNoun):
 class TasksFlows:
     """The requests about tasks, without sending them."""
 
-    def cancel(self, task_id: str) -> Flow[models.Cancelled]:
-        """Cancel a task."""
+    def cancel(
+        self, task_id: str, *, reason: str | None = None, ahead: bool | None = None
+    ) -> Flow[models.Cancelled]:
+        """Cancel a task: one that waits never starts, one that runs is asked to stop, and no later success counts.
+
+        Args:
+            reason: Why; it stands in the report.
+            ahead: Also one that has not come yet: it is cancelled before it starts. Takes the role `operate`.
+        """
         return fetch(
-            Call("DELETE", fill_path("/v1/tasks/{task_id}", task_id=task_id)),
+            Call(
+                "DELETE",
+                fill_path("/v1/tasks/{task_id}", task_id=task_id),
+                query={"reason": reason, "ahead": ahead},
+            ),
             models.Cancelled,
         )
 
-    def follow(self, task_id: str) -> Events[models.TaskStreamEvent]:
+    def follow(self, task_id: str) -> Events[dict[str, Any]]:
         """Follow what becomes of a task."""
         return Events(
             Call("GET", fill_path("/v1/tasks/{task_id}/output", task_id=task_id)),
-            models.TaskStreamEvent,
+            dict[str, Any],
         )
 
     def list(
@@ -1277,22 +2031,24 @@ class TasksFlows:
         | None = None,
         tenant: str | None = None,
         user: str | None = None,
-        created_after: datetime | None = None,
-        created_before: datetime | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
         parent: str | None = None,
         error: str | None = None,
         after: str | None = None,
         limit: int | None = None,
     ) -> Flow[models.TaskPage]:
-        """List tasks.
+        """List tasks, the last created first; of one user those that ended last.
+
+        The last 100,000 of each agent are listed, of seven days (TASKLORE_LEDGER_KEEP_DAYS). A page may be short, or empty.
 
         Args:
             agent: The id of their agent.
             state: How they stand, or ended.
             tenant: Whose budgets they spend; the key's own, where it has one.
             user: Whose they are; the key's own.
-            created_after: RFC 3339, with its zone; included.
-            created_before: RFC 3339, with its zone; left out.
+            created_after: Only what was created since: so long ago, such as 2h, or a time; included.
+            created_before: Only what was created before: so long ago, such as 2h, or a time; left out.
             parent: The id of the task that called them.
             error: The class of the error that ended them, as `TaskExpired`.
             after: The `after` of the page before.
@@ -1336,8 +2092,8 @@ class TasksFlows:
         | None = None,
         tenant: str | None = None,
         user: str | None = None,
-        created_after: datetime | None = None,
-        created_before: datetime | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
         parent: str | None = None,
         error: str | None = None,
     ) -> Pages[models.ListedTask]:
@@ -1381,8 +2137,19 @@ class TasksFlows:
 
         Args:
             after: So long from now, such as 2h.
+            agent_id: Whose task.
             at: RFC 3339, with its zone.
             callback_url: Hears of its end, and of questions that it asks, by signed webhooks.
+            conversation: The conversation it belongs to.
+            max_attempts: Runs at most, the first included.
+            memory: Whether a remembered result may serve, is computed anew and kept, or neither.
+            parameters: Its parameters.
+            priority: Whose turn is sooner where tasks of an agent wait.
+            task: The task to run.
+            tenant: Whose budgets it spends; that of the key, where it has one.
+            user: In whose name, and with whose memory; that of the key, where it has one.
+            wait_seconds: How long the answer waits for the task's end.
+            within_seconds: How long it may take from its start, its time in the queue included.
         """
         return fetch(
             Call(
@@ -1416,8 +2183,30 @@ class TasksFlows:
             Call("GET", fill_path("/v1/tasks/{task_id}", task_id=task_id)), models.Sent
         )
 
+    def signal(
+        self, task_id: str, name: str, *, value: JsonValue | None = None
+    ) -> Flow[models.Answered]:
+        """Send a signal to a task.
+
+        Args:
+            value: What the task is told.
+        """
+        return fetch(
+            Call(
+                "POST",
+                fill_path(
+                    "/v1/tasks/{task_id}/signals/{name}", task_id=task_id, name=name
+                ),
+                body={"value": value},
+            ),
+            models.Answered,
+        )
+
     def trace(self, task_id: str) -> Flow[models.Trace]:
-        """See the tree of the tasks that a task called."""
+        """See the tree of the tasks that a task called: states, times, runs, recalled answers, tokens and cost.
+
+        Open tasks have the steps that a crash would not repeat.
+        """
         return fetch(
             Call("GET", fill_path("/v1/tasks/{task_id}/trace", task_id=task_id)),
             models.Trace,
@@ -1433,6 +2222,7 @@ class Tasks(Noun):
     each = iterated(TasksFlows.each)
     send = waiting(TasksFlows.send)
     show = waiting(TasksFlows.show)
+    signal = waiting(TasksFlows.signal)
     trace = waiting(TasksFlows.trace)
 
 
@@ -1445,6 +2235,7 @@ class AsyncTasks(AsyncNoun):
     each = iterated_async(TasksFlows.each)
     send = awaited(TasksFlows.send)
     show = awaited(TasksFlows.show)
+    signal = awaited(TasksFlows.signal)
     trace = awaited(TasksFlows.trace)
 
 
@@ -1512,9 +2303,11 @@ class Nouns:
         self.approvals = Approvals(driver)
         self.budgets = Budgets(driver)
         self.conversations = Conversations(driver)
+        self.dead_letters = DeadLetters(driver)
         self.memory = Memory(driver)
         self.pipelines = Pipelines(driver)
         self.requests = Requests(driver)
+        self.results = Results(driver)
         self.schedules = Schedules(driver)
         self.streams = Streams(driver)
         self.tasks = Tasks(driver)
@@ -1529,9 +2322,11 @@ class AsyncNouns:
         self.approvals = AsyncApprovals(driver)
         self.budgets = AsyncBudgets(driver)
         self.conversations = AsyncConversations(driver)
+        self.dead_letters = AsyncDeadLetters(driver)
         self.memory = AsyncMemory(driver)
         self.pipelines = AsyncPipelines(driver)
         self.requests = AsyncRequests(driver)
+        self.results = AsyncResults(driver)
         self.schedules = AsyncSchedules(driver)
         self.streams = AsyncStreams(driver)
         self.tasks = AsyncTasks(driver)

@@ -1,4 +1,4 @@
-"""The OpenAPI document of the API, made without a server."""
+"""The OpenAPI document of every operation, made without a server."""
 
 from dataclasses import MISSING, fields
 from typing import Any
@@ -6,7 +6,12 @@ from typing import Any
 from redis.asyncio import Redis
 
 from tasklore.supervisor.http.app import make_app
+from tasklore.supervisor.http.mount import mount
 from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.operations import dead_letters, results
+
+#: Nouns that only a process with an operator's rights serves.
+OPERATORS = (dead_letters, results)
 
 
 def make_document() -> dict[str, Any]:
@@ -21,6 +26,9 @@ def make_document() -> dict[str, Any]:
         if part.default is MISSING and part.default_factory is MISSING
     }
     parts = ApiParts(**(given | {"redis": Redis()}))
-    document: dict[str, Any] = make_app(parts).openapi()
+    app = make_app(parts)
+    for module in OPERATORS:
+        app.include_router(mount(None, module.OPERATIONS))
+    document: dict[str, Any] = app.openapi()
     del document["info"]["version"]
     return document
