@@ -4,12 +4,13 @@
 docs/reference/changes-0.3.md, in the same commit.
 """
 
+import difflib
 import json
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-CURE = (
+_CURE = (
     "run `python -m tests.golden.write`, look at what git shows, and explain each "
     "difference in docs/reference/changes-0.3.md"
 )
@@ -30,3 +31,16 @@ def write(name: str, value: Any) -> None:
     path = FOLDER / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(as_text(value), "utf-8")
+
+
+def demand_frozen(shown: Any, frozen: Any) -> None:
+    """Return when *shown* is what is *frozen*; else say how it differs, and what to do."""
+    difference = difflib.unified_diff(
+        as_text(frozen).splitlines(),
+        as_text(shown).splitlines(),
+        fromfile="was",
+        tofile="is",
+        lineterm="",
+    )
+    told = "\n".join(difference)
+    assert not told, f"{_CURE}\n{told}"

@@ -57,7 +57,7 @@ class Step:
 
     A place is a path with dots, and a pattern behind a space for a part of the text.
     What fields named by *hides* hold is another test's matter, or the machine's. With
-    *until* it is given again until that text is in what it prints: what it shows
+    *until*, a pattern, it is given again until that is in what it prints: what it shows
     is made by another process.
     """
 
@@ -142,7 +142,7 @@ SCENARIO: dict[str, tuple[Step, ...]] = {
         "pipeline run fails.toml --input ms=1 --session failed --json",
         "pipeline run naps.toml --input ms=1 --session gone",
         "pipeline run long.toml --input ms=1 --session long --no-wait --json",
-        Step("pipeline status long --json", until='"running"'),
+        Step("pipeline status long --json", until='"done".*"running"'),
         "pipeline cancel long --reason 'too long' --json",
         "pipeline check naps.toml --input ms=1 --cost --json",
         "pipeline status kept --json",

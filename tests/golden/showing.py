@@ -82,7 +82,7 @@ class Shell:
         gives_up_at = time.monotonic() + PATIENCE_S
         while True:
             ended = self._give(step.line, step.stdin)
-            if step.until in ended.stdout:
+            if re.search(step.until, ended.stdout, re.DOTALL):
                 return ended
             assert time.monotonic() < gives_up_at, f"{step.line}: {ended}"
             time.sleep(_LOOK_S)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.golden.frozen import CURE, FOLDER, as_text, read
+from tests.golden.frozen import FOLDER, demand_frozen, read
 from tests.golden.scenario import SCENARIO
 from tests.golden.showing import SERVING, show_commands
 from tests.golden.wrong_inputs import commands
@@ -31,7 +31,7 @@ def test_commands_show_and_refuse_what_is_frozen(
     noun: str, shown: dict[str, dict[str, Any]]
 ) -> None:
     """Ids, times, addresses and measured numbers aside."""
-    assert as_text(shown[noun]) == as_text(read(f"commands/{noun}.json")), CURE
+    demand_frozen(shown[noun], read(f"commands/{noun}.json"))
 
 
 def test_every_command_is_frozen() -> None:

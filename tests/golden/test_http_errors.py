@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.golden.calling import show_verdicts
-from tests.golden.frozen import CURE, as_text, read
+from tests.golden.frozen import demand_frozen, read
 
 FROZEN = read("http_errors.json")
 
@@ -27,7 +27,7 @@ def test_an_operation_answers_as_it_is_frozen(
     operation: str, shown: dict[str, dict[str, Any]]
 ) -> None:
     """Status, type and places of faults, and the sentence for a person, by case."""
-    assert as_text(shown[operation]) == as_text(FROZEN[operation]), CURE
+    demand_frozen(shown[operation], FROZEN[operation])
 
 
 def test_every_operation_is_frozen(shown: dict[str, dict[str, Any]]) -> None:

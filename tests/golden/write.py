@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.golden.calling import show_verdicts
 from tests.golden.document import make_document
-from tests.golden.frozen import write
+from tests.golden.frozen import FOLDER, write
 from tests.golden.showing import show_commands
 
 
@@ -20,7 +20,10 @@ def main(words: set[str]) -> None:
             write("openapi.json", make_document())
         if "commands" in words:
             (Path(folder) / "commands").mkdir()
-            for noun, shown in show_commands(Path(folder) / "commands").items():
+            every = show_commands(Path(folder) / "commands")
+            for old in (FOLDER / "commands").iterdir():
+                old.unlink()
+            for noun, shown in every.items():
                 write(f"commands/{noun}.json", shown)
         if "http" in words:
             (Path(folder) / "http").mkdir()
