@@ -33,6 +33,9 @@ _MEASURED = re.compile(
 #: Those that are set instead.
 _SET = frozenset({"every_s", "late_s", "patience_s", "ttl_ms"})
 
+#: What is left out where it is nothing, so that it is there or not by chance.
+_BY_CHANCE = frozenset({"saved_ms"})
+
 
 class Normaliser:
     """Takes out of texts and values what is only of this run; *names* says what stands for which text."""
@@ -68,6 +71,7 @@ class Normaliser:
                         one, field if is_measured else name, hides
                     )
                     for name, one in value.items()
+                    if name not in _BY_CHANCE
                 }
             case list():
                 return [self.value(one, field, hides) for one in value]

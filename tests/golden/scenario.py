@@ -138,13 +138,13 @@ SCENARIO: dict[str, tuple[Step, ...]] = {
     "pipeline": _steps(
         "pipeline check naps.toml --json",
         "pipeline check faulty.toml --json",
-        "pipeline run naps.toml --input ms=1 --session kept --keep --user bob --json",
-        "pipeline run fails.toml --input ms=1 --session failed --json",
-        "pipeline run naps.toml --input ms=1 --session gone",
-        "pipeline run long.toml --input ms=1 --session long --no-wait --json",
+        "pipeline run naps.toml --input ms=20 --session kept --keep --user bob --json",
+        "pipeline run fails.toml --input ms=20 --session failed --json",
+        "pipeline run naps.toml --input ms=20 --session gone",
+        "pipeline run long.toml --input ms=20 --session long --no-wait --json",
         Step("pipeline status long --json", until='"done".*"running"'),
         "pipeline cancel long --reason 'too long' --json",
-        "pipeline check naps.toml --input ms=1 --cost --json",
+        "pipeline check naps.toml --input ms=20 --cost --json",
         "pipeline status kept --json",
         "pipeline status failed --json",
         "pipeline status gone --json",
@@ -230,7 +230,7 @@ SCENARIO: dict[str, tuple[Step, ...]] = {
     "approvals": _steps(
         Step(
             "ask 'transfer: label \"a\", amount 12' --wait 0 --request-id a --json",
-            until='"waits_for"',
+            until='"approval_id".*"waits_for": "person"',
         ),
         Step(
             "approvals list --json",
@@ -242,14 +242,14 @@ SCENARIO: dict[str, tuple[Step, ...]] = {
         "approvals approve {first} --as role:finance",
         Step(
             "ask 'transfer: label \"b\", amount 13' --wait 0 --request-id b --json",
-            until='"waits_for"',
+            until='"approval_id".*"waits_for": "person"',
         ),
         Step("approvals list --json", until='"question"', keep={"second": "0.id"}),
         "approvals reject {second} --as user:ana",
         "approvals reject {second} --as role:finance --note twice",
         Step(
             "ask 'transfer: label \"c\", amount 14' --wait 0 --request-id c --json",
-            until='"waits_for"',
+            until='"approval_id".*"waits_for": "person"',
         ),
         Step("approvals list --json", until='"question"', keep={"third": "0.id"}),
         "approvals answer {third} '{\"approved\": true}' --as role:finance",

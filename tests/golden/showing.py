@@ -7,7 +7,6 @@ import re
 import shlex
 import time
 from collections import defaultdict
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,8 +25,11 @@ from tests.golden.wrong_inputs import commands
 from tests.servers import PATIENCE_S
 from tests.unit.supervisor.webhooks import a_webhook
 
-#: What runs until it is stopped has to be a process, also where it refuses to begin.
+#: What runs until it is stopped.
 SERVING = frozenset({"demo", "supervisor", "up", "worker"})
+#: What has to be a process: that, also where it refuses to begin, and what imports the
+#: agent that it wrote.
+_PROCESSES = SERVING | {"init"}
 #: Addresses at which nobody listens, and what waits for somebody there.
 _AWAY = {
     "TASKLORE_NATS_URL": "nats://127.0.0.1:1",
@@ -39,11 +41,10 @@ _LOOK_S = 0.05
 
 
 class Shell:
-    """Somebody who gives commands in *folder* on the servers of *variables*, one after another."""
+    """Somebody who gives commands in *folder*, one after another."""
 
-    def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._variables = variables
         self._normal = Normaliser(
             (str(place), f"<{name}>")
             for name, place in (
@@ -92,9 +93,9 @@ class Shell:
         for name, text in self._kept.items():
             filled = filled.replace(f"{{{name}}}", text)
         words = shlex.split(filled)
-        if words[0] not in SERVING:
+        if words[0] not in _PROCESSES:
             return run(words, stdin)
-        done = tasklore(*words, cwd=self._folder, env=self._variables, stdin=stdin)
+        done = tasklore(*words, cwd=self._folder, env=dict(os.environ), stdin=stdin)
         return Ended(done.returncode, done.stdout, done.stderr)
 
     def _first_line(self, ended: Ended) -> str:
@@ -127,7 +128,7 @@ def show_commands(folder: Path) -> dict[str, dict[str, Any]]:
             "TASKLORE_DATA_DIR": str(place / ".tasklore"),
         }
         with standing_in(place, variables):
-            shell = Shell(place, variables)
+            shell = Shell(place)
             for noun, steps in SCENARIO.items():
                 shown[noun]["shown"] = [shell.show(step) for step in steps]
             for command in commands():

@@ -164,7 +164,7 @@ _OF_COMMAND: dict[str, tuple[dict[str, str], str]] = {
     "pipeline rerun": ({"--from": "second"}, "--no-wait"),
     "pipeline resume": ({"SESSION": "kept"}, "--no-wait"),
     "pipeline resume --evidence": ({}, "--no-wait"),
-    "pipeline run": ({}, "--input ms=1 --no-wait"),
+    "pipeline run": ({}, "--input ms=20 --no-wait"),
     "project decide": ({}, "--project shop"),
     "project export": ({"FILE": "-"}, "--project shop"),
     "project history": ({}, "--project shop"),
