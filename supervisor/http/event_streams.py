@@ -44,7 +44,7 @@ class StreamEvent(View):
         return f"{head}event: {self.event}\ndata: {data}\n\n".encode()
 
 
-class NewRun(View):
+class RestartedRun(View):
     """A new run of a task, by its place; `waited` where the one before ended to wait, and did not break off."""
 
     generation: int
@@ -56,7 +56,7 @@ class RestartedEvent(StreamEvent):
     """All output before it is void: a new run of the task has begun."""
 
     event: Literal["restarted"]
-    data: NewRun
+    data: RestartedRun
 
 
 class LostEvents(View):
@@ -115,7 +115,7 @@ def _to_stream_event(
 ) -> StreamEvent:
     if isinstance(event, Restarted):
         output = event.at.output
-        run = NewRun(
+        run = RestartedRun(
             generation=output.generation,
             attempt=output.attempt,
             waited=event.has_waited,

@@ -104,12 +104,16 @@ def _tidy_keywords(part: dict[str, Any]) -> None:
 
 
 def _spell_events(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
-    """Say of the events that *operation* streams how they are sent: their data is a text, which holds JSON."""
+    """Say of the events that *operation* streams how they are sent: their data is a text, which holds JSON.
+
+    `x-event` is the model of an event whose data has been read.
+    """
     content = operation["responses"].get("200", {}).get("content", {})
     stream = content.get("text/event-stream", {"schema": {}})
     name = stream["schema"].get("$ref", "").removeprefix(SCHEMAS)
     if name:
         events = [one["$ref"].removeprefix(SCHEMAS) for one in schemas[name]["oneOf"]]
+        stream["x-event"] = stream["schema"]
         stream["schema"] = {
             "description": f"Once the JSON of its data is read, an event is a `{name}`.",
             "oneOf": [_spell_event(schemas[event]) for event in events],

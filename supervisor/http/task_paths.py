@@ -19,7 +19,7 @@ from tasklore.supervisor.http.responses import ACCEPTED, respond_json, while_con
 from tasklore.supervisor.operations.idempotency import IdempotencyKey
 from tasklore.supervisor.operations.refusals import Problem, Refused
 from tasklore.supervisor.operations.sent_tasks import Sent
-from tasklore.supervisor.operations.tasks import TaskOptions, run_task
+from tasklore.supervisor.operations.tasks import SendOptions, run_task
 
 #: The path as it stands in the document for a task of any agent, and the name of its operation.
 PATH = "/v1/agents/{agent_id}/tasks/{task}"
@@ -92,7 +92,7 @@ def routes(parts: ApiParts) -> APIRouter:
             str, Path(pattern=NAME_PATTERN, description="The name of a task of it.")
         ],
         parameters: Annotated[dict[str, JsonValue], Body(default_factory=dict)],
-        options: Annotated[TaskOptions, Query()],
+        options: Annotated[SendOptions, Query()],
         request: Request,
         caller: Annotated[Caller, Depends(require_role("ask"))],
         idempotency_key: Annotated[

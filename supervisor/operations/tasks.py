@@ -67,7 +67,7 @@ _CALL = {
 }
 
 
-class TaskOptions(Later):
+class SendOptions(Later):
     """How a task is sent, and how long its answer is waited for."""
 
     user: Annotated[
@@ -128,7 +128,7 @@ class TaskOptions(Later):
     ] = None
 
 
-class Send(TaskOptions):
+class Send(SendOptions):
     """A task for an agent.
 
     `task` is its name, or an object of `name` and `parameters`, as in the assignments on the wire. `agent_id` may be
@@ -435,7 +435,7 @@ async def run_task(
     agent_id: str | None,
     task: str,
     parameters: dict[str, JsonValue],
-    options: TaskOptions,
+    options: SendOptions,
     chosen: str | None,
     place: str = "parameters.",
 ) -> Sent:

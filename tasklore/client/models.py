@@ -4,11 +4,19 @@
 from __future__ import annotations
 
 from datetime import date, datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
-from tasklore.client.answers import Model, Reported
+from tasklore.client.answers import Model, Reported, UnknownEvent
+
+
+class AcceptedEvent(Model):
+    """The request is kept."""
+
+    data: Lookup
+    event: Literal["accepted"]
+    id: str = ""
 
 
 class AcceptedRun(Model):
@@ -264,6 +272,14 @@ class ErrorNote(Model):
     type: str
 
 
+class ExpiredEvent(Model):
+    """The output is no longer stored; the end follows."""
+
+    data: OutputGone
+    event: Literal["expired"]
+    id: str = ""
+
+
 class ForgottenMemory(Model):
     """The numbers of removed and remaining records, by kind; `elsewhere` says where more may lie out of reach."""
 
@@ -272,6 +288,14 @@ class ForgottenMemory(Model):
     removed: dict[str, int] | None = None
     state: Literal["accepted", "done"] | str
     task_id: str
+
+
+class GapEvent(Model):
+    """Events of the output were lost."""
+
+    data: LostEvents
+    event: Literal["gap"]
+    id: str = ""
 
 
 class HeardMessage(Model):
@@ -741,14 +765,6 @@ class NewResult(Model):
     result: JsonValue
 
 
-class NewRun(Model):
-    """A new run of a task, by its place; `waited` where the one before ended to wait, and did not break off."""
-
-    attempt: int
-    generation: int
-    waited: bool
-
-
 class NewSchedule(Model):
     """A task of an agent with its parameters, or a declared pipeline with its inputs as `parameters`, and its times.
 
@@ -826,6 +842,14 @@ class Overview(Model):
     periods: tuple[Period, ...] = ()
     tree: Spending | None = None
     version: int
+
+
+class PartialEvent(Model):
+    """A part of the answer while others go on: of one of several tasks, or the last words of a running one."""
+
+    data: ReplyPart | Progress
+    event: Literal["partial"]
+    id: str = ""
 
 
 class Period(Model):
@@ -1016,11 +1040,27 @@ class Progress(Model):
     text: str = ""
 
 
+class ProgressEvent(Model):
+    """How far a running task is; a client that was away misses it."""
+
+    data: Progress
+    event: Literal["progress"]
+    id: str = ""
+
+
 class QuarantinedResult(Model):
     """An imported result that is never served: its key may have been cut, and answer another question."""
 
     agent_id: str
     key: str
+
+
+class QuestionEvent(Model):
+    """A task asks a person; the answer is no part of it, nor an event."""
+
+    data: OpenQuestion
+    event: Literal["question"]
+    id: str = ""
 
 
 class Questions(Model):
@@ -1057,12 +1097,36 @@ class ReplyPart(Reported):
     waits_for: str | None = None
 
 
+class RequestDoneEvent(Model):
+    """The end, with the reply; nothing follows."""
+
+    data: Lookup
+    event: Literal["done"]
+    id: str = ""
+
+
 class Rerun(Model):
     """The phase at which a run begins again."""
 
     inputs: dict[str, JsonValue] | None = None
     phase: str
     pipeline: dict[str, JsonValue] | None = None
+
+
+class RestartedEvent(Model):
+    """All output before it is void: a new run of the task has begun."""
+
+    data: RestartedRun
+    event: Literal["restarted"]
+    id: str = ""
+
+
+class RestartedRun(Model):
+    """A new run of a task, by its place; `waited` where the one before ended to wait, and did not break off."""
+
+    attempt: int
+    generation: int
+    waited: bool
 
 
 class RestoredRun(Model):
@@ -1170,6 +1234,14 @@ class Resume(Model):
     pipeline: dict[str, JsonValue] | None = None
 
 
+class RoutedEvent(Model):
+    """It is known which tasks the request becomes."""
+
+    data: Lookup
+    event: Literal["routed"]
+    id: str = ""
+
+
 class Run(Model):
     """A pipeline, declared as its file says it, with the inputs of this run.
 
@@ -1184,6 +1256,14 @@ class Run(Model):
     pipeline: dict[str, JsonValue]
     session_id: str | None = None
     user: str | None = None
+
+
+class RunDoneEvent(Model):
+    """How the run stands at its end; nothing follows."""
+
+    data: RunTold
+    event: Literal["done"]
+    id: str = ""
 
 
 class RunEvidence(Model):
@@ -1233,6 +1313,37 @@ class RunListed(Model):
     session_id: str
     state: str
     updated_at: datetime
+
+
+class RunStateEvent(Model):
+    """How the run stands now: the first event of a client that says no place."""
+
+    data: RunTold
+    event: Literal["state"]
+    id: str = ""
+
+
+class RunStepEvent(Model):
+    """A step of a run, as its driver says it."""
+
+    data: PipelineEvent
+    event: (
+        Literal[
+            "accepted",
+            "phase_started",
+            "phase_progress",
+            "phase_done",
+            "phase_failed",
+            "phase_skipped",
+            "phase_reused",
+            "phase_stale",
+            "completed",
+            "failed",
+            "cancelled",
+        ]
+        | str
+    )
+    id: str = ""
 
 
 class RunTold(Model):
@@ -1552,6 +1663,14 @@ class TaskCard(Model):
     version: int = 1
 
 
+class TaskDoneEvent(Model):
+    """The end, with the report of the task; nothing follows."""
+
+    data: Sent
+    event: Literal["done"]
+    id: str = ""
+
+
 class TaskPage(Model):
     """A page of tasks; `after` is what to ask for the next one with, None at the end. It may be short, or empty."""
 
@@ -1603,6 +1722,14 @@ class TaskWait(Model):
     task_id: str
     text: str
     until: datetime | None = None
+
+
+class TextEvent(Model):
+    """A piece of the task's text."""
+
+    data: OutputText
+    event: Literal["text"]
+    id: str = ""
 
 
 class Timing(Model):
@@ -1751,6 +1878,14 @@ class Usage(Model):
     unpriced: bool = False
 
 
+class ValueEvent(Model):
+    """A value that the task emitted beside its text, such as a call of a tool."""
+
+    data: EmittedValue
+    event: Literal["value"]
+    id: str = ""
+
+
 class WaitRefusal(Model):
     """An answer that did not count, kept for the audit: *why* it was refused; *made_by* as an answer has it.
 
@@ -1774,6 +1909,14 @@ class Waiting(Model):
     reason: str
     row_id: str
     state: str
+
+
+class WaitingEvent(Model):
+    """A task waits for its next run, which begins by itself."""
+
+    data: TaskWait
+    event: Literal["waiting"]
+    id: str = ""
 
 
 class WaitingRows(Model):
@@ -1801,3 +1944,40 @@ class WebhookView(Model):
     problem: str
     type: str
     url: str
+
+
+#: One server-sent event of a request; `data` is shown as it is once its JSON is read.
+RequestStreamEvent = Annotated[
+    AcceptedEvent
+    | RoutedEvent
+    | ProgressEvent
+    | PartialEvent
+    | WaitingEvent
+    | QuestionEvent
+    | RequestDoneEvent
+    | UnknownEvent,
+    Field(union_mode="left_to_right"),
+]
+
+
+#: One server-sent event of a run; `data` is shown as it is once its JSON is read.
+RunStreamEvent = Annotated[
+    RunStateEvent | RunStepEvent | RunDoneEvent | UnknownEvent,
+    Field(union_mode="left_to_right"),
+]
+
+
+#: One server-sent event of a task; `data` is shown as it is once its JSON is read.
+TaskStreamEvent = Annotated[
+    TextEvent
+    | ValueEvent
+    | RestartedEvent
+    | GapEvent
+    | WaitingEvent
+    | QuestionEvent
+    | ProgressEvent
+    | ExpiredEvent
+    | TaskDoneEvent
+    | UnknownEvent,
+    Field(union_mode="left_to_right"),
+]

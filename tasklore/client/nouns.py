@@ -1279,14 +1279,14 @@ class PipelinesFlows:
             models.RunEvidence,
         )
 
-    def follow(self, session_id: str) -> Events[dict[str, Any]]:
+    def follow(self, session_id: str) -> Events[models.RunStreamEvent]:
         """Hear what becomes of a run."""
         return Events(
             Call(
                 "GET",
                 fill_path("/v1/pipelines/{session_id}/events", session_id=session_id),
             ),
-            dict[str, Any],
+            models.RunStreamEvent,
         )
 
     def invalidate(
@@ -1572,14 +1572,14 @@ class RequestsFlows:
             models.Cancelled,
         )
 
-    def follow(self, request_id: str) -> Events[dict[str, Any]]:
+    def follow(self, request_id: str) -> Events[models.RequestStreamEvent]:
         """Hear what becomes of a request."""
         return Events(
             Call(
                 "GET",
                 fill_path("/v1/requests/{request_id}/events", request_id=request_id),
             ),
-            dict[str, Any],
+            models.RequestStreamEvent,
         )
 
     def show(self, request_id: str) -> Flow[models.Lookup]:
@@ -2006,11 +2006,11 @@ class TasksFlows:
             models.Cancelled,
         )
 
-    def follow(self, task_id: str) -> Events[dict[str, Any]]:
+    def follow(self, task_id: str) -> Events[models.TaskStreamEvent]:
         """Follow what becomes of a task."""
         return Events(
             Call("GET", fill_path("/v1/tasks/{task_id}/output", task_id=task_id)),
-            dict[str, Any],
+            models.TaskStreamEvent,
         )
 
     def list(
