@@ -28,9 +28,11 @@ _CLOCKS_DIFFER = timedelta(minutes=1)
 
 
 def _read_seconds(given: object) -> object:
-    """Return the seconds that a text such as "2h" means; what is no text stays."""
+    """Return the seconds that a text means, "2h" or, as a query has a number, "7200"; what is no text stays."""
     if not isinstance(given, str):
         return given
+    if given.replace(".", "", 1).isdecimal():
+        return float(given)
     span = read_span(given)
     if span is None:
         raise ValueError(
