@@ -42,7 +42,8 @@ class OperationEntry(TypedDict):
     """An operation: the roles that may call it, where it is, and how a person calls and sees it.
 
     `help` is one sentence, `description` the paragraphs behind it. `paged` has an `after` that leads to the next page
-    of `rows`. `unfinished` may be answered by 202 and the place of the end; `streamed` answers with lines of JSON. Of
+    of `rows`; `continued` works for some seconds a call, and answers with an `after` and a `bound` that go on.
+    `unfinished` may be answered by 202 and the place of the end; `streamed` answers with lines of JSON. Of
     `roles` one is enough.
     """
 
@@ -61,6 +62,7 @@ class OperationEntry(TypedDict):
     picture: str
     shortcut: str
     paged: bool
+    continued: bool
     unfinished: bool
     streamed: bool
     fields: list[FieldEntry]

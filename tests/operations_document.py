@@ -72,6 +72,14 @@ DOCUMENT: dict[str, Any] = {
                     "eager": {"type": "boolean", "default": True},
                 },
             },
+            "Choice": {
+                "properties": {
+                    "agent": {"type": "string"},
+                    "bound": {"type": "string", "default": ""},
+                    "after": {"type": "string", "default": ""},
+                    "dry_run": {"type": "boolean", "default": False},
+                }
+            },
             "Question": {
                 "required": ["text"],
                 "properties": {
@@ -156,6 +164,18 @@ DOCUMENT: dict[str, Any] = {
                 ),
                 "responses": {"200": {"content": {"application/x-ndjson": {}}}},
             },
+        },
+        "/v1/results/forget": {
+            "post": {
+                "summary": "Forget results",
+                "x-tasklore": _note(
+                    "results",
+                    "forget",
+                    arguments=["agent"],
+                    confirm="Forget {concerns} of {agent}?",
+                ),
+                "requestBody": _body("Choice"),
+            }
         },
         "/v1/other": {"get": {"description": "No operation of the table."}},
     },

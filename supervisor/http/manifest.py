@@ -54,7 +54,15 @@ class _OperationReader:
     def read(self) -> OperationEntry:
         """Return its entry."""
         note = self._note
-        fields = list(self._fields())
+        arguments = list(note.get("arguments") or ())
+        fields = sorted(
+            self._fields(),
+            key=lambda one: (
+                (arguments.index(one["name"]) if one["name"] in arguments else -1)
+                if one["positional"]
+                else len(arguments)
+            ),
+        )
         in_query = {field["name"] for field in fields if field["place"] == "query"}
         return OperationEntry(
             noun=note["noun"],
@@ -72,6 +80,7 @@ class _OperationReader:
             picture=note.get("picture") or "",
             shortcut=note.get("shortcut") or "",
             paged=bool(note.get("rows")) and in_query >= _PAGE,
+            continued={"after", "bound"} <= {field["name"] for field in fields},
             unfinished="Location" in self._response("202").get("headers", {}),
             streamed=any(
                 _LINES in self._response(status).get("content", {})

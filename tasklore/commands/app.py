@@ -41,11 +41,13 @@ GROUPS = {
     "agents": "See which agents there are, check what their cards understand, and retire one.",
     "analysis": "Have agents analyse the responses of a story, and give their findings to the next prompt.",
     "story": "Check stories, load them, see how they stand.",
+    "results": "Look into the long-term memory, mend it, forget.",
     "ltm": "Look into the long-term memory, mend it, forget.",
     "memory": "Tell it something about a person, look at their memory, take edits back.",
     "limits": "See and change limits on models and on runs; every change holds within a second, and nothing is started "
     "again.",
     "approvals": "See what tasks ask persons, and answer it.",
+    "dead-letters": "See which tasks were given up, send them again, or delete them.",
     "dlq": "See which tasks were given up, send them again, or delete them.",
     "schedule": "Run tasks and pipelines later, and again and again.",
     "schedules": "Run tasks and pipelines later, and again and again.",
@@ -54,7 +56,7 @@ GROUPS = {
 }
 #: Nouns with commands that are written by hand: the `app` of each lies in `tasklore.commands.{noun}.app`, a dash of the
 #: noun being `_`. Beside operations of the same noun it holds those that are local.
-WRITTEN = frozenset(GROUPS) - {"schedules"}
+WRITTEN = frozenset(GROUPS) - {"dead-letters", "results", "schedules"}
 
 Agents = Annotated[
     list[str] | None,

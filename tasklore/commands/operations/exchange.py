@@ -187,7 +187,7 @@ class Exchange:
         whole: Json = {}
         for number, part in enumerate(_parts_of(field, typed)):
             try:
-                whole = _add_views(whole, self._send_part(request, number, part))
+                whole = add_views(whole, self._send_part(request, number, part))
             except TaskloreError as error:
                 of_all = f" of {total}" if total is not None else ""
                 told = f"{error} (sent {number}{of_all} parts; again sends the rest)"
@@ -244,7 +244,7 @@ def _with_query(request: Request, name: str, value: str) -> Request:
     return replace(request, query=(*others, (name, value)))
 
 
-def _add_views(whole: Json, view: Any) -> Json:
+def add_views(whole: Json, view: Any) -> Json:
     """Return *whole* with the *view* of one more part: numbers and lists are added, anything else is the last one."""
     if not isinstance(view, dict):
         return whole

@@ -11,10 +11,15 @@ from typing import Any, NamedTuple
 from tasklore.commands.exits import FAILED, OK
 from tasklore.commands.operations.commands import WAIT_S, param_name
 from tasklore.commands.operations.entries import client_version
-from tasklore.commands.operations.exchange import Exchange, Outcome, describe_place
+from tasklore.commands.operations.exchange import (
+    Exchange,
+    Outcome,
+    add_views,
+    describe_place,
+)
 from tasklore.commands.operations.problems import ApiRefused
 from tasklore.commands.operations.target import find_target
-from tasklore.commands.operations.transport import Answer, Request
+from tasklore.commands.operations.transport import Answer, Json, Request
 from tasklore.commands.operations.values import make_request, read_value
 from tasklore.commands.render.durations import parse_span
 from tasklore.commands.render.screen import (
@@ -54,7 +59,9 @@ def run_operation(entry: OperationEntry, typed: Mapping[str, Any]) -> int:
         Unreachable: no server answers.
         Aborted: the API refuses, or the person says no.
     """
-    given = {field["name"]: typed.get(param_name(field)) for field in entry["fields"]}
+    given: Mapping[str, Any] = {
+        field["name"]: typed.get(param_name(field)) for field in entry["fields"]
+    }
     options = CommonOptions(
         is_json=bool(typed.get("is_json")),
         is_sure=bool(typed.get("is_sure")),
@@ -66,7 +73,12 @@ def run_operation(entry: OperationEntry, typed: Mapping[str, Any]) -> int:
         target = find_target(entry["mounted"], options.api)
         exchange = Exchange(target, entry, VersionWatch().hear)
         if entry["confirm"] and not options.is_sure:
-            _ask_person(exchange, given, is_json=options.is_json)
+            tried = _try(exchange, given)
+            if tried is not None and (given.get("dry_run") or _is_nothing(tried)):
+                return show_outcome(entry, Outcome(tried), is_json=options.is_json)
+            _ask_person(entry, given, tried, is_json=options.is_json)
+            given = _bind(entry, given, tried)
+            request = make_request(entry, given)
         if entry["streamed"]:
             exchange.pour(request, write_lines)
             return OK
@@ -131,6 +143,8 @@ def _perform(
         limit = str(given.get("limit") or "")
         rows = int(limit) if _NUMBER.fullmatch(limit) else None
         return Outcome(exchange.read_pages(request, rows))
+    if entry["continued"]:
+        return Outcome(_work_through(exchange, given))
     began = time.monotonic()
     answer = exchange.ask(request, waits_s=wait_s or 0.0)
     if wait_s is None or not entry["unfinished"]:
@@ -139,28 +153,82 @@ def _perform(
     return exchange.follow(answer, wait_s - (time.monotonic() - began))
 
 
-def _ask_person(exchange: Exchange, given: Mapping[str, Any], *, is_json: bool) -> None:
-    """Return when the person says yes; an operation that can be tried is shown first.
+def _work_through(exchange: Exchange, given: Mapping[str, Any]) -> object:
+    """Return the views of all calls as one: each goes on where the one before ended, with nothing that came later."""
+    whole: Json = {}
+    seen: set[str] = set()
+    while True:
+        request = make_request(exchange.entry, given)
+        view = exchange.read_view(exchange.ask(request))
+        if not isinstance(view, dict):
+            return view
+        whole = add_views(whole, view)
+        after = view.get("after")
+        if not isinstance(after, str) or after in seen:
+            return whole
+        seen.add(after)
+        given = {**given, "bound": view.get("bound"), "after": after}
+
+
+def _try(exchange: Exchange, given: Mapping[str, Any]) -> object:
+    """Return the view of an operation that can be tried, changing nothing; None of another one."""
+    entry = exchange.entry
+    if not any(field["name"] == "dry_run" for field in entry["fields"]):
+        return None
+    tried = {**given, "dry_run": True}
+    with show_patience(_name_work(entry)):
+        if entry["continued"]:
+            return _work_through(exchange, tried)
+        return exchange.read_view(exchange.ask(make_request(entry, tried)))
+
+
+def _is_nothing(view: object) -> bool:
+    """Return whether what was tried concerns nothing, so that there is nothing to ask about."""
+    return isinstance(view, dict) and view.get("concerns") == 0
+
+
+def _bind(
+    entry: OperationEntry, given: Mapping[str, Any], tried: object
+) -> Mapping[str, Any]:
+    """Return *given* with the bound that was *tried*: what came since then is left alone."""
+    has_bound = any(field["name"] == "bound" for field in entry["fields"])
+    if has_bound and isinstance(tried, dict) and tried.get("bound"):
+        return {**given, "bound": tried["bound"]}
+    return given
+
+
+def _ask_person(
+    entry: OperationEntry, given: Mapping[str, Any], tried: object, *, is_json: bool
+) -> None:
+    """Return when the person, who is shown what was *tried*, says yes.
 
     Raises:
         Aborted: there is no terminal, or the answer is no.
     """
-    entry = exchange.entry
-    if any(
-        field["name"] == "dry_run" and field["place"] == "body"
-        for field in entry["fields"]
-    ):
-        tried = make_request(entry, {**given, "dry_run": True})
-        view = exchange.read_view(exchange.ask(tried))
-        if given.get("dry_run"):
-            return
-        if not is_json:
-            draw(entry, view)
+    if tried is not None and not is_json:
+        draw(entry, tried)
     confirm(
-        fill_question(entry, given),
+        fill_question(entry, given, tried),
         unasked="say --yes where nobody can be asked",
         declined="nothing was done",
     )
+
+
+def fill_question(
+    entry: OperationEntry, given: Mapping[str, Any], tried: object = None
+) -> str:
+    """Return the question of *entry*: each `{field}` as it was typed, else as the view that was *tried* has it."""
+    seen = tried if isinstance(tried, dict) else {}
+
+    def fill(found: re.Match[str]) -> str:
+        name = found[1]
+        for field in entry["fields"]:
+            if field["name"] == name and given.get(name) is not None:
+                return printable(str(read_value(field, given[name])))
+        value = seen.get(name)
+        return found[0] if value is None else printable(str(value))
+
+    return re.sub(r"\{(\w+)\}", fill, entry["confirm"])
 
 
 def write_lines(piece: bytes) -> None:
@@ -170,19 +238,6 @@ def write_lines(piece: bytes) -> None:
         return
     sys.stdout.flush()
     sys.stdout.buffer.write(piece)
-
-
-def fill_question(entry: OperationEntry, given: Mapping[str, Any]) -> str:
-    """Return the question of *entry*, with each `{field}` of it as it was typed."""
-
-    def fill(found: re.Match[str]) -> str:
-        for field in entry["fields"]:
-            if field["name"] == found[1]:
-                value = read_value(field, given.get(found[1]))
-                return printable(found[0] if value is None else str(value))
-        return found[0]
-
-    return re.sub(r"\{(\w+)\}", fill, entry["confirm"])
 
 
 def show_outcome(entry: OperationEntry, outcome: Outcome, *, is_json: bool) -> int:

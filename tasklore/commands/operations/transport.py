@@ -21,7 +21,7 @@ from tasklore.contracts.manifest import VERSION_HEADER
 #: Seconds in which a server accepts a connection, TLS included.
 CONNECT_S = 5.0
 #: Seconds for a request as a whole beyond what the server was asked to wait.
-WHOLE_S = 60.0
+WHOLE_S = 120.0
 #: Bytes of an answer, from which on it is no view that anybody reads.
 MOST_BYTES = 64 * 1024**2
 _CHUNK = 64 * 1024

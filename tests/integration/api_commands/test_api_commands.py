@@ -13,8 +13,17 @@ from types import ModuleType
 
 import pytest
 
-from tasklore.commands.operations import entries, exchange, transport
-from tests.raw_server import Reply, answer, endless, problem, raw, serving, silence
+from tasklore.commands.operations import entries, exchange, run, transport
+from tests.raw_server import (
+    RawServer,
+    Reply,
+    answer,
+    endless,
+    problem,
+    raw,
+    serving,
+    silence,
+)
 
 Run = Callable[..., int]
 SCHEDULE = {"id": "nightly", "timing": {"cron": "0 3 * * *"}}
@@ -511,6 +520,62 @@ def test_what_has_a_trial_run_is_shown_before_it_is_asked_about(
     assert told.err == "tasklore: say --yes where nobody can be asked\n"
     [received] = server.received
     assert json.loads(received.body)["dry_run"] is True
+
+
+def _part(concerns: int, after: str | None) -> Reply:
+    rows = [{"id": one} for one in range(concerns)]
+    return answer({"concerns": concerns, "rows": rows, "bound": "b9", "after": after})
+
+
+def _sent(server: RawServer) -> list[dict[str, object]]:
+    return [json.loads(one.body) for one in server.received]
+
+
+def test_work_of_several_calls_goes_on_by_itself(
+    run_command: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving(_part(2, "5"), _part(0, "7"), _part(1, None)) as server:
+        words = ("results", "forget", "A", "--yes", "--json", "--api", server.url)
+        assert run_command(*words) == 0
+    assert _sent(server) == [
+        {"agent": "A"},
+        {"agent": "A", "bound": "b9", "after": "5"},
+        {"agent": "A", "bound": "b9", "after": "7"},
+    ]
+    view = json.loads(capsys.readouterr().out)
+    assert (view["concerns"], len(view["rows"])) == (3, 3)
+
+
+def test_a_person_is_asked_about_all_that_was_tried_and_nothing_else_is_done(
+    run_command: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions = []
+    monkeypatch.setattr(run, "confirm", lambda text, **_: questions.append(text))
+    with serving(_part(2, "5"), _part(1, None), _part(3, None)) as server:
+        assert run_command("results", "forget", "A", "--api", server.url) == 0
+    assert questions == ["Forget 3 of A?"]
+    assert _sent(server) == [
+        {"agent": "A", "dry_run": True},
+        {"agent": "A", "dry_run": True, "bound": "b9", "after": "5"},
+        {"agent": "A", "bound": "b9"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("concerns", "options"), [(0, ()), (2, ("--dry-run",)), (0, ("--dry-run",))]
+)
+def test_nothing_is_asked_about_nothing(
+    run_command: Run,
+    concerns: int,
+    options: tuple[str, ...],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with serving(_part(concerns, None)) as server:
+        words = ("results", "forget", "A", *options, "--api", server.url)
+        assert run_command(*words) == 0
+    assert capsys.readouterr().out.startswith(f"concerns  {concerns}\n")
+    [sent] = _sent(server)
+    assert sent["dry_run"] is True
 
 
 @pytest.mark.parametrize(
