@@ -83,10 +83,11 @@ DOCUMENT: dict[str, Any] = {
             "Question": {
                 "required": ["text"],
                 "properties": {
+                    "wait_seconds": {"type": "number", "default": 30.0},
                     "text": {
                         "type": "string",
                         "x-cli": {"kind": "words", "metavar": "TEXT"},
-                    }
+                    },
                 },
             },
         },

@@ -142,7 +142,8 @@ class _OperationReader:
         extra: Mapping[str, Any] = schema.get("x-cli") or {}
         positional = place == "path" or name in (self._note.get("arguments") or ())
         kind = cast("FieldKind", extra.get("kind") or self._kind(schema))
-        words = name.replace("_", "-").lower()
+        # A person says the unit with the value, or none.
+        words = name.removesuffix("_seconds").replace("_", "-").lower()
         return FieldEntry(
             name=name,
             place=place,
@@ -154,7 +155,8 @@ class _OperationReader:
             most=schema.get("maximum"),
             option=extra.get("option") or f"--{words}",
             short=extra.get("short") or "",
-            metavar=extra.get("metavar") or self._metavar(words, kind),
+            metavar=extra.get("metavar")
+            or ("SECONDS" if name.endswith("_seconds") else self._metavar(words, kind)),
             help=" ".join(str(schema.get("description", "")).split()),
         )
 

@@ -35,6 +35,10 @@ app = Typer(**SETTLED)
 
 #: The nouns in the order of the help, each with its sentence.
 GROUPS = {
+    "requests": "Ask in plain words, and find an answer again.",
+    "tasks": "List tasks, send and cancel them, and see how they went.",
+    "conversations": "See conversations and their turns.",
+    "pipelines": "Run pipelines, look at their runs, resume what failed.",
     "pipeline": "Run pipelines, look at their runs, resume what failed.",
     "session": "Look into sessions, export and import them, drop stale entries.",
     "project": "Note what was decided, and find it again.",
@@ -56,7 +60,15 @@ GROUPS = {
 }
 #: Nouns with commands that are written by hand: the `app` of each lies in `tasklore.commands.{noun}.app`, a dash of the
 #: noun being `_`. Beside operations of the same noun it holds those that are local.
-WRITTEN = frozenset(GROUPS) - {"dead-letters", "results", "schedules"}
+WRITTEN = frozenset(GROUPS) - {
+    "conversations",
+    "dead-letters",
+    "pipelines",
+    "requests",
+    "results",
+    "schedules",
+    "tasks",
+}
 
 Agents = Annotated[
     list[str] | None,
@@ -721,6 +733,9 @@ def make_root() -> CommandGroup:
             makers[name] = partial(OperationCommand, entry, name)
             sentences[name] = entry["help"]
     for noun, sentence in GROUPS.items():
+        if noun in makers:
+            # A command of this name that is written by hand stays until its noun has taken its place.
+            continue
         makers[noun] = partial(_make_noun, noun, sentence)
         sentences[noun] = sentence
     root: Any = get_command(_front)

@@ -23,6 +23,8 @@ from tasklore.contracts.manifest import FieldEntry, OperationEntry
 
 #: Seconds that a command waits for an end unless told otherwise.
 WAIT_S = 30.0
+#: Fields that say how long the server waits for an end, each with its unit in seconds.
+WAITS = {"wait": 1.0, "wait_s": 1.0, "wait_seconds": 1.0, "wait_ms": 0.001}
 _API = "Ask the API there, not where TASKLORE_API_URL says."
 
 
@@ -230,7 +232,8 @@ def _describe_field(field: FieldEntry) -> str:
 def _common_options(entry: OperationEntry) -> Iterator[TypedOption]:
     if entry["confirm"]:
         yield _flag(["--yes", "-y", "is_sure"], "Do not ask.")
-    if entry["unfinished"]:
+    has_own = any(field["name"] in WAITS for field in entry["fields"])
+    if entry["unfinished"] and not has_own:
         yield _text(
             ["--wait", "wait"],
             "SPAN",

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from tasklore.commands.exits import FAILED, OK
-from tasklore.commands.operations.commands import WAIT_S, param_name
+from tasklore.commands.operations.commands import WAIT_S, WAITS, param_name
 from tasklore.commands.operations.entries import client_version
 from tasklore.commands.operations.exchange import (
     Exchange,
@@ -36,8 +36,6 @@ from tasklore.contracts.manifest import VERSION_HEADER, OperationEntry
 
 #: Only such a number is a limit that this side counts by; anything else is the server's to refuse.
 _NUMBER = re.compile(r"[1-9]\d{0,6}")
-#: Fields that say how long the server waits for an end, each with its unit in seconds.
-_WAITS = {"wait": 1.0, "wait_s": 1.0, "wait_seconds": 1.0, "wait_ms": 0.001}
 _MINOR = re.compile(r"(\d+)\.(\d+)")
 
 
@@ -102,9 +100,9 @@ def _read_wait(entry: OperationEntry, typed: Mapping[str, Any]) -> float | None:
     None where there is no end to wait for: neither is the operation ever unfinished, nor does the server wait.
     """
     for field in entry["fields"]:
-        if field["name"] in _WAITS:
+        if field["name"] in WAITS:
             text = typed.get(param_name(field)) or field["default"]
-            unit = _WAITS[field["name"]]
+            unit = WAITS[field["name"]]
             return (
                 None
                 if text is None
