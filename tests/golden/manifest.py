@@ -2,24 +2,15 @@
 
 import json
 import sys
-from importlib import import_module
 from importlib.metadata import version
-from pkgutil import iter_modules
-from typing import Any
 
-from tasklore.supervisor import operations
-from tasklore.supervisor.http.app import begin_app
 from tasklore.supervisor.http.manifest import make_manifest
-from tasklore.supervisor.http.mount import mount
+from tests.golden.document import make_document
 
 
 def make_text() -> str:
-    """Return the file as it should be: of each noun, wherever it is served."""
-    app = begin_app()
-    for module in iter_modules(operations.__path__, f"{operations.__name__}."):
-        table = getattr(import_module(module.name), "OPERATIONS", ())
-        app.include_router(mount(None, table))
-    document: dict[str, Any] = app.openapi()
+    """Return the file as it should be."""
+    document = make_document()
     document["info"]["version"] = version("tasklore")
     return f"{json.dumps(make_manifest(document), indent=1, ensure_ascii=False)}\n"
 

@@ -5,7 +5,12 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tasklore.commands.app import app
+from tasklore.commands.operations.entries import load_manifest
 from tests.architecture.tree import ROOT
+
+#: Commands of no noun that are tried in tests/integration/api_commands and tests/unit.
+CLIENTS = frozenset({"api", "completion"})
 
 MANUAL = ROOT / "docs" / "reference" / "cli.md"
 
@@ -258,9 +263,23 @@ class Command:
 
 
 def commands() -> Iterator[Command]:
-    """Yield every command, groups of commands aside."""
+    """Yield every command written by hand, groups of commands aside.
+
+    Operations are refused by the API, whose refusals are frozen in http_errors.json; how
+    commands say them is tried in tests/integration/api_commands.
+    """
+    made = {
+        words
+        for one in load_manifest()["operations"]
+        for words in (f"{one['noun']} {one['verb']}", one["shortcut"])
+    }
+    by_hand = {
+        one.name or getattr(one.callback, "__name__", "")
+        for one in app.registered_commands
+    }
     for words, text in _SECTION.findall(MANUAL.read_text("utf-8")):
-        if "\nCommands:\n" not in text:
+        is_made = words in made and words not in by_hand
+        if "\nCommands:\n" not in text and not is_made and words not in CLIENTS:
             yield Command(words, (*_positionals(text), *_options(text)))
 
 
