@@ -1,5 +1,6 @@
 """`tasklore supervisor --operations` on guarded servers: an operator's rights at one address, and none elsewhere."""
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,6 +120,46 @@ async def test_an_operator_serves_the_api_and_a_supervisor_runs_what_starts_work
     # What is kept is read without one.
     listed = await ask(second.api, "GET", "/v1/schedules", headers=admin)
     assert (listed.status, listed.body["schedules"]) == (200, [])
+
+
+#: What an operator reads and mends, the role that it takes, and a body where it has one.
+OWN = (
+    ("GET", "/v1/schedules", "ask", None),
+    ("GET", "/v1/tasks", "read", None),
+    ("GET", "/v1/conversations?user=ana", "read", None),
+    ("GET", "/v1/dead-letters", "operate", None),
+    ("GET", "/v1/dead-letters/groups", "operate", None),
+    ("POST", "/v1/dead-letters/redrive", "operate", {"agent": "BudgetTrackerAgent"}),
+    ("POST", "/v1/dead-letters/purge", "operate", {"agent": "BudgetTrackerAgent"}),
+    ("GET", "/v1/results", "operate", None),
+    ("GET", "/v1/results/stats", "operate", None),
+    ("POST", "/v1/results/forget", "operate", {"agent": "BudgetTrackerAgent"}),
+)
+
+
+async def test_an_operators_rights_suffice_for_its_operations_without_a_supervisor(
+    office: Office,
+) -> None:
+    """No server refuses one, and each needs its role: the key of a reader opens no door of an operator."""
+    process = office.start_operations()
+    process.ready()
+    found = {}
+    for method, path, role, body in OWN:
+        answer = await ask(process.api, method, path, body, office.keys[role])
+        found[f"{method} {path}"] = (answer.status, answer.body)
+        if role == "operate":
+            refused = await ask(process.api, method, path, body, office.keys["read"])
+            assert refused.status == 403, path
+    assert {where: said for where, said in found.items() if said[0] >= 300} == {}
+    noted = [
+        json.loads(line)
+        for line in process.log().splitlines()
+        if '"event": "operation"' in line
+    ]
+    assert [one for one in noted if one["status"] == 403]
+    assert {one["caller"] for one in noted} <= {"read", "operate"}
+    assert "NOPERM" not in process.log()
+    assert "nats_refused" not in process.log()
 
 
 @pytest.mark.parametrize("name", ["worker-budget", "memory", "program", "bootstrap"])
