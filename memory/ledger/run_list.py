@@ -316,7 +316,7 @@ class TaskList:
         if not is_of_user and asked.created_before_ms is not None:
             highest = f"({asked.created_before_ms}"
         whole = MOST_AT_ONCE if asked.is_selective else limit
-        chunk = whole if len(agents) == 1 else max(_FEWEST_READ, whole // len(agents))
+        chunk = whole if len(agents) < 2 else max(_FEWEST_READ, whole // len(agents))
         walks = []
         for agent_id in agents:
             own = keys.runs(agent_id)

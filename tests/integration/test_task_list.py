@@ -106,6 +106,15 @@ async def listed(
         yield Listed(stand, made, rows)
 
 
+async def test_a_system_without_any_task_has_an_empty_list(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
+    """No agent is listed yet: there is no list to read."""
+    async with http_stand(servers, redis) as stand:
+        answer = await ask(stand.url, "GET", "/v1/tasks")
+        assert (answer.status, answer.body) == (200, {"tasks": [], "after": None})
+
+
 async def test_each_filter_lists_what_it_says(listed: Listed) -> None:
     """By agent, state, tenant, user, parent, error and time; pages of any size."""
     assert set(await listed.ids("anybody")) == listed.expected()
