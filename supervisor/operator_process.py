@@ -135,7 +135,9 @@ def make_nouns(opened: OperatorConnections) -> "tuple[Noun[Any], ...]":
         pipelines,
         requests,
         results,
+        retirement,
         schedules,
+        sessions,
         tasks,
     )
 
@@ -175,6 +177,19 @@ def make_nouns(opened: OperatorConnections) -> "tuple[Noun[Any], ...]":
                 opened.redis,
                 keep=None if keep_days is None else timedelta(days=keep_days),
             ),
+        ),
+        Noun(
+            operations=sessions.OPERATIONS,
+            run_here=sessions.OPERATIONS,
+            services=sessions.open_session_services(
+                opened.redis,
+                max_value_bytes=opened.settings.session_value_max_bytes,
+            ),
+        ),
+        Noun(
+            operations=retirement.OPERATIONS,
+            run_here=retirement.OPERATIONS,
+            services=retirement.RetirementServices(line=opened.link),
         ),
     )
 

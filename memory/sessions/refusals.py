@@ -7,7 +7,7 @@ def refuse_unknown(session_id: str) -> UnknownSession:
     """Return that there is no such session."""
     return UnknownSession(
         f"session {session_id!r} is unknown, or its time to live is over; "
-        "`tasklore session list` shows those there are, make it anew otherwise"
+        "GET /v1/sessions lists those there are, make it anew otherwise"
     )
 
 

@@ -7,7 +7,7 @@ shorter one. Entries of a phase that another one corrects are hidden behind thos
 
 import asyncio
 import secrets
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -246,13 +246,16 @@ class SessionCache:
 
         In a session without declared dependencies those are the phases whose first entry is younger than its first.
         """
+        phases = await self.phases_downstream(session_id, phase)
+        return await self.invalidate_phases(session_id, sorted(phases))
+
+    async def phases_downstream(self, session_id: str, phase: str) -> frozenset[str]:
+        """Return the phases that `invalidate_downstream` means; none when there is no such session."""
         root = await self.root(session_id)
         if root is None:
-            return ()
+            return frozenset()
         entries = () if root.dependencies else await self.entries(session_id)
-        return await self.invalidate_phases(
-            session_id, sorted(downstream(phase, root.dependencies, entries))
-        )
+        return frozenset(downstream(phase, root.dependencies, entries))
 
     async def clear(self, session_id: str) -> int:
         """Remove every entry and return how many there were; the session stays."""
@@ -317,18 +320,47 @@ class SessionCache:
         """Return the ids of the sessions that were started for a user, sorted; some may be gone."""
         return await self._list.of_user(user_id)
 
-    async def sweep(self, *, grace: timedelta = timedelta(minutes=1)) -> list[str]:
-        """Remove expired entries, and names of sessions that are gone from the list; return those names.
+    async def sweep(
+        self, *, grace: timedelta = timedelta(minutes=1), limit: int | None = None
+    ) -> list[str]:
+        """Remove expired entries, and at most *limit* names of sessions that are gone from the list; return those.
 
         A running session is left alone, and so is a name that was listed within *grace*: it may just be made.
         """
         gone: list[str] = []
-        place = None
         grace_ms = grace // timedelta(milliseconds=1)
+        async for lost in self._lost_pages(is_cleaning=True):
+            taking = lost if limit is None else lost[: limit - len(gone)]
+            taken = await self._batch.run(
+                [
+                    self._list.taking_out(one.session_id, one.listed_ms, grace_ms)
+                    for one in taking
+                ]
+            )
+            gone += [
+                one.session_id for one, done in zip(taking, taken, strict=True) if done
+            ]
+        return gone
+
+    async def find_gone(self, *, grace: timedelta = timedelta(minutes=1)) -> list[str]:
+        """Return the names that `sweep` would take out of the list; nothing is changed."""
+        seconds, micros = (await self._batch.run([("TIME",)]))[0]
+        now_ms = int(seconds) * 1000 + int(micros) // 1000
+        last_ms = now_ms - grace // timedelta(milliseconds=1)
+        return [
+            one.session_id
+            async for lost in self._lost_pages(is_cleaning=False)
+            for one in lost
+            if one.listed_ms <= last_ms
+        ]
+
+    async def _lost_pages(self, *, is_cleaning: bool) -> AsyncIterator[list[ListPlace]]:
+        """Yield pages of places in the list whose sessions are gone, on the way *is_cleaning* the others."""
+        place = None
         while places := await self._list.after(place, PAGE):
             place = places[-1]
             ids = [one.session_id for one in places]
-            for at in range(0, len(ids), _SWEPT_AT_ONCE):
+            for at in range(0, len(ids) if is_cleaning else 0, _SWEPT_AT_ONCE):
                 some = ids[at : at + _SWEPT_AT_ONCE]
                 await self._batch.run(
                     [self._script(name, session_scripts.CLEANUP, 1) for name in some]
@@ -336,19 +368,7 @@ class SessionCache:
             there = await self._batch.run(
                 [("EXISTS", keys.session(name).root) for name in ids]
             )
-            lost = [
-                one for one, exists in zip(places, there, strict=True) if not exists
-            ]
-            taken = await self._batch.run(
-                [
-                    self._list.taking_out(one.session_id, one.listed_ms, grace_ms)
-                    for one in lost
-                ]
-            )
-            gone += [
-                one.session_id for one, done in zip(lost, taken, strict=True) if done
-            ]
-        return gone
+            yield [one for one, exists in zip(places, there, strict=True) if not exists]
 
     async def drop(self, session_id: str, *, force: bool = False) -> bool:
         """Remove a session with everything in it; return whether there was one.

@@ -8,10 +8,10 @@ from redis.asyncio import Redis
 from tasklore.supervisor.http.app import make_app
 from tasklore.supervisor.http.mount import mount
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.operations import dead_letters, results
+from tasklore.supervisor.operations import dead_letters, results, retirement, sessions
 
 #: Nouns that only a process with an operator's rights serves.
-OPERATORS = (dead_letters, results)
+OPERATORS = (dead_letters, results, sessions, retirement)
 
 
 def make_document() -> dict[str, Any]:

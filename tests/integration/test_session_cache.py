@@ -132,7 +132,7 @@ async def test_reading_an_unknown_entry_or_session_returns_none(
 async def test_writing_to_an_unknown_session_is_an_error_and_removing_finds_nothing(
     stage: StoreStage,
 ) -> None:
-    with pytest.raises(UnknownSession, match="tasklore session list"):
+    with pytest.raises(UnknownSession, match="GET /v1/sessions"):
         await stage.cache.set("nowhere", KEY, 1)
     with pytest.raises(UnknownSession):
         await stage.cache.export("nowhere")
