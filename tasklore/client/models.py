@@ -64,10 +64,23 @@ class AgentCard(Model):
     version: int = 1
 
 
+class AgentRetired(Model):
+    """An agent that was taken out of the catalogue, and its workers that were alive."""
+
+    agent_id: str
+    workers: tuple[str, ...]
+
+
 class AgentTarget(Model):
     """The agent that an action is directed at."""
 
     agent: str
+
+
+class AgentToRetire(Model):
+    """How an agent is retired."""
+
+    force: bool = False
 
 
 class Agents(Model):
@@ -262,6 +275,30 @@ class EmittedValue(Model):
 
     kind: str = "value"
     value: JsonValue | None = None
+
+
+class EntriesInvalidated(Model):
+    """Which entries were removed, or would be where it is a `dry_run`.
+
+    `is_run` says that the session is of a pipeline, which knows of that only when it is resumed.
+    """
+
+    bound: str
+    concerns: int
+    dry_run: bool
+    is_run: bool
+    removed: tuple[str, ...]
+    session_id: str
+
+
+class EntriesToInvalidate(Model):
+    """Entries that are stale: one, those of a phase, or those of all that depends on a phase."""
+
+    bound: str = ""
+    downstream: str | None = None
+    dry_run: bool = False
+    key: str | None = None
+    phase: str | None = None
 
 
 class ErrorNote(Model):
@@ -1069,6 +1106,13 @@ class Questions(Model):
     approvals: tuple[ApprovalQuestion, ...]
 
 
+class RefusedEntry(Model):
+    """An entry of a file that was not taken, and why."""
+
+    key: str
+    why: str
+
+
 class RefusedResult(Model):
     """A result of a file that was not taken, and why."""
 
@@ -1552,6 +1596,126 @@ class Sent(Reported):
     waits_for: RunWait | None = None
 
 
+class SessionDetails(Model):
+    """A session, and in `cache` its entries in the order in which they were written."""
+
+    cache: tuple[SessionEntry, ...]
+    created_at: datetime
+    domain: str
+    entries: int
+    expires_in_ms: int | None
+    keep: bool
+    project: str | None
+    run: int
+    session_id: str
+    state: Literal["open", "running", "failed", "completed", "cancelled"] | str
+    ttl_ms: int
+    updated_at: datetime
+    user: str | None
+    version: str
+
+
+class SessionDropped(Model):
+    """A session that was removed with its entries, or would be where it is a `dry_run`; `concerns` counts those."""
+
+    bound: str
+    concerns: int
+    dry_run: bool
+    session_id: str
+
+
+class SessionEntry(Model):
+    """An entry without its value. `expires_at` is None where it goes with its session, `computed_ms` where unknown.
+
+    `hidden_by` names the phase that replaced its own.
+    """
+
+    agent: str
+    bytes: int
+    computed_ms: int | None
+    created_at: datetime
+    expires_at: datetime | None
+    hidden_by: str | None
+    hits: int
+    key: str
+    phase: str
+    ttl_ms: int | None
+
+
+class SessionLoaded(Model):
+    """What became of a file: how many entries were loaded, which are over, and which cannot be taken."""
+
+    expired: tuple[str, ...]
+    loaded: int
+    refused: tuple[RefusedEntry, ...]
+    session_id: str
+
+
+class SessionPage(Model):
+    """A page of sessions; `after` is what to ask for the next one with, None at the end."""
+
+    after: str | None
+    sessions: tuple[SessionView, ...]
+
+
+class SessionSavings(Model):
+    """How often entries were used, and the computing time that this saved.
+
+    `not_worth_caching` are keys that took under a second to compute, `uncached_phases` phases that took over ten
+    seconds and kept nothing.
+    """
+
+    avg_entry_age_ms: int
+    not_worth_caching: tuple[str, ...]
+    saved_by_phase: dict[str, int]
+    total_entries: int
+    total_hits: int
+    total_saved_time_ms: int
+    uncached_phases: tuple[str, ...]
+
+
+class SessionToDrop(Model):
+    """How a session is removed."""
+
+    bound: str = ""
+    dry_run: bool = False
+    force: bool = False
+
+
+class SessionUpload(Model):
+    """A file of a session, as an export returns it."""
+
+    file: dict[str, JsonValue] | str
+    session_id: str | None = None
+
+
+class SessionView(Model):
+    """A session without its entries, which `entries` counts; `expires_in_ms` is None while its pipeline runs."""
+
+    created_at: datetime
+    domain: str
+    entries: int
+    expires_in_ms: int | None
+    keep: bool
+    project: str | None
+    run: int
+    session_id: str
+    state: Literal["open", "running", "failed", "completed", "cancelled"] | str
+    ttl_ms: int
+    updated_at: datetime
+    user: str | None
+    version: str
+
+
+class SessionsSwept(Model):
+    """The sessions that were over, and were swept away unless it is a `dry_run`."""
+
+    bound: str
+    concerns: int
+    dry_run: bool
+    sessions: tuple[str, ...]
+
+
 class Settled(Model):
     """The settings from now on."""
 
@@ -1627,6 +1791,13 @@ class StreamToOpen(Model):
 
     last_event_id: str | None = None
     path: str
+
+
+class Sweeping(Model):
+    """What is over."""
+
+    bound: str = ""
+    dry_run: bool = False
 
 
 class TaskCall(Model):

@@ -90,6 +90,23 @@ class AgentsFlows:
         """List the agents."""
         return fetch(Call("GET", "/v1/agents"), models.Agents)
 
+    def retire(
+        self, agent_id: str, *, force: bool | None = None
+    ) -> Flow[models.AgentRetired]:
+        """Take an agent out of the catalogue: it can no longer be asked until a worker of it starts again.
+
+        Args:
+            force: Also when workers of it are alive.
+        """
+        return fetch(
+            Call(
+                "POST",
+                fill_path("/v1/agents/{agent_id}/retire", agent_id=agent_id),
+                body={"force": force},
+            ),
+            models.AgentRetired,
+        )
+
     def run(
         self,
         agent_id: str,
@@ -164,6 +181,7 @@ class Agents(Noun):
     decide = waiting(AgentsFlows.decide)
     describe = waiting(AgentsFlows.describe)
     list = waiting(AgentsFlows.list)
+    retire = waiting(AgentsFlows.retire)
     run = waiting(AgentsFlows.run)
     show = waiting(AgentsFlows.show)
 
@@ -174,6 +192,7 @@ class AsyncAgents(AsyncNoun):
     decide = awaited(AgentsFlows.decide)
     describe = awaited(AgentsFlows.describe)
     list = awaited(AgentsFlows.list)
+    retire = awaited(AgentsFlows.retire)
     run = awaited(AgentsFlows.run)
     show = awaited(AgentsFlows.show)
 
@@ -1949,6 +1968,215 @@ class AsyncSchedules(AsyncNoun):
     show = awaited(SchedulesFlows.show)
 
 
+class SessionsFlows:
+    """The requests about sessions, without sending them."""
+
+    def drop(
+        self,
+        session_id: str,
+        *,
+        bound: str | None = None,
+        dry_run: bool | None = None,
+        force: bool | None = None,
+    ) -> Flow[models.SessionDropped]:
+        """Remove a session with its entries; its evidence, and the project's memory, stay.
+
+        Args:
+            bound: What a dry run answered: nothing else than it counted is touched.
+            dry_run: Only say what would be done.
+            force: Also one that runs, which ends its pipeline.
+        """
+        return fetch(
+            Call(
+                "POST",
+                fill_path("/v1/sessions/{session_id}/drop", session_id=session_id),
+                body={"bound": bound, "dry_run": dry_run, "force": force},
+            ),
+            models.SessionDropped,
+        )
+
+    def export(self, session_id: str) -> Flow[Any]:
+        """Return a session as a file that `import` reads."""
+        return fetch(
+            Call(
+                "GET",
+                fill_path("/v1/sessions/{session_id}/export", session_id=session_id),
+            ),
+            Any,
+        )
+
+    def get(self, session_id: str, key: str) -> Flow[Any]:
+        """Return the value of an entry as JSON; looking at it counts as no use of it."""
+        return fetch(
+            Call(
+                "GET",
+                fill_path(
+                    "/v1/sessions/{session_id}/entries/{key}",
+                    session_id=session_id,
+                    key=key,
+                ),
+            ),
+            Any,
+        )
+
+    def import_(
+        self, *, file: Mapping[str, JsonValue] | str, session_id: str | None = None
+    ) -> Flow[models.SessionLoaded]:
+        """Put a file in as a session that is not there yet; entries whose time is over are left out.
+
+        Entries that break a rule are left out as well, and told; nothing is made when that leaves none.
+
+        Args:
+            file: What export wrote.
+            session_id: Call it so instead of as in the file.
+        """
+        return fetch(
+            Call(
+                "POST",
+                "/v1/sessions/import",
+                body={"file": file, "session_id": session_id},
+            ),
+            models.SessionLoaded,
+        )
+
+    def invalidate(
+        self,
+        session_id: str,
+        *,
+        bound: str | None = None,
+        downstream: str | None = None,
+        dry_run: bool | None = None,
+        key: str | None = None,
+        phase: str | None = None,
+    ) -> Flow[models.EntriesInvalidated]:
+        """Remove entries, and tell which.
+
+        A task that runs for one of their phases writes nothing any more. Of a run, invalidating its phases by
+        `pipelines invalidate` lets them run again as well.
+
+        Args:
+            bound: What a dry run answered: nothing else than it counted is touched.
+            downstream: Every entry of what depends on this phase.
+            dry_run: Only say what would be done.
+            key: This entry.
+            phase: Every entry of this phase.
+        """
+        return fetch(
+            Call(
+                "POST",
+                fill_path(
+                    "/v1/sessions/{session_id}/invalidate", session_id=session_id
+                ),
+                body={
+                    "bound": bound,
+                    "downstream": downstream,
+                    "dry_run": dry_run,
+                    "key": key,
+                    "phase": phase,
+                },
+            ),
+            models.EntriesInvalidated,
+        )
+
+    def list(
+        self,
+        *,
+        state: Literal["open", "running", "failed", "completed", "cancelled"]
+        | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Flow[models.SessionPage]:
+        """List the sessions, the last updated first.
+
+        Args:
+            state: Only in this state.
+            after: The `after` of the page before.
+            limit: At most so many.
+        """
+        return fetch(
+            Call(
+                "GET",
+                "/v1/sessions",
+                query={"state": state, "after": after, "limit": limit},
+            ),
+            models.SessionPage,
+        )
+
+    def each(
+        self,
+        *,
+        state: Literal["open", "running", "failed", "completed", "cancelled"]
+        | None = None,
+    ) -> Pages[models.SessionView]:
+        """Yield every row of `list`, page by page."""
+        return Pages(
+            lambda after: SessionsFlows.list(self, state=state, after=after), "sessions"
+        )
+
+    def show(self, session_id: str) -> Flow[models.SessionDetails]:
+        """Show a session and its entries: age, time left, uses, what computing took, size."""
+        return fetch(
+            Call("GET", fill_path("/v1/sessions/{session_id}", session_id=session_id)),
+            models.SessionDetails,
+        )
+
+    def stats(self, session_id: str) -> Flow[models.SessionSavings]:
+        """Show how often entries were used, and how much time that saved."""
+        return fetch(
+            Call(
+                "GET",
+                fill_path("/v1/sessions/{session_id}/stats", session_id=session_id),
+            ),
+            models.SessionSavings,
+        )
+
+    def sweep(
+        self, *, bound: str | None = None, dry_run: bool | None = None
+    ) -> Flow[models.SessionsSwept]:
+        """Remove expired entries and sessions; never one that runs.
+
+        Args:
+            bound: What a dry run answered: no more sessions are swept.
+            dry_run: Only say what would be done.
+        """
+        return fetch(
+            Call(
+                "POST", "/v1/sessions/sweep", body={"bound": bound, "dry_run": dry_run}
+            ),
+            models.SessionsSwept,
+        )
+
+
+class Sessions(Noun):
+    """The operations on sessions."""
+
+    drop = waiting(SessionsFlows.drop)
+    export = waiting(SessionsFlows.export)
+    get = waiting(SessionsFlows.get)
+    import_ = waiting(SessionsFlows.import_)
+    invalidate = waiting(SessionsFlows.invalidate)
+    list = waiting(SessionsFlows.list)
+    each = iterated(SessionsFlows.each)
+    show = waiting(SessionsFlows.show)
+    stats = waiting(SessionsFlows.stats)
+    sweep = waiting(SessionsFlows.sweep)
+
+
+class AsyncSessions(AsyncNoun):
+    """The operations on sessions."""
+
+    drop = awaited(SessionsFlows.drop)
+    export = awaited(SessionsFlows.export)
+    get = awaited(SessionsFlows.get)
+    import_ = awaited(SessionsFlows.import_)
+    invalidate = awaited(SessionsFlows.invalidate)
+    list = awaited(SessionsFlows.list)
+    each = iterated_async(SessionsFlows.each)
+    show = awaited(SessionsFlows.show)
+    stats = awaited(SessionsFlows.stats)
+    sweep = awaited(SessionsFlows.sweep)
+
+
 class StreamsFlows:
     """The requests about streams, without sending them."""
 
@@ -2309,6 +2537,7 @@ class Nouns:
         self.requests = Requests(driver)
         self.results = Results(driver)
         self.schedules = Schedules(driver)
+        self.sessions = Sessions(driver)
         self.streams = Streams(driver)
         self.tasks = Tasks(driver)
         self.webhooks = Webhooks(driver)
@@ -2328,6 +2557,7 @@ class AsyncNouns:
         self.requests = AsyncRequests(driver)
         self.results = AsyncResults(driver)
         self.schedules = AsyncSchedules(driver)
+        self.sessions = AsyncSessions(driver)
         self.streams = AsyncStreams(driver)
         self.tasks = AsyncTasks(driver)
         self.webhooks = AsyncWebhooks(driver)
