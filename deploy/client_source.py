@@ -265,10 +265,10 @@ def write_nouns(document: Json) -> str:
     for path, method, spec in operations_of(document):
         noun = spec["tags"][0].replace("-", "_")
         verb = _name(spec["operationId"].removeprefix(f"{noun}_"))
-        source, way = _flow(document, path, method, spec, verb)
+        source, way = _flow(document, path, method, spec, verb=verb)
         nouns.setdefault(noun, []).append(source)
         methods.setdefault(noun, []).append((verb, way))
-        paged = _paged_flow(document, path, spec, verb, _class_of(noun))
+        paged = _paged_flow(document, path, spec, verb=verb, noun=_class_of(noun))
         if paged is not None:
             each = "each" if verb == "list" else f"each_{verb}"
             nouns[noun].append(paged.replace(f"def {verb}(", f"def {each}(", 1))
@@ -285,7 +285,7 @@ def _class_of(noun: str) -> str:
 
 
 def _paged_flow(
-    document: Json, path: str, spec: Json, verb: str, noun: str
+    document: Json, path: str, spec: Json, *, verb: str, noun: str
 ) -> str | None:
     """Return the source of a flow over every row of a list with pages, None for one without."""
     values = _in_order(path, _values_of(document, spec))
@@ -363,12 +363,11 @@ def _all_nouns(name: str, base: str, prefix: str, nouns: list[str]) -> str:
 
 
 def _flow(
-    document: Json, path: str, method: str, spec: Json, verb: str
+    document: Json, path: str, method: str, spec: Json, *, verb: str
 ) -> tuple[str, str]:
     """Return the source of one flow, and whether it is a flow or a stream."""
     values = _in_order(path, _values_of(document, spec))
     answers = _answers_of(spec)
-    is_stream = set(answers) & {_EVENTS, _LINES}
     takes_lines = _LINES in spec.get("requestBody", {}).get("content", {})
     has_key = any(
         one["name"] == "Idempotency-Key" for one in spec.get("parameters", ())
@@ -384,26 +383,29 @@ def _flow(
         options.append("idempotency_key: str | None = None")
     parts += ["*", *options] if options else []
     call = _call(method, path, values, has_key=has_key)
-    if is_stream:
-        media = next(iter(is_stream))
-        kind = "Events" if media == _EVENTS else "JsonLines"
-        shape = type_of(answers[media], models="models.")
-        returned, body = f"{kind}[{shape}]", f"{kind}({call}, {shape})"
-    elif takes_lines:
-        shape = type_of(answers["application/json"], models="models.")
-        returned = f"Flow[tuple[{shape}, ...]]"
-        body = f"send_lines({call}, lines, {shape})"
-    elif "application/json" not in answers:
-        returned, body = "Flow[str]", f"fetch_text({call})"
-    else:
-        shape = type_of(answers["application/json"], models="models.")
-        returned, body = f"Flow[{shape}]", f"fetch({call}, {shape})"
+    returned, body = _result(answers, call, takes_lines=takes_lines)
     source = [
         f"    def {verb}({', '.join(parts)}) -> {returned}:",
         _docstring(_describe(spec, named), indent="        "),
         f"        return {body}",
     ]
-    return "\n".join(source), "stream" if is_stream else "flow"
+    return "\n".join(source), "stream" if {_EVENTS, _LINES} & set(answers) else "flow"
+
+
+def _result(
+    answers: Mapping[str, Json], call: str, *, takes_lines: bool
+) -> tuple[str, str]:
+    """Return what a flow returns, and the expression that makes it from *call*."""
+    for media, kind in ((_EVENTS, "Events"), (_LINES, "JsonLines")):
+        if media in answers:
+            shape = type_of(answers[media], models="models.")
+            return f"{kind}[{shape}]", f"{kind}({call}, {shape})"
+    if "application/json" not in answers:
+        return "Flow[str]", f"fetch_text({call})"
+    shape = type_of(answers["application/json"], models="models.")
+    if takes_lines:
+        return f"Flow[tuple[{shape}, ...]]", f"send_lines({call}, lines, {shape})"
+    return f"Flow[{shape}]", f"fetch({call}, {shape})"
 
 
 def _in_order(path: str, values: Iterable[Value]) -> list[Value]:
@@ -524,10 +526,8 @@ def write_client(document: Json, folder: Path = CLIENT) -> None:
 
 def format_source(source: str) -> str:
     """Return *source* as the formatter of the project leaves it."""
-    fixed = _ruff(
-        "check", "--fix-only", "--quiet", "--select", "I,F401,UP", source=source
-    )
-    return _ruff("format", "--quiet", source=fixed)
+    fixed = _ruff("check", "--fix-only", "--select=I,F401,UP", source=source)
+    return _ruff("format", source=fixed)
 
 
 def _ruff(*arguments: str, source: str) -> str:

@@ -40,6 +40,7 @@ GROUPS = {
     "conversations": "See conversations and their turns.",
     "pipelines": "Run pipelines, look at their runs, resume what failed.",
     "pipeline": "Run pipelines, look at their runs, resume what failed.",
+    "sessions": "Look into sessions, export and import them, drop stale entries.",
     "session": "Look into sessions, export and import them, drop stale entries.",
     "project": "Note what was decided, and find it again.",
     "agents": "See which agents there are, check what their cards understand, and retire one.",
@@ -67,6 +68,7 @@ WRITTEN = frozenset(GROUPS) - {
     "requests",
     "results",
     "schedules",
+    "sessions",
     "tasks",
 }
 

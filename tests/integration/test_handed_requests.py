@@ -86,7 +86,13 @@ class LetterView(View):
     by: str
 
 
-@operation("letters", "show", "GET /v1/letters/{number}", roles=("read",))
+@operation(
+    "letters",
+    "show",
+    "GET /v1/letters/{number}",
+    roles=("read",),
+    mounted="operations",
+)
 async def show_letter(services: str, caller: Caller, number: str) -> LetterView:
     """Show a letter."""
     del caller

@@ -237,8 +237,8 @@ def _send_directly(
         request.method,
         request.path,
         urlencode(request.query),
-        headers,
-        request.body or b"",
+        headers=headers,
+        body=request.body or b"",
         within_s=within_s,
     )
     if sink is not None and status < HTTPStatus.MULTIPLE_CHOICES:
