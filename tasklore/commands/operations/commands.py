@@ -4,11 +4,14 @@ Values stay as they were typed: the server reads them.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from signal import SIGPIPE
 from typing import Any
 
 from typer import echo
 from typer.core import TyperCommand
 
+from tasklore.commands.exits import Interrupted
 from tasklore.commands.operations.entries import operations_of
 from tasklore.commands.options import (
     SETTLED,
@@ -26,6 +29,19 @@ WAIT_S = 30.0
 #: Fields that say how long the server waits for an end, each with its unit in seconds.
 WAITS = {"wait": 1.0, "wait_s": 1.0, "wait_seconds": 1.0, "wait_ms": 0.001}
 _API = "Ask the API there, not where TASKLORE_API_URL says."
+
+
+@contextmanager
+def leaving_when_unread() -> Iterator[None]:
+    """End the command as a signal would when the reader of its output has gone: typer says failed.
+
+    Raises:
+        Interrupted: it has.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise Interrupted(SIGPIPE) from None
 
 
 class OperationCommand(Command):
@@ -48,7 +64,8 @@ class OperationCommand(Command):
         """Run the operation; nothing that a client does not need is loaded."""
         from tasklore.commands.operations.run import run_operation
 
-        return run_operation(self.entry, ctx.params)
+        with leaving_when_unread():
+            return run_operation(self.entry, ctx.params)
 
 
 class PlainCommand(Command):
@@ -97,13 +114,14 @@ class PlainCommand(Command):
         from tasklore.commands.operations.plain import send_plainly
 
         given = ctx.params
-        return send_plainly(
-            given["method"],
-            given["path"],
-            body=given["body"],
-            query=given["query"] or (),
-            api=given["api"],
-        )
+        with leaving_when_unread():
+            return send_plainly(
+                given["method"],
+                given["path"],
+                body=given["body"],
+                query=given["query"] or (),
+                api=given["api"],
+            )
 
 
 class NounGroup(CommandGroup):

@@ -181,14 +181,14 @@ def _try(exchange: Exchange, given: Mapping[str, Any]) -> object:
 
 
 def _is_nothing(view: object) -> bool:
-    """Return whether what was tried concerns nothing, so that there is nothing to ask about."""
+    """Return whether a trial concerns nothing, so that there is nothing to ask about."""
     return isinstance(view, dict) and view.get("concerns") == 0
 
 
 def _bind(
     entry: OperationEntry, given: Mapping[str, Any], tried: object
 ) -> Mapping[str, Any]:
-    """Return *given* with the bound that was *tried*: what came since then is left alone."""
+    """Return *given* with the bound that was *tried*: later things are left alone."""
     has_bound = any(field["name"] == "bound" for field in entry["fields"])
     if has_bound and isinstance(tried, dict) and tried.get("bound"):
         return {**given, "bound": tried["bound"]}
@@ -198,7 +198,7 @@ def _bind(
 def _ask_person(
     entry: OperationEntry, given: Mapping[str, Any], tried: object, *, is_json: bool
 ) -> None:
-    """Return when the person, who is shown what was *tried*, says yes.
+    """Return when the person, who is shown the view that was *tried*, says yes.
 
     Raises:
         Aborted: there is no terminal, or the answer is no.

@@ -1,11 +1,14 @@
 """Where the API is, and with which key: from options and variables, else from what `tasklore up` left."""
 
 import os
+import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from tasklore.commands.places import endpoints_dir, is_starting
+from tasklore.commands.places import STARTS_WITHIN_S, endpoints_dir, is_starting
+from tasklore.commands.render.spinner import show_patience
 from tasklore.contracts.errors import ConfigurationError, Unreachable
 from tasklore.runtime.servers.endpoints import (
     FILE_NAME,
@@ -20,6 +23,8 @@ OPERATIONS_VARIABLE = "TASKLORE_OPERATIONS_URL"
 CA_VARIABLE = "TASKLORE_API_CA_FILE"
 DIRECT_VARIABLE = "TASKLORE_DIRECT"
 
+#: Seconds between two looks whether a system has started.
+_LOOK_S = 0.05
 #: Hosts that are this machine, whoever wrote their names into a file.
 _OURSELVES = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -78,6 +83,7 @@ def find_target(mounted: str, given: str | None = None) -> Target:
 
 def _read_file(mounted: str, variable: str, key: str | None) -> Target:
     place = endpoints_dir()
+    _wait_for_start(place)
     found = read_endpoints(place)
     url = (
         None
@@ -101,6 +107,16 @@ def _read_file(mounted: str, variable: str, key: str | None) -> Target:
     if target.host in _OURSELVES:
         return target
     return read_target(url, None, file)
+
+
+def _wait_for_start(place: Path) -> None:
+    """Return when no system is starting in *place*, or when it takes too long."""
+    if not is_starting(place):
+        return
+    ends_at = time.monotonic() + STARTS_WITHIN_S
+    with show_patience("waiting for the system to start"):
+        while is_starting(place) and time.monotonic() < ends_at:
+            time.sleep(_LOOK_S)
 
 
 def read_target(url: str, key: str | None, source: str) -> Target:

@@ -127,6 +127,10 @@ class Deadline:
         return left
 
 
+class _Unwritable(Exception):
+    """A sink does not take its piece; the cause says why."""
+
+
 class _BoundedReader(io.RawIOBase):
     """Reads a socket until a deadline, however little comes at a time."""
 
@@ -196,6 +200,8 @@ def send(
             _pour(answer, deadline, sink)
         else:
             body = _read(answer, target)
+    except _Unwritable as error:
+        raise error.__cause__ or error from None
     except TimeoutError as error:
         raise Unreachable(
             f"the API at {target.url} gave no whole answer within {within_s:.0f} s; ask again, and look at its log if "
@@ -234,9 +240,9 @@ def _send_directly(
     if request.body is not None:
         headers["content-type"] = request.media_type
     status, found, body = direct.send(
-        request.method,
-        request.path,
-        urlencode(request.query),
+        method=request.method,
+        path=request.path,
+        query=urlencode(request.query),
         headers=headers,
         body=request.body or b"",
         within_s=within_s,
@@ -356,7 +362,11 @@ def _pour(
     """
     while chunk := answer.read1(_CHUNK):
         deadline.renew()
-        sink(chunk)
+        try:
+            sink(chunk)
+        except OSError as error:
+            # No fault of the connection: a program that read the output has gone, or its disk is full.
+            raise _Unwritable from error
     if answer.length:
         raise http.client.IncompleteRead(b"")
 

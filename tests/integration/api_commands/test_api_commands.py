@@ -13,7 +13,8 @@ from types import ModuleType
 
 import pytest
 
-from tasklore.commands.operations import entries, exchange, run, transport
+from tasklore.commands.operations import entries, exchange, run, target, transport
+from tasklore.contracts.errors import Unreachable
 from tests.raw_server import (
     RawServer,
     Reply,
@@ -248,6 +249,23 @@ def test_lines_are_written_as_they_come(
         assert b"with the role 'ask'" in capfdbinary.readouterr().err
 
 
+def test_a_reader_that_leaves_ends_the_command_without_a_word() -> None:
+    lines = b'{"n": 1}\n' * 200_000
+    told = {"Tasklore-Version": "0.3.0"}
+    whole = answer(lines, media_type="application/x-ndjson", headers=told)
+    with serving(whole) as server:
+        started = subprocess.Popen(
+            [sys.executable, "-m", "tasklore", "results", "export", "A", "--api", server.url],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )  # fmt: skip
+        assert started.stdout is not None
+        assert started.stdout.readline() == b'{"n": 1}\n'
+        started.stdout.close()
+        _, told_to_people = started.communicate(timeout=30)
+    assert (started.returncode, told_to_people) == (128 + signal.SIGPIPE, b"")
+
+
 def test_a_text_is_printed_as_it_is(
     run_command: Run, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
@@ -302,6 +320,33 @@ def test_a_key_goes_to_no_address_from_a_file_that_is_not_this_machine(
         for one in server.received
         if one.headers["host"].startswith("127.0.0.2")
     )
+
+
+def test_a_system_that_is_starting_is_waited_for(
+    run_command: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    place = tmp_path / ".tasklore"
+    place.mkdir()
+    mark = place / "starting"
+    with serving(answer(SCHEDULE)) as server:
+
+        def start(_seconds: float) -> None:
+            content = {"nats": "nats://x", "redis": None, "api": server.url}
+            (place / "endpoints.json").write_text(json.dumps(content))
+            mark.unlink()
+
+        mark.write_text(f"{os.getpid()}\n")
+        with monkeypatch.context() as patched:
+            patched.setattr(target.time, "sleep", start)
+            assert run_command("schedules", "show", "x") == 0
+    (place / "endpoints.json").unlink()
+    mark.write_text(f"{os.getpid()}\n")
+    monkeypatch.setattr(target, "STARTS_WITHIN_S", 0.2)
+    with pytest.raises(Unreachable, match="is starting; try again"):
+        target.find_target("supervisor")
 
 
 @pytest.mark.parametrize(
