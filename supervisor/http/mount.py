@@ -77,10 +77,8 @@ def _add(
         }
     extra: dict[str, Any] = {"x-tasklore": _describe(operation)}
     if any(one.annotation is Lines for one in signature.parameters.values()):
-        extra["requestBody"] = {
-            "required": True,
-            "content": {_LINES: {"schema": {"type": "string"}}},
-        }
+        # None at all is a body too: of no lines.
+        extra["requestBody"] = {"content": {_LINES: {"schema": {"type": "string"}}}}
     router.add_api_route(
         path,
         _route_of(services, operation, signature),
