@@ -15,6 +15,13 @@ from tasklore.contracts.words import OTHER
 #: Places of schemas and responses in the document.
 SCHEMAS = "#/components/schemas/"
 _RESPONSES = "#/components/responses/"
+#: The bounds of a field whose schema is written by hand, which pydantic calls so, and their keywords.
+_BOUNDS = {
+    "gt": "exclusiveMinimum",
+    "ge": "minimum",
+    "lt": "exclusiveMaximum",
+    "le": "maximum",
+}
 #: Keywords of a schema that hold values, not schemas.
 _VALUES = ("const", "default", "enum", "example", "examples")
 _LICENSE = {"name": "MIT", "identifier": "MIT"}
@@ -93,6 +100,8 @@ def _tidy(part: Any) -> None:
 def _tidy_keywords(part: dict[str, Any]) -> None:
     if isinstance(part.get("title"), str):
         del part["title"]
+    for bound in _BOUNDS.keys() & part.keys():
+        part[_BOUNDS[bound]] = part.pop(bound)
     words = part.get("enum")
     if isinstance(words, list):
         part["enum"] = [word for word in words if word != OTHER]

@@ -76,6 +76,11 @@ def test_closed_words_are_listed_without_the_one_for_unknown_words(
     assert not [one for one in parts(document) if OTHER in one.get("enum", ())]
 
 
+def test_bounds_have_the_names_of_the_specification(document: dict[str, Any]) -> None:
+    """Linters refuse those that pydantic leaves where a schema is written by hand."""
+    assert not [one for one in parts(document) if {"gt", "ge", "lt", "le"} & one.keys()]
+
+
 def test_models_and_parameters_are_described(document: dict[str, Any]) -> None:
     """A generated client shows the descriptions where it is written."""
     schemas = document["components"]["schemas"]
