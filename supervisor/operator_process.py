@@ -16,9 +16,14 @@ import structlog
 from redis.asyncio import Redis
 
 from tasklore.contracts.errors import ConfigurationError, Unreachable
+from tasklore.memory.budgets.store import Budgets
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.conversations.inbox import Inbox
+from tasklore.memory.ledger.requests import RequestRecords
+from tasklore.memory.projects.project import ProjectMemory
 from tasklore.memory.schedules.store import ScheduleStore
+from tasklore.memory.sessions.pipeline_runs import PipelineRuns
+from tasklore.memory.sessions.session import SessionCache
 from tasklore.runtime.messaging.connection import Listener, connected
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox, open_outbox
@@ -26,11 +31,13 @@ from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.process import Process
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.settings import Settings
+from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.cards import CardIndex
 from tasklore.supervisor.operations.dead_letters import (
     DeadLetterServices,
     open_dead_letter_services,
 )
+from tasklore.supervisor.operations.pipelines import PipelineStores
 from tasklore.supervisor.operations.sent_tasks import TaskLooks
 from tasklore.supervisor.schedules.book import ScheduleBook
 
@@ -163,7 +170,11 @@ def make_nouns(opened: OperatorConnections) -> "tuple[Noun[Any], ...]":
                 conversations=Conversations(opened.redis), inbox=Inbox(opened.redis)
             ),
         ),
-        Noun(operations=pipelines.OPERATIONS),
+        Noun(
+            operations=pipelines.OPERATIONS,
+            run_here=pipelines.BY_STORES,
+            services=_make_pipeline_stores(opened, book),
+        ),
         Noun(
             operations=dead_letters.OPERATIONS,
             run_here=dead_letters.OPERATIONS,
@@ -191,6 +202,24 @@ def make_nouns(opened: OperatorConnections) -> "tuple[Noun[Any], ...]":
             run_here=retirement.OPERATIONS,
             services=retirement.RetirementServices(line=opened.link),
         ),
+    )
+
+
+def _make_pipeline_stores(
+    opened: OperatorConnections, book: ScheduleBook
+) -> PipelineStores:
+    redis = opened.redis
+    most = opened.settings.session_value_max_bytes
+    return PipelineStores(
+        supervisor_id=opened.settings.supervisor_id,
+        runs=PipelineRuns(redis),
+        sessions=SessionCache(redis, max_value_bytes=most),
+        projects=ProjectMemory(redis),
+        records=RequestRecords(redis),
+        schedules=book,
+        budgets=Budgets(redis),
+        catalogue=lambda: opened.cards.catalogue,
+        absent=Attendance(opened.link).absent,
     )
 
 

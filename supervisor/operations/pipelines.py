@@ -42,7 +42,12 @@ from tasklore.supervisor.operations.refusals import (
     unusable,
 )
 from tasklore.supervisor.operations.schedules import keep_schedule
-from tasklore.supervisor.operations.table import Shows, Unfinished, operation
+from tasklore.supervisor.operations.table import (
+    Operations,
+    Shows,
+    Unfinished,
+    operation,
+)
 from tasklore.supervisor.pipelines.cost import estimate, sum_up
 from tasklore.supervisor.pipelines.declaration.checks import all_problems
 from tasklore.supervisor.pipelines.declaration.declarations import pipeline_from
@@ -91,11 +96,10 @@ Declaration = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class PipelineServices:
-    """The stores and desks of the operations of pipelines; `absent` returns the agents that have no live worker."""
+class PipelineStores:
+    """The stores of the operations of pipelines; `absent` returns the agents that have no live worker."""
 
     supervisor_id: str
-    requests: PipelineRequests
     runs: PipelineRuns
     sessions: SessionCache
     projects: ProjectMemory
@@ -104,6 +108,13 @@ class PipelineServices:
     budgets: Budgets
     catalogue: Callable[[], Catalogue]
     absent: Callable[[Collection[str]], Awaitable[frozenset[str]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineServices(PipelineStores):
+    """The stores of the operations of pipelines, and those who drive runs."""
+
+    requests: PipelineRequests
 
 
 class _Steering(Form):
@@ -377,7 +388,7 @@ class PipelineCost(View):
     ),
 )
 async def list_runs(
-    services: PipelineServices,
+    services: PipelineStores,
     caller: Caller,
     *,
     state: Annotated[
@@ -413,7 +424,7 @@ async def list_runs(
     shows=Shows(picture="run", example="pipelines status health-3f9a2c71d0"),
 )
 async def show_run(
-    services: PipelineServices, caller: Caller, session_id: SessionId
+    services: PipelineStores, caller: Caller, session_id: SessionId
 ) -> RunTold:
     """Show how far a run is, or how it ended; for a day also when its session is gone."""
     standing = await read_standing(services, caller, session_id)
@@ -506,7 +517,7 @@ async def check_pipeline(
     ),
 )
 async def estimate_cost(
-    services: PipelineServices,
+    services: PipelineStores,
     caller: Caller,  # noqa: ARG001 - an operation has one
     declared: DeclaredPipeline,
 ) -> PipelineCost:
@@ -660,7 +671,7 @@ async def cancel_run(
     shows=Shows(example="pipelines evidence health-3f9a2c71d0"),
 )
 async def export_evidence(
-    services: PipelineServices, caller: Caller, session_id: SessionId
+    services: PipelineStores, caller: Caller, session_id: SessionId
 ) -> RunEvidence:
     """Return a run as one document: inputs, entries, reports, errors and times, secrets masked.
 
@@ -691,7 +702,7 @@ async def export_evidence(
     problems=(404, 409),
 )
 async def restore_run(
-    services: PipelineServices, caller: Caller, session_id: SessionId, lines: Lines
+    services: PipelineStores, caller: Caller, session_id: SessionId, lines: Lines
 ) -> RestoredRun:
     """Make a run anew, as failed, from its evidence, so that it can be resumed.
 
@@ -738,7 +749,9 @@ async def restore_run(
     return found
 
 
-OPERATIONS = (
+#: Those that no driver of runs is asked for.
+BY_STORES = (list_runs, show_run, estimate_cost, export_evidence, restore_run)
+OPERATIONS: Operations[PipelineServices] = (
     list_runs,
     show_run,
     run_pipeline,
@@ -754,7 +767,7 @@ OPERATIONS = (
 
 
 async def read_standing(
-    services: PipelineServices, caller: Caller, session_id: str
+    services: PipelineStores, caller: Caller, session_id: str
 ) -> RunStanding:
     """Return how a run stands.
 
@@ -970,7 +983,7 @@ async def _demand_entries(
 
 
 async def _demand_record(
-    services: PipelineServices, caller: Caller, session_id: str
+    services: PipelineStores, caller: Caller, session_id: str
 ) -> RunRecord:
     """Return the run, whose session is there.
 
@@ -1044,7 +1057,7 @@ async def _is_known(services: PipelineServices, session_id: str) -> bool:
 
 
 async def _make_anew(
-    services: PipelineServices,
+    services: PipelineStores,
     caller: Caller,
     session_id: str,
     *,
@@ -1124,7 +1137,7 @@ def _place_of(root: SessionRoot) -> str:
 
 
 async def _look_for_runs(
-    services: PipelineServices,
+    services: PipelineStores,
     state: Literal["running", "failed", "completed", "cancelled"] | None,
     place: ListPlace | None,
     limit: int,
@@ -1147,7 +1160,7 @@ async def _look_for_runs(
 
 
 async def _own(
-    services: PipelineServices,
+    services: PipelineStores,
     user_id: str,
     state: str | None,
     place: ListPlace | None,

@@ -122,11 +122,19 @@ async def test_an_operator_serves_the_api_and_a_supervisor_runs_what_starts_work
     assert (listed.status, listed.body["schedules"]) == (200, [])
 
 
+PIPELINE = {
+    "name": "check",
+    "phases": [
+        {"name": "one", "agent": "BudgetTrackerAgent", "task": "analyze_budget"}
+    ],
+}
 #: What an operator reads and mends, the role that it takes, and a body where it has one.
 OWN = (
     ("GET", "/v1/schedules", "ask", None),
     ("GET", "/v1/tasks", "read", None),
     ("GET", "/v1/conversations?user=ana", "read", None),
+    ("GET", "/v1/pipelines", "read", None),
+    ("POST", "/v1/pipelines/cost", "operate", {"pipeline": PIPELINE}),
     ("GET", "/v1/dead-letters", "operate", None),
     ("GET", "/v1/dead-letters/groups", "operate", None),
     ("POST", "/v1/dead-letters/redrive", "operate", {"agent": "BudgetTrackerAgent"}),

@@ -55,6 +55,9 @@ def test_only_what_supervisors_may_do_is_left_to_them() -> None:
     assert "schedules_add" in {one.id for one in left}
     assert own >= {
         "dead_letters_list",
+        "pipelines_evidence",
+        "pipelines_list",
+        "pipelines_status",
         "results_list",
         "schedules_list",
         "schedules_show",
