@@ -3,6 +3,7 @@
 A message is a line of JSON, and behind it the body as it is: bytes in JSON would grow by a third.
 """
 
+from operator import not_
 from typing import Self
 
 from pydantic import Field
@@ -49,7 +50,11 @@ class HandedRequest(_Handed):
 
 
 class HandedResponse(_Handed):
-    """The response to a handed request, with the headers that are about its body and about what to do next."""
+    """The response to a handed request, with the headers that are about its body and about what to do next.
 
+    With `is_leaving` the supervisor is about to end and did nothing: another one may be asked.
+    """
+
+    is_leaving: bool = Field(default=False, exclude_if=not_)
     status: int = Field(ge=100, le=599)
     headers: tuple[tuple[str, str], ...] = Field(default=(), max_length=64)

@@ -489,4 +489,4 @@ def open_api(
         tls=demand_tls(settings.api_tls_cert_file, settings.api_tls_key_file),
         alongside=parts.work.going,
     )
-    return Api(server, HandedRequests(app, server.url))
+    return Api(server, HandedRequests(app, server.url, parts.life.draining))

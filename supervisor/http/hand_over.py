@@ -73,19 +73,12 @@ class HandOver:
                 f"the request has {len(message):,} bytes, and one message takes {subjects.MAX_BODY:,}; "
                 "send a reference to what is larger",
             )
-        answer = await unless_refused(
+        return await unless_refused(
             self._client, self._subject, self._request(message, request.within_s)
         )
-        try:
-            return HandedResponse.decode(answer)
-        except ValueError as error:
-            raise Refused(
-                502,
-                "unreadable",
-                "the supervisor answered with something else than a response; are the versions the same?",
-            ) from error
 
-    async def _request(self, message: bytes, within_s: float) -> bytes:
+    async def _request(self, message: bytes, within_s: float) -> HandedResponse:
+        """Return the response of a supervisor that goes on; one that is about to end takes nothing."""
         given_up = time.monotonic() + _NOBODY_S
         while True:
             try:
@@ -110,7 +103,9 @@ class HandOver:
                     "NATS does not answer; see whether it runs, then ask again"
                 ) from error
             else:
-                return reply.data
+                answer = _read_response(reply.data)
+                if not answer.is_leaving or time.monotonic() > given_up:
+                    return answer
             await asyncio.sleep(_PAUSE_S)
 
 
@@ -148,6 +143,22 @@ class HandOverMiddleware:
         for name, value in found.headers:
             response.headers.append(name, value)
         await response(scope, receive, send)
+
+
+def _read_response(message: bytes) -> HandedResponse:
+    """Return the response in *message*.
+
+    Raises:
+        Refused: 502, it is none.
+    """
+    try:
+        return HandedResponse.decode(message)
+    except ValueError as error:
+        raise Refused(
+            502,
+            "unreadable",
+            "the supervisor answered with something else than a response; are the versions the same?",
+        ) from error
 
 
 def _read_request(scope: Scope, body: bytes, caller: Caller) -> HandedRequest:

@@ -135,6 +135,8 @@ OWN = (
     ("GET", "/v1/conversations?user=ana", "read", None),
     ("GET", "/v1/pipelines", "read", None),
     ("POST", "/v1/pipelines/cost", "operate", {"pipeline": PIPELINE}),
+    ("GET", "/v1/sessions", "operate", None),
+    ("POST", "/v1/sessions/sweep", "operate", {}),
     ("GET", "/v1/dead-letters", "operate", None),
     ("GET", "/v1/dead-letters/groups", "operate", None),
     ("POST", "/v1/dead-letters/redrive", "operate", {"agent": "BudgetTrackerAgent"}),

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import time
 from collections.abc import AsyncIterator
@@ -27,7 +28,7 @@ from tasklore.supervisor.http.hand_over import HandOver
 from tasklore.supervisor.http.handed import HandedRequests
 from tasklore.supervisor.http.in_process import call_in_process
 from tasklore.supervisor.http.operations_app import Noun, make_operations_app
-from tasklore.supervisor.http.parts import Door
+from tasklore.supervisor.http.parts import Door, Life
 from tasklore.supervisor.http.server import HttpServer
 from tasklore.supervisor.operations.forms import View
 from tasklore.supervisor.operations.table import operation
@@ -130,6 +131,12 @@ async def operations(
         await asyncio.gather(running, return_exceptions=True)
 
 
+def handing(stand: Stand, **parts: Any) -> HandedRequests:
+    """Return what answers handed requests at *stand*, with other *parts* in place of some."""
+    whole = dataclasses.replace(stand.parts, **parts)
+    return HandedRequests(make_app(whole), stand.url, whole.life.draining)
+
+
 def problem(answer: Answer, status: int) -> str:
     assert (answer.status, answer.headers["content-type"]) == (
         status,
@@ -151,7 +158,7 @@ def made_keys(path: Path) -> tuple[KeyRing, dict[str, dict[str, str]]]:
 async def test_what_starts_work_is_handed_over_whole_and_the_rest_is_answered_here(
     stand: Stand, client: Client
 ) -> None:
-    handed = HandedRequests(make_app(stand.parts), stand.url)
+    handed = handing(stand)
     async with hearing(client, handed) as came, operations(client) as url:
         own = await ask(url, "GET", "/v1/letters/7")
         assert (own.status, own.body) == (200, {"number": "7", "by": "operator"})
@@ -197,7 +204,7 @@ async def test_the_caller_goes_along_whole_and_the_supervisor_holds_its_roles_to
     keys, shown = made_keys(tmp_path / "keys.json")
     (tmp_path / "other.json").write_text('{"keys": []}')
     parts = {"keys": KeyRing(tmp_path / "other.json")}
-    handed = HandedRequests(make_app(_with(stand, **parts)), stand.url)
+    handed = handing(stand, **parts)
     async with hearing(client, handed) as came, operations(client, keys=keys) as url:
         assert (await ask(url, "POST", "/v1/requests", HELLO)).status == 401
         assert came == []
@@ -233,7 +240,7 @@ async def test_no_header_makes_a_request_a_handed_one(
 async def test_streams_are_refused_with_the_place_where_they_are(
     stand: Stand, client: Client
 ) -> None:
-    handed = HandedRequests(make_app(stand.parts), stand.url)
+    handed = handing(stand)
     async with hearing(client, handed), operations(client) as url:
         begun = await ask(url, "POST", "/v1/requests", HELLO)
         request_id = begun.body["request_id"]
@@ -257,7 +264,7 @@ async def test_streams_are_refused_with_the_place_where_they_are(
 async def test_bodies_and_responses_are_bounded_by_one_message(
     stand: Stand, client: Client
 ) -> None:
-    handed = HandedRequests(make_app(stand.parts), stand.url)
+    handed = handing(stand)
     large = ClientLimits(body_bytes=4 * 1024**2)
     async with hearing(client, handed) as came, operations(client, limits=large) as url:
         huge = {"text": "x" * subjects.MAX_BODY}
@@ -303,7 +310,7 @@ async def test_no_supervisor_is_a_503_with_the_cure_within_seconds(
 async def test_a_supervisor_that_starts_meanwhile_is_waited_for(
     stand: Stand, client: Client
 ) -> None:
-    handed = HandedRequests(make_app(stand.parts), stand.url)
+    handed = handing(stand)
     async with operations(client) as url:
         asking = asyncio.create_task(ask(url, "POST", "/v1/requests", HELLO))
         await asyncio.sleep(0.3)
@@ -337,7 +344,7 @@ async def test_a_frozen_supervisor_and_a_slow_one_are_given_up_in_time(
         del scope, receive, send
         await asyncio.Event().wait()
 
-    slow = HandedRequests(never_answers, stand.url)
+    slow = HandedRequests(never_answers, stand.url, asyncio.Event())
     async with hearing(client, slow), operations(client) as url:
         detail = problem(await ask(url, "POST", "/v1/requests", body), 504)
         assert "may still come about" in detail
@@ -346,7 +353,7 @@ async def test_a_frozen_supervisor_and_a_slow_one_are_given_up_in_time(
 async def test_the_time_that_a_client_waits_for_is_the_time_that_is_given(
     stand: Stand, client: Client
 ) -> None:
-    handed = HandedRequests(make_app(stand.parts), stand.url)
+    handed = handing(stand)
     async with hearing(client, handed) as came, operations(client) as url:
         await ask(url, "POST", "/v1/requests", HELLO | {"wait_seconds": 300})
         await ask(url, "GET", "/v1/agents?wait_seconds=5")
@@ -359,7 +366,7 @@ async def test_the_time_that_a_client_waits_for_is_the_time_that_is_given(
 async def test_of_two_supervisors_one_answers_and_two_operators_ask_alike(
     stand: Stand, client: Client, servers: EmbeddedServers
 ) -> None:
-    handed = HandedRequests(make_app(stand.parts), stand.url)
+    handed = handing(stand)
     async with (
         connected(servers.nats_url, "second") as second,
         hearing(client, handed) as one,
@@ -384,6 +391,35 @@ async def test_of_two_supervisors_one_answers_and_two_operators_ask_alike(
         assert len(stand.service.asked) == 21
 
 
+async def test_a_supervisor_that_is_about_to_end_takes_nothing_and_another_one_does(
+    stand: Stand,
+    client: Client,
+    servers: EmbeddedServers,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is lost by a restart, and nothing is begun by whoever leaves; alone it is a 503."""
+    leaving = Life()
+    leaving.draining.set()
+    async with (
+        connected(servers.nats_url, "second") as second,
+        hearing(client, handing(stand, life=leaving)) as left,
+        operations(client) as url,
+    ):
+        monkeypatch.setattr(hand_over, "_NOBODY_S", 0.3)
+        alone = await ask(url, "POST", "/v1/requests", HELLO)
+        assert "about to end" in problem(alone, 503)
+        assert alone.headers["retry-after"]
+        assert stand.service.asked == []
+        monkeypatch.setattr(hand_over, "_NOBODY_S", PATIENCE_S)
+        left.clear()
+        async with hearing(second, handing(stand)):
+            for _ in range(30):
+                answer = await ask(url, "POST", "/v1/requests", HELLO)
+                assert answer.status == 200
+        assert left
+        assert len(stand.service.asked) == 30
+
+
 @pytest.mark.parametrize(
     "message",
     [
@@ -399,7 +435,7 @@ async def test_of_two_supervisors_one_answers_and_two_operators_ask_alike(
 async def test_what_is_no_handed_request_is_refused(
     stand: Stand, message: bytes
 ) -> None:
-    handed = HandedRequests(make_app(stand.parts), stand.url)
+    handed = handing(stand)
     response = HandedResponse.decode(await handed.answer_bytes(message))
     assert response.status == 400
     assert "versions" in response.body.decode()
@@ -429,10 +465,3 @@ def test_a_noun_with_something_to_run_here_needs_its_services() -> None:
 
 def a_request(path: str = "/v1/agents") -> HandedRequest:
     return HandedRequest(method="GET", path=path, caller=CALLER, within_s=PATIENCE_S)
-
-
-def _with(stand: Stand, **parts: Any) -> Any:
-    """Return the parts of *stand* with others in place of some."""
-    import dataclasses
-
-    return dataclasses.replace(stand.parts, **parts)
