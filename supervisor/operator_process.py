@@ -24,6 +24,7 @@ from tasklore.memory.projects.project import ProjectMemory
 from tasklore.memory.schedules.store import ScheduleStore
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.memory.sessions.session import SessionCache
+from tasklore.memory.webhooks.outbox import WebhookOutbox
 from tasklore.runtime.messaging.connection import Listener, connected
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox, open_outbox
@@ -146,6 +147,7 @@ def make_nouns(opened: OperatorConnections) -> "tuple[Noun[Any], ...]":
         schedules,
         sessions,
         tasks,
+        webhooks,
     )
 
     store = ScheduleStore(opened.redis, opened.settings.supervisor_id)
@@ -201,6 +203,11 @@ def make_nouns(opened: OperatorConnections) -> "tuple[Noun[Any], ...]":
             operations=retirement.OPERATIONS,
             run_here=retirement.OPERATIONS,
             services=retirement.RetirementServices(line=opened.link),
+        ),
+        Noun(
+            operations=webhooks.OPERATIONS,
+            run_here=webhooks.OPERATIONS,
+            services=webhooks.WebhookServices(outbox=WebhookOutbox(opened.redis)),
         ),
     )
 

@@ -5,6 +5,7 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from tasklore.memory.webhooks.outbox import WebhookOutbox
 from tasklore.supervisor.http import (
     agents,
     budgets,
@@ -14,7 +15,6 @@ from tasklore.supervisor.http import (
     stream_token_routes,
     task_paths,
     typed_document,
-    webhooks,
 )
 from tasklore.supervisor.http.admission.middleware import AdmissionMiddleware
 from tasklore.supervisor.http.approvals import page as approval_page
@@ -33,10 +33,17 @@ from tasklore.supervisor.http.requests import routes as requests
 from tasklore.supervisor.http.requests.events import RequestStreamEvent
 from tasklore.supervisor.http.task_paths import TaskProblem
 from tasklore.supervisor.http.typed_document import TypedDocument
-from tasklore.supervisor.operations import conversations, pipelines, schedules, tasks
+from tasklore.supervisor.operations import (
+    conversations,
+    pipelines,
+    schedules,
+    tasks,
+    webhooks,
+)
 from tasklore.supervisor.operations import requests as asking
 from tasklore.supervisor.operations.refusals import Problem
 from tasklore.supervisor.operations.schedules import ScheduleServices
+from tasklore.supervisor.operations.webhooks import WebhookServices
 
 #: Models of the document that no route returns as one body: errors, and the events of streams.
 _NOT_RETURNED = (
@@ -61,7 +68,7 @@ def make_app(parts: ApiParts) -> FastAPI:
         task_paths,
         memory,
     )
-    for module in (*asked, budgets, webhooks, chat):
+    for module in (*asked, budgets, chat):
         app.include_router(module.routes(parts))
     of_pipelines = pipeline_runs.services_of(parts)
     app.include_router(pipeline_runs.routes(parts, of_pipelines))
@@ -80,6 +87,8 @@ def make_app(parts: ApiParts) -> FastAPI:
     app.include_router(mount(parts.for_tasks, tasks.OPERATIONS))
     app.include_router(mount(parts.for_requests, asking.OPERATIONS))
     app.include_router(mount(parts.for_conversations, conversations.OPERATIONS))
+    outbox = WebhookOutbox(parts.redis)
+    app.include_router(mount(WebhookServices(outbox=outbox), webhooks.OPERATIONS))
     typed = TypedDocument(lambda: app.openapi(), parts.catalogue)
     app.include_router(typed_document.routes(typed))
     app.add_middleware(requests.ShortPathMiddleware, parts=parts)

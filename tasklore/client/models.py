@@ -2117,6 +2117,19 @@ class WebhookView(Model):
     url: str
 
 
+class WholeWebhook(Model):
+    """A webhook with its body."""
+
+    attempts: int
+    body: str
+    created_at: datetime
+    due: datetime
+    id: str
+    problem: str
+    type: str
+    url: str
+
+
 #: One server-sent event of a request; `data` is shown as it is once its JSON is read.
 RequestStreamEvent = Annotated[
     AcceptedEvent

@@ -2476,11 +2476,11 @@ class WebhooksFlows:
         state: Literal["waiting", "failed"] | None = None,
         limit: int | None = None,
     ) -> Flow[models.WebhookList]:
-        """List webhooks that were given up, or wait.
+        """List webhooks that were given up, or wait to be sent.
 
         Args:
-            state: Given up, or waiting for another attempt.
-            limit: Webhooks at most.
+            state: Those that were given up, the last first, or that wait, by host.
+            limit: At most so many.
         """
         return fetch(
             Call("GET", "/v1/webhooks", query={"state": state, "limit": limit}),
@@ -2488,7 +2488,7 @@ class WebhooksFlows:
         )
 
     def remove(self, webhook_id: str) -> Flow[models.WebhookView]:
-        """Remove a webhook."""
+        """Remove a webhook: it is not sent any more."""
         return fetch(
             Call(
                 "DELETE", fill_path("/v1/webhooks/{webhook_id}", webhook_id=webhook_id)
@@ -2497,13 +2497,20 @@ class WebhooksFlows:
         )
 
     def retry(self, webhook_id: str) -> Flow[models.WebhookView]:
-        """Send a webhook again, for a day."""
+        """Send a webhook again at once, and as long as a new one: for a day."""
         return fetch(
             Call(
                 "POST",
                 fill_path("/v1/webhooks/{webhook_id}/retry", webhook_id=webhook_id),
             ),
             models.WebhookView,
+        )
+
+    def show(self, webhook_id: str) -> Flow[models.WholeWebhook]:
+        """Show a webhook with its body: how often it was sent, what the last attempt met, and when the next one is."""
+        return fetch(
+            Call("GET", fill_path("/v1/webhooks/{webhook_id}", webhook_id=webhook_id)),
+            models.WholeWebhook,
         )
 
 
@@ -2513,6 +2520,7 @@ class Webhooks(Noun):
     list = waiting(WebhooksFlows.list)
     remove = waiting(WebhooksFlows.remove)
     retry = waiting(WebhooksFlows.retry)
+    show = waiting(WebhooksFlows.show)
 
 
 class AsyncWebhooks(AsyncNoun):
@@ -2521,6 +2529,7 @@ class AsyncWebhooks(AsyncNoun):
     list = awaited(WebhooksFlows.list)
     remove = awaited(WebhooksFlows.remove)
     retry = awaited(WebhooksFlows.retry)
+    show = awaited(WebhooksFlows.show)
 
 
 class Nouns:

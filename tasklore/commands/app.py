@@ -70,6 +70,7 @@ WRITTEN = frozenset(GROUPS) - {
     "schedules",
     "sessions",
     "tasks",
+    "webhooks",
 }
 
 Agents = Annotated[

@@ -1,0 +1,188 @@
+"""Webhooks that wait to be delivered or were given up: of the whole deployment, for administrators."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from tasklore.contracts.callers import Caller
+from tasklore.memory.webhooks.outbox import Kept, Undelivered, WebhookOutbox
+from tasklore.supervisor.operations.forms import View
+from tasklore.supervisor.operations.refusals import Refused, not_found
+from tasklore.supervisor.operations.table import Shows, operation
+
+WebhookId = Annotated[
+    str,
+    Field(
+        max_length=80, description="An id of the list, which its receiver sees as well."
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebhookServices:
+    """The store of webhooks, and the clock in UTC."""
+
+    outbox: WebhookOutbox
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+
+class WebhookView(View):
+    """A webhook: `problem` is what the last of its `attempts` met; `due` is when it is sent next, if it waits."""
+
+    id: str
+    type: str
+    url: str
+    created_at: datetime
+    attempts: int
+    problem: str
+    due: datetime
+
+
+class WholeWebhook(WebhookView):
+    """A webhook with its body."""
+
+    body: str
+
+
+class WebhookList(View):
+    """Webhooks, and how many there are of each kind."""
+
+    webhooks: tuple[WebhookView, ...]
+    waiting: int
+    failed: int
+
+
+@operation(
+    "webhooks",
+    "list",
+    "GET /v1/webhooks",
+    roles=("admin",),
+    shows=Shows(
+        rows="webhooks",
+        columns=("id", "type", "created_at", "attempts", "problem", "url"),
+        example="webhooks list --state waiting",
+    ),
+)
+async def list_webhooks(
+    services: WebhookServices,
+    caller: Caller,
+    *,
+    state: Annotated[
+        Undelivered,
+        Field(
+            description="Those that were given up, the last first, or that wait, by host."
+        ),
+    ] = "failed",
+    limit: Annotated[int, Field(ge=1, le=1000, description="At most so many.")] = 100,
+) -> WebhookList:
+    """List webhooks that were given up, or wait to be sent.
+
+    Raises:
+        MemoryUnavailable: the outbox cannot be read.
+    """
+    _demand_everybody(caller)
+    waiting, failed = await services.outbox.counts()
+    found = await services.outbox.find(state, limit)
+    return WebhookList(
+        webhooks=tuple(_view(one) for one in found), waiting=waiting, failed=failed
+    )
+
+
+@operation(
+    "webhooks",
+    "show",
+    "GET /v1/webhooks/{webhook_id}",
+    roles=("admin",),
+    problems=(404,),
+    shows=Shows(example="webhooks show msg_0199c1d2"),
+)
+async def show_webhook(
+    services: WebhookServices, caller: Caller, webhook_id: WebhookId
+) -> WholeWebhook:
+    """Show a webhook with its body: how often it was sent, what the last attempt met, and when the next one is."""
+    _demand_everybody(caller)
+    kept = await _demand(services, webhook_id)
+    return WholeWebhook(**_view(kept).model_dump(), body=kept.webhook.body)
+
+
+@operation(
+    "webhooks",
+    "retry",
+    "POST /v1/webhooks/{webhook_id}/retry",
+    roles=("admin",),
+    problems=(404,),
+    shows=Shows(example="webhooks retry msg_0199c1d2"),
+)
+async def retry_webhook(
+    services: WebhookServices, caller: Caller, webhook_id: WebhookId
+) -> WebhookView:
+    """Send a webhook again at once, and as long as a new one: for a day."""
+    _demand_everybody(caller)
+    kept = await _demand(services, webhook_id)
+    await services.outbox.retry(kept, services.now())
+    return _view(await _demand(services, webhook_id))
+
+
+@operation(
+    "webhooks",
+    "remove",
+    "DELETE /v1/webhooks/{webhook_id}",
+    roles=("admin",),
+    problems=(404,),
+    shows=Shows(example="webhooks remove msg_0199c1d2"),
+)
+async def remove_webhook(
+    services: WebhookServices, caller: Caller, webhook_id: WebhookId
+) -> WebhookView:
+    """Remove a webhook: it is not sent any more."""
+    _demand_everybody(caller)
+    kept = await _demand(services, webhook_id)
+    await services.outbox.remove(webhook_id)
+    return _view(kept)
+
+
+OPERATIONS = (list_webhooks, show_webhook, retry_webhook, remove_webhook)
+
+
+def _demand_everybody(caller: Caller) -> None:
+    """Return when *caller* administers the whole deployment.
+
+    Raises:
+        Refused: 403, the key is for one user.
+    """
+    if caller.user is not None:
+        raise Refused(
+            403,
+            "other-user",
+            "webhooks are of all users, and this key is for one; use another",
+        )
+
+
+async def _demand(services: WebhookServices, webhook_id: str) -> Kept:
+    """Return a webhook.
+
+    Raises:
+        Refused: 404, there is none.
+    """
+    kept = (await services.outbox.read(webhook_id))[0]
+    if kept is None:
+        raise not_found(
+            f"there is no webhook {webhook_id!r}: it was delivered, or removed"
+        )
+    return kept
+
+
+def _view(kept: Kept) -> WebhookView:
+    webhook, state = kept
+    return WebhookView(
+        id=webhook.id,
+        type=webhook.type,
+        url=webhook.url,
+        created_at=webhook.created_at,
+        attempts=state.attempts,
+        problem=state.problem,
+        due=state.due,
+    )
