@@ -61,17 +61,23 @@ GROUPS = {
 }
 #: Nouns with commands that are written by hand: the `app` of each lies in `tasklore.commands.{noun}.app`, a dash of the
 #: noun being `_`. Beside operations of the same noun it holds those that are local.
-WRITTEN = frozenset(GROUPS) - {
-    "conversations",
-    "dead-letters",
-    "pipelines",
-    "requests",
-    "results",
-    "schedules",
-    "sessions",
-    "tasks",
-    "webhooks",
-}
+WRITTEN = frozenset(
+    {
+        "pipeline",
+        "session",
+        "project",
+        "agents",
+        "analysis",
+        "story",
+        "ltm",
+        "memory",
+        "limits",
+        "approvals",
+        "dlq",
+        "schedule",
+        "k8s",
+    }
+)
 
 Agents = Annotated[
     list[str] | None,
