@@ -54,7 +54,6 @@ GROUPS = {
     "approvals": "See what tasks ask persons, and answer it.",
     "dead-letters": "See which tasks were given up, send them again, or delete them.",
     "dlq": "See which tasks were given up, send them again, or delete them.",
-    "schedule": "Run tasks and pipelines later, and again and again.",
     "schedules": "Run tasks and pipelines later, and again and again.",
     "webhooks": "See webhooks that were not delivered, send them again, or remove them.",
     "k8s": "Print manifests for Kubernetes.",
@@ -74,7 +73,6 @@ WRITTEN = frozenset(
         "limits",
         "approvals",
         "dlq",
-        "schedule",
         "k8s",
     }
 )

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from tasklore.contracts.errors import InvalidInput
 
 #: The first words of commands that there were, and what is typed now.
-RENAMED: Mapping[str, str] = MappingProxyType({})
+RENAMED: Mapping[str, str] = MappingProxyType({"schedule": "schedules"})
 
 
 def demand_present(arguments: Sequence[str]) -> None:

@@ -407,7 +407,7 @@ async def test_killed_supervisors_and_workers_lose_and_double_nothing(
         labels = []
         assert (
             house.command(
-                "schedule", "add", "TurnAgent.work", *TICKS, "--yes"
+                "schedules", "add", "TurnAgent", "work", *TICKS
             ).returncode
             == 0
         )

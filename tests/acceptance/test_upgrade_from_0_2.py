@@ -361,11 +361,12 @@ async def test_a_schedule_makes_its_next_tick_and_one_by_the_clock_keeps_its_hou
     async with asyncio.timeout(PATIENCE_S):
         while not upgraded.ran("ticked"):  # noqa: ASYNC110 - another process runs it
             await asyncio.sleep(0.05)
-    found = {one["id"]: one for one in await upgraded.told("schedule", "list")}
-    assert found["ticking"]["state"]["task_id"] is not None
+    listed = await upgraded.told("schedules", "list")
+    found = {one["id"]: one for one in listed["schedules"]}
+    assert found["ticking"]["last_task"] is not None
     assert upgraded.ran("ticked") == 1
     # The next one was moved with the rest.
-    later = found["clocked"]["state"]["next"][1:]
+    later = found["clocked"]["next"][1:]
     berlin = ZoneInfo("Europe/Berlin")
     times = [datetime.fromisoformat(one).astimezone(berlin) for one in later]
     assert [(one.hour, one.minute) for one in times] == [(9, 0)] * 4

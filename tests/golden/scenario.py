@@ -269,26 +269,27 @@ SCENARIO: dict[str, tuple[Step, ...]] = {
         "dlq purge {again} --dry-run --json",
         "dlq purge {again} --json",
     ),
-    "schedule": _steps(
-        "schedule add NapAgent.take_nap -p ms=4 --at 2099-12-24T18:00 --id once",
-        "schedule add NapAgent.take_nap -p ms=4 --at 2099-12-24T18:00 --id once "
-        "--user bob --yes --json",
-        "schedule add NapAgent.take_nap -p ms=5 --cron '0 3 * * *' "
-        "--time-zone Europe/Berlin --id nightly --yes --json",
-        "schedule add --pipeline naps.toml --input ms=6 --every 6h --missed skip "
-        "--id naps --yes --json",
-        "schedule list --json",
-        "schedule list --user bob --json",
-        "schedule show once --json",
-        "schedule show naps --json",
-        "schedule pause nightly --json",
-        "schedule resume nightly --json",
-        "schedule run once --json",
-        "schedule remove naps --json",
+    "schedules": _steps(
+        "schedules add NapAgent take_nap -p ms=4 --at 2099-12-24T18:00 --id once "
+        "--dry-run",
+        "schedules add NapAgent take_nap -p ms=4 --at 2099-12-24T18:00 --id once "
+        "--user bob --json",
+        "schedules add NapAgent take_nap -p ms=5 --cron '0 3 * * *' "
+        "--time-zone Europe/Berlin --id nightly --json",
+        "schedules add --pipeline naps.toml -p ms=6 --every 6h --missed skip "
+        "--id naps --json",
+        "schedules list --json",
+        "schedules list --user bob --json",
+        "schedules show once --json",
+        "schedules show naps --json",
+        "schedules pause nightly --json",
+        "schedules resume nightly --json",
+        "schedules run once --json",
+        "schedules remove naps --json",
     ),
     "webhooks": _steps(
         "webhooks list --json",
-        "webhooks list --waiting --json",
+        "webhooks list --state waiting --json",
         "webhooks show msg_2 --json",
         "webhooks retry msg_2 --json",
         "webhooks remove msg_2 --json",

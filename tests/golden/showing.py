@@ -32,6 +32,8 @@ SERVING = frozenset({"demo", "supervisor", "up", "worker"})
 _PROCESSES = SERVING | {"init"}
 #: Addresses at which nobody listens, and what waits for somebody there.
 _AWAY = {
+    "TASKLORE_API_URL": "http://127.0.0.1:1",
+    "TASKLORE_OPERATIONS_URL": "http://127.0.0.1:1",
     "TASKLORE_NATS_URL": "nats://127.0.0.1:1",
     "TASKLORE_REDIS_URL": "redis://127.0.0.1:1",
 }
@@ -122,8 +124,12 @@ def show_commands(folder: Path) -> dict[str, dict[str, Any]]:
     shown: dict[str, dict[str, Any]] = defaultdict(lambda: {"shown": [], "refused": {}})
     with seeded_system(folder, *COMMANDED) as system:
         asyncio.run(_put_webhooks(system.house.servers.redis_url))
+        operations = system.house.operations().ready()
         variables = system.house.environment | {
             "COLUMNS": "100",
+            "TASKLORE_API_URL": system.api,
+            "TASKLORE_API_KEY": system.keys["all"],
+            "TASKLORE_OPERATIONS_URL": operations.api,
             "LOGNAME": "operator",
             "TASKLORE_DATA_DIR": str(place / ".tasklore"),
         }

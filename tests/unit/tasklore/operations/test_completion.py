@@ -18,7 +18,7 @@ def script(run_command: Run, capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("tasklore sch", {"schedule", "schedules"}),
+        ("tasklore sch", {"schedules"}),
         ("tasklore schedules ", {"list", "add", "show", "remove", "--help"}),
         ("tasklore schedules add --mi", {"--missed"}),
         ("tasklore schedules add A.b --missed ", {"skip", "once", "all"}),
