@@ -440,7 +440,7 @@ async def show_dead_letter(
     waits=True,
     shows=Shows(
         arguments=("sequences",),
-        confirm="Send {concerns} dead letters again?",
+        confirm="Dead letters to send again: {concerns}. Go on?",
         picture="dead_letters_sent",
         example="dead-letters redrive --agent BudgetTrackerAgent\ndead-letters redrive 7 8",
     ),
@@ -495,7 +495,7 @@ async def redrive_dead_letters(
     waits=True,
     shows=Shows(
         arguments=("sequences",),
-        confirm="Delete {concerns} dead letters?",
+        confirm="Dead letters to delete: {concerns}. Go on?",
         picture="dead_letters_sent",
         example="dead-letters purge --reason unreadable --since 7d\ndead-letters purge 7",
     ),

@@ -3,7 +3,14 @@
 import heapq
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
@@ -421,7 +428,7 @@ async def set_result(
     waits=True,
     shows=Shows(
         arguments=("key",),
-        confirm="Forget {concerns} results?",
+        confirm="Results to forget: {concerns}. Go on?",
         example="results forget --agent BudgetTrackerAgent --older-than 30d",
     ),
 )
@@ -629,7 +636,7 @@ async def _conditions_of(
     }
 
 
-def versions_in_force(cards: Sequence[AgentCard]) -> dict[tuple[str, str], str]:
+def versions_in_force(cards: Iterable[AgentCard]) -> dict[tuple[str, str], str]:
     """Return under which version each task of *cards* is remembered, by agent and task."""
     return {
         (card.agent_id, task.name): card.memory_version(task)

@@ -364,7 +364,7 @@ async def get_session_entry(
     problems=(404, 413),
     shows=Shows(
         picture="document",
-        example="sessions export health-3f9a2c71d0 > agentdb-health-3f9a2c71d0.json",
+        example="sessions export health-3f9a2c71d0 --json > agentdb-health-3f9a2c71d0.json",
     ),
 )
 async def export_session(
@@ -436,7 +436,7 @@ async def import_session(
     mounted="operations",
     problems=(404, 409),
     shows=Shows(
-        confirm="Remove {concerns} entries?",
+        confirm="Entries to remove: {concerns}. Go on?",
         example=(
             "sessions invalidate health-3f9a2c71d0 --key analysis:results\n"
             "sessions invalidate health-3f9a2c71d0 --downstream analysis"
@@ -482,7 +482,7 @@ async def invalidate_entries(
     mounted="operations",
     problems=(404, 409),
     shows=Shows(
-        confirm="Remove session {session_id} with {concerns} entries?",
+        confirm="Entries that go with session {session_id}: {concerns}. Go on?",
         example="sessions drop health-3f9a2c71d0",
     ),
 )
@@ -515,7 +515,9 @@ async def drop_session(
     roles=("operate",),
     mounted="operations",
     waits=True,
-    shows=Shows(confirm="Sweep {concerns} sessions away?", example="sessions sweep"),
+    shows=Shows(
+        confirm="Sessions to sweep away: {concerns}. Go on?", example="sessions sweep"
+    ),
 )
 async def sweep_sessions(
     services: SessionServices, caller: Caller, wanted: Sweeping

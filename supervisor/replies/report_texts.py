@@ -353,7 +353,7 @@ def describe_failure(report: CompletionReport) -> str:
     )
     if report.status == "failed" and error is not None:
         text += " Asking again may help." if error.retryable else f" ({error.type})"
-        text += f" `tasklore dlq show {report.task_id}` shows more."
+        text += f" `tasklore dead-letters show {report.task_id}` shows more."
     return text
 
 

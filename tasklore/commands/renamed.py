@@ -6,7 +6,14 @@ from types import MappingProxyType
 from tasklore.contracts.errors import InvalidInput
 
 #: The first words of commands that there were, and what is typed now.
-RENAMED: Mapping[str, str] = MappingProxyType({"schedule": "schedules"})
+RENAMED: Mapping[str, str] = MappingProxyType(
+    {
+        "dlq": "dead-letters",
+        "ltm": "results",
+        "schedule": "schedules",
+        "session": "sessions",
+    }
+)
 
 
 def demand_present(arguments: Sequence[str]) -> None:

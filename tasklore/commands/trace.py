@@ -53,7 +53,7 @@ async def print_trace(task_id: str, *, as_json: bool) -> None:
     if trace is None:
         raise InvalidInput(
             f"no task {task_id!r} is known: its time is over (TASKLORE_LEDGER_KEEP_DAYS), no worker has taken what a "
-            "program published, or that could not be read as a task (`tasklore dlq list --reason unreadable`); "
+            "program published, or that could not be read as one (`tasklore dead-letters list --reason unreadable`); "
             "`tasklore ask --json` shows the id of a task, and so do its report and the answer of the HTTP API"
         )
     if as_json:

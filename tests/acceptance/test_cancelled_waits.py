@@ -371,11 +371,13 @@ async def test_whatever_a_task_may_wait_for_it_begins_at_once_when_it_is_sent_ag
     sent["late"] = await stage.send("retried", "late", within_seconds=500)
     for task_id in sent.values():
         await stage.until_status(task_id, "failed")
-    preview = await stage.operate("dlq", "redrive", "--all", "--dry-run")
+    preview = await stage.operate(
+        "--direct", "dead-letters", "redrive", "--all", "--dry-run"
+    )
     assert f"Would send {len(sent)} dead letters again." in preview
     for name in tasks:
         (stage.house.folder / "runs" / f"{name}.ill").unlink()
-    done = await stage.operate("dlq", "redrive", "--all")
+    done = await stage.operate("--direct", "dead-letters", "redrive", "--all", "--yes")
     assert f"Sent {len(sent)} dead letters again." in done
     took = {name: await stage.until_run(name, 2) for name in sent}
     print({name: f"{seconds:.2f} s" for name, seconds in took.items()})  # noqa: T201 - the figure

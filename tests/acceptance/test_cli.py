@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -137,75 +138,61 @@ def test_an_agent_is_shown_with_its_parameters_and_its_workers_address(
 async def test_an_agent_is_retired_once_its_workers_are_gone(
     own: Command, own_house: House
 ) -> None:
-    refused = own("agents", "retire", AGENT)
-    assert refused.returncode == 2
+    refused = own("--direct", "agents", "retire", AGENT)
+    assert refused.returncode != 0
     assert "live worker" in refused.stderr
-    assert own("agents", "retire", AGENT, "--force").returncode == 0
+    assert own("--direct", "agents", "retire", AGENT, "--force").returncode == 0
     assert "No agent" in own("agents", "list").stdout
     asked = answer(own("ask", "--json", QUESTION), NOBODY_DOES)
     assert asked["kind"] == "unable"
-    assert own("agents", "retire", AGENT).returncode == 2
+    assert own("--direct", "agents", "retire", AGENT).returncode != 0
 
 
 async def test_what_is_remembered_can_be_seen_changed_and_forgotten(
     own: Command, tmp_path: Path
 ) -> None:
-    assert "Nothing is remembered yet." in own("ltm", "list").stdout
+    """As a person at the command line goes; the operations have tests of their own."""
+
+    def results(*words: str, stdin: str = "") -> "CompletedProcess[str]":
+        return own("--direct", "results", *words, stdin=stdin)
+
+    def told(*words: str) -> Any:
+        return json.loads(results(*words, "--json").stdout)
+
+    assert "There are no results." in results("list").stdout
     for question in (QUESTION, QUESTION, "limit 60k, spent 42,000"):
         answer(own("ask", "--json", question))
-    listed = json.loads(
-        own("ltm", "list", "--since", "1h", "--agent", AGENT, "--json").stdout
-    )
+    listed = told("list", "--since", "1h", "--agent", AGENT)["results"]
     assert [entry["question"] for entry in listed] == [
         "analyze_budget:60000:42000:no_history",
         KEY,
     ]
-    assert (
-        json.loads(own("ltm", "show", KEY, "--json").stdout)["result"]["remaining"]
-        == 8000
-    )
-    assert json.loads(own("ltm", "stats", "--json").stdout)["entries"] == 2
+    assert KEY in results("list").stdout
+    assert told("show", KEY)["result"]["remaining"] == 8000
+    assert told("stats")["entries"] == 2
 
-    mended = json.loads(own("ltm", "show", KEY, "--json").stdout)["result"] | {
-        "remaining": 1
-    }
+    mended = told("show", KEY)["result"] | {"remaining": 1}
     (tmp_path / "result.json").write_text(json.dumps(mended))
-    assert own("ltm", "set", KEY, "result.json").returncode == 0
+    assert results("set", KEY, "@result.json").returncode == 0
     assert answer(own("ask", "--json", QUESTION))["report"]["result"] == mended  # type: ignore[index]
-    unfit = own("ltm", "set", KEY, "-", stdin='{"remaining": "much"}')
+    unfit = results("set", KEY, "@-", stdin='{"remaining": "much"}')
     assert unfit.returncode == 2
     assert "remaining must be" in unfit.stderr
     assert "spending_rate is missing" in unfit.stderr
-    stranger = own("ltm", "set", "tl:ltm:{NoAgent}:v1.1:work:1", "-", stdin="1")
-    assert "no agent is called 'NoAgent'" in stranger.stderr
-    bad = own("ltm", "set", KEY, "-", stdin="{nope")
-    assert bad.returncode == 2
-    assert "not JSON" in bad.stderr
 
-    whole = json.loads(own("ltm", "list", "--json").stdout)[0]
-    code = whole["version"].partition("-")[2]
-    assert len(code) == 8
     old = f"tl:ltm:{{{AGENT}}}:v1.1-00000000:{KEY}"
-    assert own("ltm", "set", old, "result.json").returncode == 0
-    told = own("doctor").stdout
-    assert f"1 answer of {AGENT} came from other code or another version" in " ".join(
-        told.split()
-    )
-    assert (
-        own("ltm", "forget", "--stale", "--agent", AGENT).stdout == "Forgot 1 answer.\n"
-    )
-    assert (
-        own("ltm", "forget", "--stale").stdout
-        == "Nothing fits; nothing was forgotten.\n"
-    )
+    assert results("set", old, "@result.json").returncode == 0
+    seen = " ".join(own("doctor").stdout.split())
+    assert f"1 answer of {AGENT} came from other code or another version" in seen
+    unasked = results("forget", "--stale")
+    assert unasked.returncode == 2
+    assert "say --yes" in unasked.stderr
+    assert told("forget", "--stale", "--yes")["concerns"] == 1
+    assert told("forget", "--stale")["concerns"] == 0
 
-    assert own("ltm", "forget", KEY).stdout == "Forgot 1 answer.\n"
-    assert own("ltm", "show", KEY).returncode == 2
-    assert (
-        own("ltm", "forget", "--older-than", "1h").stdout
-        == "Nothing fits; nothing was forgotten.\n"
-    )
-    assert own("ltm", "forget", "--all", "--yes").stdout == "Forgot 1 answer.\n"
+    assert told("forget", KEY, "--yes")["concerns"] == 1
+    assert results("show", KEY).returncode != 0
+    assert told("forget", "--all", "--yes")["concerns"] == 1
 
 
 async def test_a_memory_file_comes_in_and_goes_out(
@@ -217,11 +204,11 @@ async def test_a_memory_file_comes_in_and_goes_out(
     (tmp_path / "memory.json").write_text(
         json.dumps({"tasks": {whole: {"remaining": 8000.0}, cut: {"x": 1}, "a:1": {}}})
     )
-    done = own("ltm", "import", "memory.json", "--agent", AGENT)
+    done = own("--direct", "results", "import", AGENT, "memory.json", "--json")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0] == "Imported 1 answer."
-    assert f"  {cut}" in done.stdout.splitlines()
-    assert "Refused 1 entry:" in done.stdout
+    told = json.loads(done.stdout)
+    assert (told["stored"], told["quarantined"]) == (1, [cut])
+    assert [one["key"] for one in told["refused"]] == ["a:1"]
     question = "limit 50k, spent 42000, history 5000, 7000, 8000, 6000"
     assert (
         answer(own("ask", "--json", question))["report"]["memory"]["outcome"] == "hit"
@@ -230,9 +217,9 @@ async def test_a_memory_file_comes_in_and_goes_out(
     assert (
         answer(own("ask", "--json", five))["report"]["result"]["spending_rate"] == 9600
     )  # type: ignore[index]
-    assert len(json.loads(own("ltm", "stats", "--json").stdout)["quarantined"]) == 1
-    assert own("ltm", "export", "--agent", AGENT, "out.json").returncode == 0
-    assert set(json.loads((tmp_path / "out.json").read_text())["tasks"]) == {whole, cut}
+    exported = own("--direct", "results", "export", AGENT)
+    keys = {json.loads(line)["key"] for line in exported.stdout.splitlines()}
+    assert keys == {whole, cut}
 
 
 async def test_a_configured_worker_imports_its_old_memory_once(
@@ -255,13 +242,17 @@ async def test_a_configured_worker_imports_its_old_memory_once(
     command = commands_in(own_house, tmp_path)
     with configured(own_house, tmp_path, config) as worker:
         worker.ready()
-        listed = json.loads(command("ltm", "list", "--json").stdout)
+        listed = json.loads(command("--direct", "results", "list", "--json").stdout)[
+            "results"
+        ]
         assert [entry["question"] for entry in listed] == [KEY]
         assert "+" in listed[0]["version"]
-    assert command("ltm", "forget", "--all", "--yes").returncode == 0
+    forgotten = command("--direct", "results", "forget", "--all", "--yes")
+    assert forgotten.returncode == 0
     with configured(own_house, tmp_path, config) as worker:
         worker.ready()
-        assert json.loads(command("ltm", "list", "--json").stdout) == []
+        left = command("--direct", "results", "list", "--json")
+        assert json.loads(left.stdout)["results"] == []
 
 
 def configured(house: House, folder: Path, config: Path) -> Served:

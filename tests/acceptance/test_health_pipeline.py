@@ -132,10 +132,10 @@ def test_it_fails_without_a_standard_and_goes_on_with_one(shop: Shop) -> None:
     )
     cure = re.search(r"tasklore (project standard .*)", error)
     assert cure is not None
-    assert len(shop.command("dlq", "list")) == 1
+    assert len(shop.command("--direct", "dead-letters", "list")["letters"]) == 1
     shop.text(*shlex.split(cure[1]))
     completed = shop.command("pipeline", "resume", "s1")
-    assert shop.command("dlq", "list") == []
+    assert shop.command("--direct", "dead-letters", "list")["letters"] == []
 
     assert (completed["state"], by_status(completed, "done")) == (
         "completed",
@@ -150,4 +150,4 @@ def test_it_fails_without_a_standard_and_goes_on_with_one(shop: Shop) -> None:
     assert completed["stats"]["total_saved_time_ms"] == sum(
         phase["saved_ms"] for phase in completed["phases"]
     )
-    assert [session["session_id"] for session in shop.command("session", "list")] == []
+    assert shop.command("--direct", "sessions", "list")["sessions"] == []

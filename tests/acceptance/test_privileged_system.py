@@ -228,11 +228,15 @@ def test_doctor_finds_nothing_that_it_may_not_look_at(guests: Guests) -> None:
 
 def test_a_dead_letter_is_seen_sent_again_and_deleted(guests: Guests) -> None:
     assert guests.run("operator", "ask", "take a nap of 13").returncode == 1
-    listed = guests.run("operator", "dlq", "list", "--json")
+    listed = guests.run("operator", "--direct", "dead-letters", "list", "--json")
     assert "thirteen" in listed.stdout, listed.stderr
-    again = guests.run("operator", "dlq", "redrive", "--all", "--yes")
+    again = guests.run(
+        "operator", "--direct", "dead-letters", "redrive", "--all", "--yes"
+    )
     assert again.returncode == 0, again.stdout + again.stderr
-    purged = guests.run("operator", "dlq", "purge", "--all", "--yes")
+    purged = guests.run(
+        "operator", "--direct", "dead-letters", "purge", "--all", "--yes"
+    )
     assert purged.returncode == 0, purged.stdout + purged.stderr
 
 
@@ -484,14 +488,17 @@ async def test_what_its_publisher_did_not_sign_is_set_aside(
     async with asyncio.timeout(PATIENCE_S):
         while True:
             listed = await asyncio.to_thread(
-                guests.run, "operator", "dlq", "list", "--json", "--reason", "unproven"
+                guests.run,
+                *("operator", "--direct", "dead-letters", "list", "--json"),
+                *("--reason", "unproven"),
             )
             if "Tasklore-Signature" in listed.stdout:
                 break
-    (letter,) = json.loads(listed.stdout)
+    (letter,) = json.loads(listed.stdout)["letters"]
     assert (letter["reason"], letter["subject"]) == ("unproven", subject)
     again = await asyncio.to_thread(
-        guests.run, "operator", "dlq", "redrive", "--all", "--yes"
+        guests.run,
+        *("operator", "--direct", "dead-letters", "redrive", "--all", "--yes"),
     )
     assert "not a task" in again.stdout + again.stderr
 

@@ -291,9 +291,13 @@ def test_a_bug_of_an_agent_is_seen_in_the_terminal_and_in_the_answer(
                 "ask", f"fail, way: {way}", cwd=tmp_path / "here", env=apart
             )
             assert done.returncode == 1, done.stdout
-            [task_id] = re.findall(r"`tasklore dlq show (\S+)` shows more", done.stdout)
+            [task_id] = re.findall(
+                r"`tasklore dead-letters show (\S+)` shows more", done.stdout
+            )
             assert f"bugs.py, {PLACES[way]}" in done.stderr
-            said = await_text(tmp_path / "errors", f"tasklore dlq show {task_id}")
+            said = await_text(
+                tmp_path / "errors", f"tasklore dead-letters show {task_id}"
+            )
             events = [json.loads(line) for line in said.splitlines() if task_id in line]
             ended = next(one for one in events if one["event"] == "task_failed")
             assert ended["level"] == "warning"

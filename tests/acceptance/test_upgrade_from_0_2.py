@@ -214,7 +214,8 @@ async def test_reports_on_what_was_finished_failed_and_rejected_are_there(
 async def test_a_dead_letter_is_there_and_its_task_works_when_it_is_sent_again(
     upgraded: Upgraded,
 ) -> None:
-    letters = await upgraded.told("dlq", "list")
+    told = await upgraded.told("--direct", "dead-letters", "list")
+    letters = told["letters"]
     names = ("task_id", "task", "reason", "error", "attempts", "supervisor_id")
     assert [[one[name] for name in names] for one in letters] == [
         [one[name] for name in names] for one in upgraded.seen["dead"]
@@ -222,7 +223,9 @@ async def test_a_dead_letter_is_there_and_its_task_works_when_it_is_sent_again(
     failed = upgraded.seen["failed"][1]
     letter = next(one for one in letters if one["task_id"] == failed)
     upgraded.allow("live1.cured")
-    await upgraded.command("dlq", "redrive", str(letter["sequence"]), "--yes")
+    await upgraded.command(
+        "--direct", "dead-letters", "redrive", str(letter["sequence"]), "--yes"
+    )
     report = await upgraded.report(failed, generation=2)
     assert (report["status"], report["result"], upgraded.ran("live1")) == (
         "completed",
@@ -305,8 +308,12 @@ async def test_a_pipeline_that_failed_is_resumed_where_it_failed(
 
 
 async def test_sessions_and_the_end_of_a_pipeline_are_there(upgraded: Upgraded) -> None:
-    found = await upgraded.told("session", "list")
-    assert {one["session_id"] for one in found} == {"whole", "broken", "halfway"}
+    found = await upgraded.told("--direct", "sessions", "list")
+    assert {one["session_id"] for one in found["sessions"]} == {
+        "whole",
+        "broken",
+        "halfway",
+    }
     outcome = (await upgraded.get("/v1/pipelines/whole"))["outcome"]
     assert (outcome["state"], outcome["result"]) == ("completed", {"steps": [1, 2, 3]})
 
@@ -373,9 +380,12 @@ async def test_a_schedule_makes_its_next_tick_and_one_by_the_clock_keeps_its_hou
 
 
 async def test_remembered_results_are_there(upgraded: Upgraded) -> None:
-    found = {one["key"]: one for one in await upgraded.told("ltm", "list")}
+    listed = await upgraded.told("--direct", "results", "list")
+    found = {one["key"] for one in listed["results"]}
     for before in upgraded.seen["remembered"]:
-        assert found[before["key"]]["result"] == before["result"]
+        assert before["key"] in found
+        shown = await upgraded.told("--direct", "results", "show", before["key"])
+        assert shown["result"] == before["result"]
 
 
 async def test_a_conversation_goes_on_where_it_was(upgraded: Upgraded) -> None:

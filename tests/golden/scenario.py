@@ -27,10 +27,6 @@ _STORY = {
     "quay/entities/anna.md": "# Anna Lind\n\nKeeps the quay.\n",
     "quay/responses/Ch1-R001.md": 'Anna Lind counted ropes. "All here," she said.\n',
 }
-_RESULT = (
-    '{"remaining": 7000, "spending_rate": 0, "overshoot_risk": false, '
-    '"predicted_spending": 42000, "anomalies": [], "recommendations": []}'
-)
 #: Files in the folder in which the commands are given.
 FILES = {
     **_STORY,
@@ -39,9 +35,7 @@ FILES = {
     "long.toml": _PHASES.replace("SECOND", "600000"),
     "faulty.toml": _PHASES.replace("take_nap", "take_a_nap").replace("SECOND", "2"),
     "not.json": "{nope",
-    "result.json": _RESULT,
-    "memory.json": '{"tasks": {"analyze_budget:60000:42000:no_history": '
-    f'{_RESULT}, "nonsense": 1}}}}',
+    "kept.json": "{}",
     "limits.toml": 'time_zone = "UTC"\n[[limits]]\nname = "day"\nusd = 20\n'
     'every = "day"\ntenant = "*"\nat_limit = "refuse"\n',
     "faulty-limits.toml": '[[limits]]\nname = "day"\nusd = "x"\nevery = "day"\n',
@@ -155,18 +149,6 @@ SCENARIO: dict[str, tuple[Step, ...]] = {
         "pipeline rerun kept --from second",
         Step("pipeline list --json", until='"cancelled"'),
     ),
-    "session": _steps(
-        "session list --json",
-        "session list --state cancelled --json",
-        "session show kept --json",
-        "session stats kept --json",
-        "session get kept first:results",
-        "session export kept kept.json",
-        "session import kept.json --session copy --json",
-        "session invalidate copy --key first:results --json",
-        "session drop copy --json",
-        "session sweep --json",
-    ),
     "project": _steps(
         "project decide 'Prices are in cents' --project shop --tag money --by ana --json",
         "project decide 'Prices are in euros' --project shop --supersedes d1 --json",
@@ -192,17 +174,6 @@ SCENARIO: dict[str, tuple[Step, ...]] = {
         "analysis show quay --json",
         "analysis get quay meta.status",
         "analysis check quay/state/agent_analysis.json --json",
-    ),
-    "ltm": _steps(
-        "ltm list --json",
-        "ltm list --since 1h --agent BudgetTrackerAgent --task analyze_budget --json",
-        "ltm show analyze_budget:50000:42000:no_history --json",
-        "ltm stats --json",
-        "ltm set analyze_budget:50000:42000:no_history result.json",
-        "ltm import memory.json --agent BudgetTrackerAgent --json",
-        "ltm export --agent BudgetTrackerAgent",
-        "ltm forget --all",
-        "ltm forget analyze_budget:60000:42000:no_history",
     ),
     "memory": _steps(
         "memory tell 'I like omelettes, but no eggs on Friday' --user ana --json",
@@ -254,21 +225,6 @@ SCENARIO: dict[str, tuple[Step, ...]] = {
         Step("approvals list --json", until='"question"', keep={"third": "0.id"}),
         "approvals answer {third} '{\"approved\": true}' --as role:finance",
     ),
-    "dlq": _steps(
-        Step("dlq list --json", keep={"letter": "0.sequence"}),
-        "dlq list --agent NapAgent --user bob --json",
-        "dlq groups --json",
-        Step("dlq show {letter} --json", hides=("frames", "place", "traceback")),
-        "dlq redrive {letter} --dry-run --json",
-        "dlq redrive {letter} --json",
-        Step(
-            "dlq list --json",
-            until='"generation": 2',
-            keep={"again": "0.sequence"},
-        ),
-        "dlq purge {again} --dry-run --json",
-        "dlq purge {again} --json",
-    ),
     "schedules": _steps(
         "schedules add NapAgent take_nap -p ms=4 --at 2099-12-24T18:00 --id once "
         "--dry-run",
@@ -300,7 +256,5 @@ SCENARIO: dict[str, tuple[Step, ...]] = {
         "agents show NapAgent --json",
         "agents check budget --json",
         Step("agents try budget", stdin="limit 50k, spent 42,000\nthe same with 45k\n"),
-        "agents retire DoublerAgent",
-        "agents retire DoublerAgent --force",
     ),
 }

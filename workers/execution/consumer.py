@@ -188,7 +188,7 @@ class Consumer:
             subject=unfit.delivery.subject,
             sequence=unfit.delivery.sequence,
             error=type(unfit.problem).__name__,
-            more="tasklore dlq list --reason unreadable",
+            more="tasklore dead-letters list --reason unreadable",
         )
         try:
             await self._publisher.put_into_dead(unfit.delivery, letter, "unreadable")

@@ -249,7 +249,7 @@ class ReportPublisher:
             reason=reason,
             error=type(outcome.error).__name__,
             place=outcome.place,
-            more=f"tasklore dlq show {task_id}",
+            more=f"tasklore dead-letters show {task_id}",
         )
         try:
             await self.put_into_dead(

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from typer import Argument, Context, Option, Typer
+from typer import Argument, Context, Typer
 
 from tasklore.commands.options import SETTLED, Command, Json, example, show_help_alone
 from tasklore.commands.running import run
@@ -39,22 +39,6 @@ def show(agent: AgentArgument, as_json: Json = False) -> None:
     from tasklore.commands.agents.cards import print_agent
 
     run(print_agent(agent, as_json=as_json))
-
-
-@app.command(cls=Command, epilog=example("tasklore agents retire OldAgent"))
-def retire(
-    agent: AgentArgument,
-    force: Annotated[
-        bool, Option("--force", help="Also when workers of it are alive.")
-    ] = False,
-) -> None:
-    """Take an agent out of the catalogue.
-
-    It can no longer be asked until a worker of it starts again.
-    """
-    from tasklore.commands.agents.cards import retire_agent
-
-    run(retire_agent(agent, force=force))
 
 
 @app.command(

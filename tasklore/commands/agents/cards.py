@@ -1,10 +1,8 @@
 """`tasklore agents`: cards and live workers, as tables and as JSON."""
 
-import asyncio
 from collections import Counter
 from typing import Any
 
-from tasklore.commands.exits import Aborted
 from tasklore.commands.places import leading_with_the_cure, open_nats
 from tasklore.commands.render.screen import (
     print_json,
@@ -14,10 +12,7 @@ from tasklore.commands.render.screen import (
     styled,
 )
 from tasklore.commands.stores import card_of
-from tasklore.contracts import subjects
-from tasklore.contracts.errors import Unreachable
 from tasklore.contracts.messages import AgentCard, TaskCard, WorkerPresence
-from tasklore.runtime.messaging.buckets import BUCKET_FAILURES, BUCKET_S
 from tasklore.runtime.messaging.presences import live_workers
 from tasklore.supervisor.cards import read_cards
 
@@ -76,36 +71,6 @@ async def print_agent(agent_id: str, *, as_json: bool) -> None:
     for worker in alive:
         where = f"  {worker.http}" if worker.http else ""
         print(f"  {worker.worker_id}  {worker.slots} slots{where}")
-
-
-async def retire_agent(agent_id: str, *, force: bool) -> None:
-    """Take the card of *agent_id* out of the bucket.
-
-    Raises:
-        InvalidInput: no agent of this id is known.
-        Aborted: workers of it are alive and *force* is not given.
-        Unreachable: NATS does not answer.
-    """
-    async with open_nats("tasklore-cards") as client:
-        card = await card_of(client, agent_id)
-        alive = [
-            worker.worker_id
-            for worker in await live_workers(client)
-            if worker.agent_id == agent_id
-        ]
-        if alive and not force:
-            raise Aborted(
-                f"{agent_id} has {len(alive)} live worker(s): {', '.join(alive)}; stop them first, or say --force"
-            )
-        try:
-            async with asyncio.timeout(BUCKET_S):
-                await (
-                    await client.jetstream().key_value(subjects.AGENTS_BUCKET)
-                ).delete(card.agent_id)
-        except BUCKET_FAILURES as error:
-            msg = f"the bucket {subjects.AGENTS_BUCKET!r} did not answer: {error or type(error).__name__}"
-            raise Unreachable(msg) from error
-    print(f"Retired {agent_id}; a worker of it that starts brings it back.")
 
 
 def _print_task(task: TaskCard) -> None:

@@ -5,9 +5,9 @@ import contextlib
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nats.aio.client import Client
 from pydantic import ValidationError
@@ -18,6 +18,8 @@ from tasklore.commands.places import (
     current_supervisor,
     demand_listener,
     endpoints_when_started,
+    open_nats,
+    open_redis,
 )
 from tasklore.commands.render.durations import parse_moment, parse_span
 from tasklore.commands.render.screen import (
@@ -32,6 +34,9 @@ from tasklore.contracts.faults import fault_of
 from tasklore.contracts.identifiers import new_id
 from tasklore.contracts.person_messages import PersonReply, PersonRequest, ReplyPart
 from tasklore.runtime.messaging.connection import Listener, connected
+
+if TYPE_CHECKING:
+    from tasklore.supervisor.dead_letters.queue import DeadLetters
 
 #: Seconds that the answer may be late after the time the supervisor was given for it.
 LATE_S = 2.0
@@ -159,17 +164,32 @@ async def _say_places(answers: Sequence[PersonReply | ReplyPart]) -> None:
     ]
     if not failed:
         return
-    # Who asks for an answer alone loads none of it.
-    from tasklore.commands.dlq.selection import dead_letters
-
     with contextlib.suppress(TaskloreError, TimeoutError):
-        async with asyncio.timeout(PLACE_S), dead_letters() as letters:
+        async with asyncio.timeout(PLACE_S), _open_letters() as letters:
             for task_id in failed:
                 # It has died just now: its letter is among the newest.
                 for letter in (await letters.of_task(task_id)).letters:
                     if letter.content.place is not None:
                         place = " ".join(printable(letter.content.place).split())
                         say(f"it failed at {place[:PLACE_WIDTH]}")
+
+
+@contextlib.asynccontextmanager
+async def _open_letters() -> "AsyncIterator[DeadLetters]":
+    """Open the dead letters of the system that runs here."""
+    # Who asks for an answer alone loads none of it.
+    from tasklore.memory.ledger.ledger import Ledger
+    from tasklore.runtime.messaging.link import Link
+    from tasklore.runtime.messaging.outbox import open_outbox
+    from tasklore.supervisor.dead_letters.queue import open_dead_letters
+
+    async with (
+        open_nats("tasklore-letters") as client,
+        open_redis("tasklore-letters", PLACE_S) as redis,
+        open_outbox(link := Link(client)) as outbox,
+        open_dead_letters(link, outbox, Ledger(redis)) as letters,
+    ):
+        yield letters
 
 
 def _how_to_fetch(request: PersonRequest) -> str:

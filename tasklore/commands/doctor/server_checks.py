@@ -232,7 +232,7 @@ def check_redis(redis: RedisFacts | None) -> Iterator[Diagnosis]:
             evicted=evicted,
         )
         if limit := info.get("maxmemory", 0):
-            cure = "raise `maxmemory`, or keep tasks and answers shorter (TASKLORE_LEDGER_KEEP_DAYS, `tasklore ltm "
+            cure = "raise `maxmemory`, or keep tasks and answers shorter (TASKLORE_LEDGER_KEEP_DAYS, `tasklore results "
             cure += "forget`)"
             yield check_fullness(
                 "redis.memory",
@@ -243,13 +243,13 @@ def check_redis(redis: RedisFacts | None) -> Iterator[Diagnosis]:
             )
     for agent_id, number in sorted(redis.left_behind.items()):
         found = f"{count_of(number, 'answer')} of {agent_id} came from other code or another version: none is served"
-        cure = f"nothing: their time ends; `tasklore ltm forget --stale --agent {agent_id}` drops them at once"
+        cure = f"nothing: their time ends; `tasklore results forget --stale --agent {agent_id}` drops them at once"
         yield Diagnosis(check="redis.left_behind", mark="note", found=found, cure=cure)
     yield _check_skew("redis.clock", "the server", redis.skew)
     if redis.set_aside:
         runs = count_of(len(redis.set_aside), "pipeline run is", "pipeline runs are")
         found = f"{runs} set aside, as supervisors froze or died over them: {join_names(redis.set_aside)}"
-        cure = "read the supervisors' logs, then `tasklore pipeline resume SESSION` or `tasklore session drop SESSION`"
+        cure = "read the supervisors' logs, then `tasklore pipeline resume SESSION` or `tasklore sessions drop SESSION`"
         yield Diagnosis(check="redis.pipelines", mark="warning", found=found, cure=cure)
     yield find_redis_durability(redis)[1]
 

@@ -229,7 +229,7 @@ def _check_contents(nats: NatsFacts, now: datetime) -> Iterator[Diagnosis]:
         number = count_of(
             dead["state"]["messages"], "dead letter waits", "dead letters wait"
         )
-        cure = "look at them and send them again or drop them (`tasklore dlq`); after 30 d they are gone"
+        cure = "look at them and send them again or drop them (`tasklore dead-letters`); after 30 d they are gone"
         found = f"{number}, the oldest for {read_aloud(max(0, int(age_s * 1000)))}"
         yield Diagnosis(check="nats.dead", mark="warning", found=found, cure=cure)
     if nats.schedules:

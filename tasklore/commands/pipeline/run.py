@@ -459,7 +459,7 @@ def print_end(look: Look, *, as_json: bool) -> int:
         )
     say(summary_of(look, outcome))
     if look.record is not None:
-        say(f"the session is kept: `tasklore session show {look.session_id}`")
+        say(f"the session is kept: `tasklore sessions show {look.session_id}`")
     return OK
 
 

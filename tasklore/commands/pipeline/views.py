@@ -15,8 +15,10 @@ from tasklore.commands.pipeline.sources import known_names, mask, read_source
 from tasklore.commands.pipeline.steps import LONGEST_ERROR, steps_of, summary_of
 from tasklore.commands.pipeline.stores import Look, Stores, open_stores
 from tasklore.commands.places import open_nats
+from tasklore.commands.project.files import demand_free
 from tasklore.commands.render.board import STATUSES, widest
 from tasklore.commands.render.columns import Column, print_records
+from tasklore.commands.render.durations import read_aloud
 from tasklore.commands.render.screen import (
     fits_a_line,
     patience,
@@ -27,8 +29,6 @@ from tasklore.commands.render.screen import (
     styled,
 )
 from tasklore.commands.render.words import age, count_of, one_line
-from tasklore.commands.session.files import demand_free
-from tasklore.commands.session.views import time_left
 from tasklore.contracts.errors import (
     InvalidInput,
     TaskloreError,
@@ -46,6 +46,16 @@ _PAGE = 200
 _LONGEST_INPUT = 100
 _LONGEST_DESCRIPTION = 90
 _BAD = frozenset({"failed", "cancelled"})
+
+
+def time_left(root: SessionRoot) -> str:
+    """Return how long a session will exist."""
+    return (
+        "while it runs"
+        if root.expires_in_ms is None
+        else read_aloud(root.expires_in_ms)
+    )
+
 
 PIPELINES = (
     Column[dict[str, Any]]("PIPELINE", lambda one: printable(one["name"]), whole=True),

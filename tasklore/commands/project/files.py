@@ -16,7 +16,6 @@ from tasklore.commands.render.screen import (
     say,
 )
 from tasklore.commands.render.words import count_of
-from tasklore.commands.session.files import demand_free
 from tasklore.contracts.errors import InvalidInput
 from tasklore.memory.projects.lines import as_document, read_line, write_line
 from tasklore.memory.projects.project import Kind, Record
@@ -151,3 +150,15 @@ def _read(file: str) -> tuple[list[Record], list[RefusedRecord]]:
             f"{file!r} cannot be read ({error.strerror or error}); name a file"
         ) from error
     return records, unread
+
+
+def demand_free(path: Path, *, is_forced: bool) -> None:
+    """Return when *path* may be written.
+
+    Raises:
+        InvalidInput: it exists, and *is_forced* is False.
+    """
+    if path.exists() and not is_forced:
+        raise InvalidInput(
+            f"{str(path)!r} is there already; say --force to write over it, or name another file"
+        )

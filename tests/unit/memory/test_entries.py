@@ -88,7 +88,7 @@ def test_what_nobody_can_read_is_no_answer(value: bytes) -> None:
 
 
 def test_an_entry_tells_its_parameters_and_task() -> None:
-    """What `ltm show` and the export need."""
+    """What `results show` and the export need."""
     key = keys.ltm("Agent", "1.1", "analyze_budget:5")
     entry = decode_entry(key, value_of(b"1"), hits=3, expires_in_ms=None)
     assert entry is not None

@@ -59,7 +59,7 @@ def test_asking_loads_few_modules() -> None:
     "arguments",
     [
         ("--help",),
-        ("ltm", "--help"),
+        ("results", "--help"),
     ],
 )
 def test_help_loads_no_large_library(arguments: tuple[str, ...]) -> None:

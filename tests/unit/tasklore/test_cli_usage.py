@@ -39,7 +39,7 @@ def end_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 @pytest.mark.parametrize(
     ("arguments", "cure"),
     [
-        (("dlg",), "Did you mean 'dlq'?"),
+        (("dead-leters",), "Did you mean 'dead-letters'?"),
         (("ask", " "), "say what you want to know"),
         (("ask", "x", "--at", "tomorrow"), "--at 'tomorrow' is no time"),
         (("ask", "x", "--at", "2020-01-01T00:00"), "has passed"),
@@ -47,12 +47,13 @@ def end_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         (("ask", "x", "--after", "soon"), "no span of time"),
         (("ask", "x", "--wait", "601"), "less than or equal to 600"),
         (("ask", "x", "--conversation", "c" * 300), "conversation_id"),
-        (("ltm", "list", "--since", "yesterday"), "such as 90s, 15m, 1h, 30d or 2w"),
-        (("ltm", "forget", "--all", "--agent", "A"), "--all means everything"),
-        (("ltm", "forget", "--all"), "say --yes to mean it"),
-        (("ltm", "forget", "--older-than", "5y"), "such as 90s"),
+        (("dlq", "list"), "`tasklore dlq` is called `tasklore dead-letters` now"),
+        (("ltm", "forget", "--all"), "is called `tasklore results` now"),
+        (("session", "list", "--json"), "is called `tasklore sessions` now"),
+        (("results", "set", "a:1", "{nope"), "is no JSON"),
         (("memory", "forget", "ana", "--user", "bo"), "one after the other"),
-        (("ltm", "set", "a:1", "missing.json"), "cannot read 'missing.json'"),
+        (("results", "set", "a:1", "@missing.json"), "cannot read 'missing.json'"),
+        (("sessions", "import", "missing.json"), "cannot read 'missing.json'"),
         (("worker",), "no agent is named"),
         (("worker", "no_such_agent"), "there is no module 'no_such_agent'"),
     ],
@@ -97,7 +98,7 @@ def test_a_starting_system_is_not_called_absent(
 ) -> None:
     (nowhere / ".tasklore").mkdir()
     (nowhere / ".tasklore" / "starting").write_text(f"{process}\n")
-    assert end_of(monkeypatch, "ltm", "list") == 3
+    assert end_of(monkeypatch, "limits", "show") == 3
     assert words in capsys.readouterr().err
 
 
@@ -105,7 +106,7 @@ def test_a_starting_system_is_not_called_absent(
     "arguments",
     [
         ("ask", "x"),
-        ("ltm", "stats"),
+        ("limits", "show"),
     ],
 )
 def test_an_absent_server_is_named_without_its_password(
@@ -172,7 +173,6 @@ def test_the_variables_of_a_client_are_those_of_the_settings() -> None:
     "typed",
     [
         ("pipeline", "status", "no body", "--json"),
-        ("session", "list", "--state", "odd", "--json"),
     ],
 )
 def test_a_refusal_is_json_with_the_option(

@@ -93,7 +93,7 @@ def test_answers_of_older_code_are_a_note() -> None:
     assert told.found.startswith(
         "1,200 answers of TripAgent came from other code or another version"
     )
-    assert "`tasklore ltm forget --stale --agent TripAgent`" in (told.cure or "")
+    assert "`tasklore results forget --stale --agent TripAgent`" in (told.cure or "")
 
 
 def test_runs_that_were_set_aside_are_a_warning() -> None:

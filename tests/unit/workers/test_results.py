@@ -1,4 +1,4 @@
-"""Results: the JSON type follows from the field, its schema says so, and `ltm set` takes what a task could return."""
+"""Results: the JSON type follows from the field, its schema says so, and setting one takes what a task may return."""
 
 import json
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""`tasklore dlq` on tasks that a real worker gave up: seen, sent again so that each runs once more, deleted."""
+"""`tasklore dead-letters` on tasks that a worker gave up: seen, sent again so that each runs once more, deleted."""
 
 import asyncio
 import base64
@@ -41,9 +41,10 @@ class System:
     supervisor: Served
     cwd: Path
 
-    async def dlq(self, *arguments: str) -> "CompletedProcess[str]":
-        """Run `tasklore dlq`."""
-        return await asyncio.to_thread(self.house.command, "dlq", *arguments)
+    async def letters(self, *arguments: str) -> "CompletedProcess[str]":
+        """Run `tasklore dead-letters` by an operator's rights."""
+        words = "--direct", "dead-letters", *arguments
+        return await asyncio.to_thread(self.house.command, *words)
 
     def cure(self, label: str) -> None:
         """Let tasks of *label* live from now on."""
@@ -127,9 +128,8 @@ async def operator(system: System) -> AsyncIterator[Operator]:
 
 
 def rows(done: "CompletedProcess[str]") -> list[Json]:
-    """Return what a command said with --json."""
-    assert done.returncode == 0, done.stderr
-    return list(json.loads(done.stdout))
+    """Return the letters of a list with --json."""
+    return list(rows_of_one(done)["letters"])
 
 
 async def test_a_task_that_gave_up_is_seen_sent_again_and_runs_once_more(
@@ -149,25 +149,18 @@ async def test_a_task_that_gave_up_is_seen_sent_again_and_runs_once_more(
     )
     assert (await operator.program.report_of(task_id))["status"] == "failed"
 
-    listed = await system.dlq(
+    listed = await system.letters(
         "list", "--agent", "MortalAgent", "--reason", "gave_up", "--since", "2h"
     )
     assert listed.returncode == 0, listed.stderr
     head, row = listed.stdout.splitlines()
-    assert head.split() == [
-        "SEQUENCE",
-        "AGE",
-        "AGENT",
-        "TASK",
-        "REASON",
-        "RUNS",
-        "GENERATION",
-        "ERROR",
-    ]
-    assert f"GiveUp: there is no cure for {label} yet" in row
-    sequence = row.split()[0]
+    assert head.split()[0] == "SEQUENCE"
+    assert "GiveUp" in row
+    [mine] = rows(await system.letters("list", "--user", "ann", "--json"))
+    assert mine["error"]["message"] == f"there is no cure for {label} yet"
+    sequence = str(mine["sequence"])
 
-    shown = await system.dlq("show", sequence)
+    shown = await system.letters("show", sequence)
     assert shown.returncode == 0, shown.stderr
     for told in (
         task_id,
@@ -176,14 +169,14 @@ async def test_a_task_that_gave_up_is_seen_sent_again_and_runs_once_more(
         "Traceback (most recent call last)",
         "in live",
         '"user_id": "ann"',
-        f"Sent again by: tasklore dlq redrive {sequence}",
+        f"Sent again by: tasklore dead-letters redrive {sequence}",
         f"tasklore trace {task_id}",
     ):
         assert told in shown.stdout
     error, frame = shown.stdout.splitlines()[:2]
     assert error == f"GiveUp: there is no cure for {label} yet"
     assert frame.startswith(f"  at {MORTAL}, line ")
-    [document] = rows(await system.dlq("show", task_id, "--json"))
+    document = rows_of_one(await system.letters("show", task_id, "--json"))
     assert (document["task_id"], document["trace_id"], document["generation"]) == (
         task_id,
         TRACE_ID,
@@ -198,12 +191,8 @@ async def test_a_task_that_gave_up_is_seen_sent_again_and_runs_once_more(
     )
 
     system.cure(label)
-    sent = await system.dlq("redrive", sequence)
-    assert (sent.returncode, sent.stdout, sent.stderr) == (
-        0,
-        "Sent 1 dead letter again.\n",
-        "",
-    )
+    sent = await system.letters("redrive", sequence, "--yes")
+    assert (sent.returncode, sent.stdout) == (0, "Sent 1 dead letter again.\n")
     [report] = await operator.reported({task_id}, generation=2)
     assert (report["status"], report["attempt"], report["fence"]) == (
         "completed",
@@ -212,7 +201,7 @@ async def test_a_task_that_gave_up_is_seen_sent_again_and_runs_once_more(
     )
     assert system.runs(label) == {0: 2}
     assert await operator.waiting() == 0
-    assert (await system.dlq("list")).stdout == "There are no dead letters.\n"
+    assert (await system.letters("list")).stdout == "There are no dead letters.\n"
 
 
 async def test_a_redrive_that_was_killed_is_repeated_and_runs_nothing_twice(
@@ -231,7 +220,10 @@ async def test_a_redrive_that_was_killed_is_repeated_and_runs_nothing_twice(
     # Told by the first task that is sent again: whoever looked now and then might come when all were.
     hearing = await operator.program.client.subscribe("tasks.MortalAgent.live", cb=hear)
     await operator.program.client.flush()
-    command = sys.executable, "-P", "-m", "tasklore", "dlq", "redrive", "--all"
+    command = (
+        *(sys.executable, "-P", "-m", "tasklore", "--direct"),
+        *("dead-letters", "redrive", "--all", "--yes"),
+    )
     first = await asyncio.create_subprocess_exec(
         *command, cwd=system.cwd, env=system.house.environment
     )
@@ -240,7 +232,7 @@ async def test_a_redrive_that_was_killed_is_repeated_and_runs_nothing_twice(
     first.kill()
     assert await first.wait() == -signal.SIGKILL
     await hearing.unsubscribe()
-    again = await system.dlq("redrive", "--all")
+    again = await system.letters("redrive", "--all", "--yes")
     assert again.returncode == 0, again.stderr
     reports = await operator.reported(lost, generation=2)
     assert Counter(report["task_id"] for report in reports) == dict.fromkeys(lost, 1)
@@ -251,25 +243,25 @@ async def test_a_redrive_that_was_killed_is_repeated_and_runs_nothing_twice(
 async def test_on_a_terminal_everything_is_confirmed_first(operator: Operator) -> None:
     await operator.lose(uuid.uuid4().hex)
     done = await asyncio.to_thread(
-        on_a_terminal, operator.system, b"n\n", "dlq", "redrive", "--all"
+        on_a_terminal, operator.system, b"n\n", "redrive", "--all"
     )
     assert "MortalAgent" in done
     assert "GiveUp" in done
-    assert "Send 1 dead letter again? [y/N]" in done
+    assert "Dead letters to send again: 1. Go on? [y/N]" in done
     assert await operator.waiting() == 1
     declined = await asyncio.to_thread(
-        on_a_terminal, operator.system, b"n\n", "dlq", "purge", "--error", "GiveUp"
+        on_a_terminal, operator.system, b"n\n", "purge", "--error", "GiveUp"
     )
-    assert "Delete 1 dead letter? [y/N]" in declined
+    assert "Dead letters to delete: 1. Go on? [y/N]" in declined
     assert await operator.waiting() == 1
     agreed = await asyncio.to_thread(
-        on_a_terminal, operator.system, b"y\n", "dlq", "purge", "--agent", "MortalAgent"
+        on_a_terminal, operator.system, b"y\n", "purge", "--agent", "MortalAgent"
     )
     assert "Deleted 1 dead letter." in agreed
     assert await operator.waiting() == 0
 
 
-async def test_a_redrive_that_is_interrupted_says_how_far_it_came(
+async def test_a_redrive_that_is_interrupted_is_repeated_and_runs_nothing_twice(
     operator: Operator,
 ) -> None:
     """The same command sends the rest, and none twice."""
@@ -285,7 +277,8 @@ async def test_a_redrive_that_is_interrupted_says_how_far_it_came(
     hearing = await operator.program.client.subscribe("tasks.MortalAgent.live", cb=hear)
     await operator.program.client.flush()
     first = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "tasklore", "dlq", "redrive", "--all", "--yes"),
+        *(sys.executable, "-P", "-m", "tasklore", "--direct"),
+        *("dead-letters", "redrive", "--all", "--yes"),
         cwd=system.cwd,
         env=system.house.environment,
         stderr=asyncio.subprocess.PIPE,
@@ -296,8 +289,7 @@ async def test_a_redrive_that_is_interrupted_says_how_far_it_came(
         _, said = await first.communicate()
     await hearing.unsubscribe()
     assert first.returncode == 128 + signal.SIGINT, said
-    assert b"were sent again; the same command sends the rest, and none twice" in said
-    again = await system.dlq("redrive", "--all")
+    again = await system.letters("redrive", "--all", "--yes")
     assert again.returncode == 0, again.stderr
     reports = await operator.reported(lost, generation=2)
     assert Counter(report["task_id"] for report in reports) == dict.fromkeys(lost, 1)
@@ -311,10 +303,10 @@ async def test_two_operators_at_once_send_each_letter_once(operator: Operator) -
     lost = await operator.lose_many(label, 300)
     system.cure(label)
     both = await asyncio.gather(
-        *(system.dlq("redrive", "--all", "--json") for _ in range(2))
+        *(system.letters("redrive", "--all", "--yes", "--json") for _ in range(2))
     )
     outcomes = [rows_of_one(done) for done in both]
-    assert sum(outcome["redriven"] for outcome in outcomes) == 300
+    assert sum(outcome["concerns"] for outcome in outcomes) == 300
     assert [outcome["kept"] for outcome in outcomes] == [[], []]
     reports = await operator.reported(lost, generation=2)
     assert Counter(report["task_id"] for report in reports) == dict.fromkeys(lost, 1)
@@ -328,10 +320,10 @@ async def test_letters_are_filtered_counted_and_previewed(operator: Operator) ->
     label = uuid.uuid4().hex
     await operator.lose(label, user_id="ann", tenant="acme")
     await operator.lose(label, user_id="bob", tenant="acme")
-    counted = await system.dlq("groups")
+    counted = await system.letters("groups")
     assert counted.returncode == 0, counted.stderr
-    head, row = counted.stdout.splitlines()
-    assert head.split()[:3] == ["AGENT", "ERROR", "LETTERS"]
+    head, row, *_ = counted.stdout.splitlines()
+    assert head.split()[:5] == ["AGENT", "ID", "ERROR", "TYPE", "COUNT"]
     assert row.split()[:3] == ["MortalAgent", "GiveUp", "2"]
     for options, users in (
         (("--error", "GiveUp", "--tenant", "acme"), ["bob", "ann"]),
@@ -339,22 +331,25 @@ async def test_letters_are_filtered_counted_and_previewed(operator: Operator) ->
         (("--until", "1h"), []),
         (("--since", "1h", "--oldest"), ["ann", "bob"]),
     ):
-        listed = rows(await system.dlq("list", "--json", *options))
-        assert [one["user_id"] for one in listed] == users
-    trial = await system.dlq("redrive", "--user", "ann", "--dry-run")
+        listed = rows(await system.letters("list", "--json", *options))
+        assert [one["user"] for one in listed] == users
+    trial = await system.letters("redrive", "--user", "ann", "--dry-run")
     assert "Would send 1 dead letter again." in trial.stdout
     assert "MortalAgent  GiveUp" in trial.stdout
-    trial = await system.dlq("purge", "--tenant", "acme", "--dry-run")
+    trial = await system.letters("purge", "--tenant", "acme", "--dry-run")
     assert "Would delete 2 dead letters." in trial.stdout
     assert await operator.waiting() == 2
 
 
 def on_a_terminal(system: System, typed: bytes, *arguments: str) -> str:
-    """Run a command on a terminal of its own on which *typed* was typed ahead, and return what it showed."""
+    """Run `tasklore dead-letters` on a terminal on which *typed* was typed ahead, and return what it showed."""
     ours, theirs = pty.openpty()
     os.write(ours, typed)
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "tasklore", *arguments],
+        [
+            *(sys.executable, "-P", "-m", "tasklore", "--direct", "dead-letters"),
+            *arguments,
+        ],
         cwd=system.cwd,
         env=system.house.environment | {"PYTHONPATH": str(ROOT), "TERM": "dumb"},
         stdin=theirs,
@@ -385,7 +380,7 @@ async def test_the_supervisor_exports_how_many_lie_there_and_for_how_long(
 
     await waiting(1)
     assert supervisor.metric("tasklore_dead_letters_oldest_seconds") > 0
-    assert (await operator.system.dlq("purge", "--all", "--yes")).returncode == 0
+    assert (await operator.system.letters("purge", "--all", "--yes")).returncode == 0
     await waiting(0)
     assert supervisor.metric("tasklore_dead_letters_oldest_seconds") == 0
     assert (
@@ -399,20 +394,21 @@ async def test_purging_deletes_what_fits(operator: Operator) -> None:
     system = operator.system
     label = uuid.uuid4().hex
     await operator.lose_many(label, 4)
-    first = rows(await system.dlq("list", "--oldest", "--limit", "1", "--json"))[0][
-        "sequence"
-    ]
-    assert (await system.dlq("purge", str(first))).stdout == "Deleted 1 dead letter.\n"
-    gone = await system.dlq("purge", str(first))
-    assert (gone.returncode, gone.stderr.count("\n")) == (2, 1)
+    oldest = await system.letters("list", "--oldest", "--limit", "1", "--json")
+    first = str(rows(oldest)[0]["sequence"])
+    assert (
+        await system.letters("purge", first, "--yes")
+    ).stdout == "Deleted 1 dead letter.\n"
+    gone = await system.letters("purge", first, "--yes")
+    assert gone.returncode == 2
     assert f"there is no dead letter {first}" in gone.stderr
     assert (
-        await system.dlq("purge", "--reason", "crashes")
+        await system.letters("purge", "--reason", "crashes")
     ).stdout == "Nothing fits; nothing was deleted.\n"
-    assert (await system.dlq("purge", "--all")).returncode == 2
+    assert (await system.letters("purge", "--all")).returncode == 2
     assert await operator.waiting() == 3
     assert (
-        await system.dlq("purge", "--all", "--yes")
+        await system.letters("purge", "--all", "--yes")
     ).stdout == "Deleted 3 dead letters.\n"
     assert await operator.waiting() == 0
 
@@ -432,8 +428,8 @@ async def test_hostile_letters_steer_no_terminal_and_keep_nobody_from_the_others
     system = operator.system
     label = uuid.uuid4().hex
     await operator.lose(label)
-    [mine] = rows(await system.dlq("list", "--json"))
-    whole = rows_of_one(await system.dlq("show", str(mine["sequence"]), "--json"))
+    [mine] = rows(await system.letters("list", "--json"))
+    whole = rows_of_one(await system.letters("show", str(mine["sequence"]), "--json"))
     hostile = {
         "reason": STEERING,
         "error": {"type": STEERING, "message": STEERING},
@@ -469,19 +465,21 @@ async def test_hostile_letters_steer_no_terminal_and_keep_nobody_from_the_others
     stream = operator.program.client.jetstream()
     for letter in letters:
         await stream.publish("dead.tasks.MortalAgent.live", letter.encode())
-    numbers = [str(one["sequence"]) for one in rows(await system.dlq("list", "--json"))]
+    numbers = [
+        str(one["sequence"]) for one in rows(await system.letters("list", "--json"))
+    ]
     assert len(numbers) == 1 + len(letters)
     said = [
-        await system.dlq("list"),
-        await system.dlq("list", "--json"),
-        await system.dlq("groups"),
-        await system.dlq("groups", "--json"),
-        *[await system.dlq("show", number) for number in numbers],
-        *[await system.dlq("show", number, "--json") for number in numbers],
-        await system.dlq("show", whole["task_id"]),
-        await system.dlq("redrive", "--all", "--dry-run"),
-        await system.dlq("redrive", "--all", "--dry-run", "--force", "--json"),
-        await system.dlq("purge", "--all", "--dry-run"),
+        await system.letters("list"),
+        await system.letters("list", "--json"),
+        await system.letters("groups"),
+        await system.letters("groups", "--json"),
+        *[await system.letters("show", number) for number in numbers],
+        *[await system.letters("show", number, "--json") for number in numbers],
+        await system.letters("show", whole["task_id"]),
+        await system.letters("redrive", "--all", "--dry-run"),
+        await system.letters("redrive", "--all", "--dry-run", "--force", "--json"),
+        await system.letters("purge", "--all", "--dry-run"),
     ]
     for done in said:
         assert "Traceback (most recent call last):\n  File" not in done.stderr
@@ -490,7 +488,7 @@ async def test_hostile_letters_steer_no_terminal_and_keep_nobody_from_the_others
         assert {one for one in text if steers(one)} == set(), text
     assert all("\nfaked:" not in done.stdout for done in said[:4])
     system.cure(label)
-    sent = await system.dlq("redrive", "--all", "--force")
+    sent = await system.letters("redrive", "--all", "--force", "--yes")
     assert "Sent 1 dead letter again." in sent.stdout
     [report] = await operator.reported({mine["task_id"]}, generation=2)
     assert report["status"] == "completed"
