@@ -225,6 +225,46 @@ SCENARIO: dict[str, tuple[Step, ...]] = {
         Step("approvals list --json", until='"question"', keep={"third": "0.id"}),
         "approvals answer {third} '{\"approved\": true}' --as role:finance",
     ),
+    "results": _steps(
+        "results list --json",
+        "results list --since 1h --agent BudgetTrackerAgent --task analyze_budget "
+        "--json",
+        "results show analyze_budget:50000:42000:no_history --json",
+        "results stats --json",
+        "results set analyze_budget:50000:42000:no_history 7 --json",
+        "results export BudgetTrackerAgent",
+        "results forget analyze_budget:60000:42000:no_history --dry-run --json",
+        "results forget --all --yes --json",
+    ),
+    "sessions": _steps(
+        "sessions list --json",
+        "sessions list --state cancelled --json",
+        "sessions show kept --json",
+        "sessions stats kept --json",
+        "sessions get kept first:results --json",
+        "sessions export kept",
+        "sessions invalidate kept --key first:results --dry-run --json",
+        "sessions drop kept --yes --json",
+        "sessions sweep --yes --json",
+    ),
+    "dead-letters": _steps(
+        Step("dead-letters list --json", keep={"letter": "letters.0.sequence"}),
+        "dead-letters list --agent NapAgent --user bob --json",
+        "dead-letters groups --json",
+        Step(
+            "dead-letters show {letter} --json",
+            hides=("frames", "place", "traceback"),
+        ),
+        "dead-letters redrive {letter} --dry-run --json",
+        "dead-letters redrive {letter} --yes --json",
+        Step(
+            "dead-letters list --json",
+            until='"generation": 2',
+            keep={"again": "letters.0.sequence"},
+        ),
+        "dead-letters purge {again} --dry-run --json",
+        "dead-letters purge {again} --yes --json",
+    ),
     "schedules": _steps(
         "schedules add NapAgent take_nap -p ms=4 --at 2099-12-24T18:00 --id once "
         "--dry-run",
