@@ -181,7 +181,7 @@ def _alias(name: str, schema: Json) -> str:
 
 
 def type_of(schema: Json, *, models: str = "", takes: bool = False) -> str:
-    """Return the annotation of *schema*; *takes* is for what is given, else it is what comes.
+    """Return the annotation of *schema*: of a parameter where it *takes* values, else of a field of an answer.
 
     *models* is the module of the models, with its dot.
     """

@@ -217,7 +217,7 @@ class _Components:
         return definitions[name]
 
     def _refer(self, reference: Any, owner: str | None) -> str:
-        """Return *reference* as one to a component; *owner* is the component that is what it refers to."""
+        """Return *reference* as one to a component; *owner* is the component of its target."""
         if not isinstance(reference, str):
             raise UnusableSchema("a `$ref` is no text")
         self.allowance.take(reference)

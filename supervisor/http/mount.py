@@ -110,7 +110,7 @@ def _without_errors(description: str) -> str:
 
 
 def _parts_of(returned: Any) -> tuple[Any, bool, Any]:
-    """Return the view that is *returned*, whether it is a stream of lines, and the view of what is under way."""
+    """Return the view in an annotation of results, whether it is a stream of lines, and the view of unfinished work."""
     kinds = (
         get_args(returned)
         if get_origin(returned) in (Union, UnionType)
@@ -207,7 +207,7 @@ def _is_body(annotation: Any) -> bool:
 
 
 def _said_of(annotation: Any) -> tuple[str | None, str | None]:
-    """Return what is said of a parameter, and how it is called outside where that is no name in Python."""
+    """Return the description of a parameter, and its name on the wire where Python has no such name."""
     fields = [one for one in get_args(annotation) if isinstance(one, FieldInfo)]
     described = (one.description for one in fields if one.description)
     aliases = (one.alias for one in fields if one.alias)

@@ -58,7 +58,7 @@ async def while_connected(
 
 
 async def _hear_leaving(receive: Receive) -> None:
-    """Return at the end of the connection; a body that nobody read comes before it."""
+    """Return at the end of the connection; an unread body comes before it."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -1,4 +1,4 @@
-"""Bodies of operations: what they take and what they return."""
+"""Bodies of operations: forms that they take, and views that they return."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ _CLOCKS_DIFFER = timedelta(minutes=1)
 
 
 def _read_seconds(given: object) -> object:
-    """Return the seconds that a text means, "2h" or, as a query has a number, "7200"; what is no text stays."""
+    """Return the seconds of a text such as "2h" or, in a query, "7200"; any other value stays."""
     if not isinstance(given, str):
         return given
     if given.replace(".", "", 1).isdecimal():

@@ -1,4 +1,4 @@
-"""Refusals: why an operation did not do what was asked, as every door says it (RFC 9457)."""
+"""Refusals of operations, as every door says them (RFC 9457)."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus

@@ -1,4 +1,4 @@
-"""Results that are remembered: what is, how much it saved, mending and forgetting it, and files of it."""
+"""Remembered results: list, count, mend, forget, export and import them."""
 
 import heapq
 import json
@@ -77,7 +77,7 @@ def _now_ms() -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ResultServices:
-    """What the operations of results work with; `keep` is how long what is put in by hand is kept, None for ever."""
+    """The store of results and the cards; `keep` is the time to live of a result set by hand, None for ever."""
 
     memory: LongTermMemory
     cards: Callable[[], Awaitable[Sequence[AgentCard]]]

@@ -54,7 +54,7 @@ class TaskLooks:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskServices(TaskLooks):
-    """The services of operations that send tasks, or look at them.
+    """The services of the operations of tasks.
 
     `webhooks` None: there are none. `leaving` is set when the process ends and nobody waits here any longer.
     """

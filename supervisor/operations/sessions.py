@@ -1,4 +1,4 @@
-"""Sessions: what the phases of a run left for each other; files of it, and removing what is stale or over."""
+"""Sessions, the caches of runs: list, show, export, import, invalidate and remove them."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -204,7 +204,7 @@ class SessionDropped(View):
 
 
 class Sweeping(Form):
-    """What is over."""
+    """Sessions past their time."""
 
     dry_run: DryRun = False
     bound: Annotated[

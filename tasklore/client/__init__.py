@@ -1,4 +1,4 @@
-"""A client of a running system for programs, over HTTP: every operation by its noun, typed, awaited or not.
+"""A client of the HTTP API: every operation by its noun, typed, for threads and for event loops.
 
 Made from the OpenAPI document (`python -m deploy.client_source`). It is on its own: nothing of the supervisor is
 imported, and what a newer server adds to its answers is passed over. `models` are what it returns.

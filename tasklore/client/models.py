@@ -1794,7 +1794,7 @@ class StreamToOpen(Model):
 
 
 class Sweeping(Model):
-    """What is over."""
+    """Sessions past their time."""
 
     bound: str = ""
     dry_run: bool = False

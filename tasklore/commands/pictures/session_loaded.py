@@ -1,4 +1,4 @@
-"""What became of the file of a session: what was loaded, what is over, and what cannot be taken."""
+"""The import of a session: entries that were loaded, that are past their time, and that were refused."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
