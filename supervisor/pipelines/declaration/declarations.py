@@ -45,7 +45,14 @@ def pipeline_from(mapping: Mapping[str, Any]) -> Pipeline:
 
 
 def read_declaration(mapping: Mapping[str, Any]) -> tuple[Pipeline | None, list[Flaw]]:
-    """Return the pipeline that *mapping* declares, or None and the problems."""
+    """Return the pipeline that *mapping* declares, or None and the problems.
+
+    Its list of phases may be called as the blocks of a file are, `[[phase]]`: a client sends those as they are.
+    """
+    if "phase" in mapping and "phases" not in mapping:
+        mapping = {name: one for name, one in mapping.items() if name != "phase"} | {
+            "phases": mapping["phase"]
+        }
     phases = mapping.get("phases")
     if isinstance(phases, list) and len(phases) > MOST_PHASES:
         # Each of these may be wrong in many ways, and all of them would be quote_names.

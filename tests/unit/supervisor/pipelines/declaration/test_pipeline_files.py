@@ -394,3 +394,12 @@ def test_problems_from_a_supervisor_get_their_lines(write: Write) -> None:
         "health.toml: phase nobody: agent 'X' is not known",
         "health.toml: the store is away",
     ]
+
+
+def test_the_table_of_a_file_declares_what_its_json_does() -> None:
+    """A client sends the tables of a file as they are, with its word for a phase."""
+    block = {"name": "one", "agent": "NapAgent", "task": "take_nap"}
+    as_file = pipeline_from({"name": "naps", "phase": [block]})
+    assert as_file == pipeline_from({"name": "naps", "phases": [block]})
+    with pytest.raises(InvalidPipeline, match="phase"):
+        pipeline_from({"name": "naps", "phase": [block], "phases": [block]})
