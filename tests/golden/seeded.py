@@ -31,10 +31,11 @@ CALLERS: dict[str, tuple[tuple[Role, ...], str | None, str | None]] = {
 
 @dataclass(frozen=True)
 class Seeded:
-    """The servers and processes, the address of the API, and a key for each of `CALLERS`."""
+    """The servers and processes, both addresses of the API, and a key for each of `CALLERS`."""
 
     house: House
     api: str
+    operations: str
     keys: dict[str, str]
 
 
@@ -54,15 +55,16 @@ def seeded_system(folder: Path, *agents: str) -> Iterator[Seeded]:
     }
     with running_house(folder) as house:
         worker = house.worker(*agents, **settings, listen_idle_s=0)
-        supervisor = house.supervisor(
-            **settings,
-            api_keys_file=file,
-            api_rate=100_000,
-            api_burst=100_000,
-            api_unknown_rate=100_000,
-            approval_secret="0123456789abcdef0123456789abcdef",
-        )
+        door = {
+            "api_keys_file": file,
+            "api_rate": 100_000,
+            "api_burst": 100_000,
+            "api_unknown_rate": 100_000,
+        }
+        secret = "0123456789abcdef0123456789abcdef"
+        supervisor = house.supervisor(**settings, **door, approval_secret=secret)
+        operations = house.operations(**settings, **door)
         worker.ready()
         api = supervisor.ready().api
         supervisor.await_agents(len(agents))
-        yield Seeded(house, api, keys)
+        yield Seeded(house, api, operations.ready().api, keys)

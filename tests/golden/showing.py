@@ -124,12 +124,11 @@ def show_commands(folder: Path) -> dict[str, dict[str, Any]]:
     shown: dict[str, dict[str, Any]] = defaultdict(lambda: {"shown": [], "refused": {}})
     with seeded_system(folder, *COMMANDED) as system:
         asyncio.run(_put_webhooks(system.house.servers.redis_url))
-        operations = system.house.operations().ready()
         variables = system.house.environment | {
             "COLUMNS": "100",
             "TASKLORE_API_URL": system.api,
             "TASKLORE_API_KEY": system.keys["admin"],
-            "TASKLORE_OPERATIONS_URL": operations.api,
+            "TASKLORE_OPERATIONS_URL": system.operations,
             "LOGNAME": "operator",
             "TASKLORE_DATA_DIR": str(place / ".tasklore"),
         }
