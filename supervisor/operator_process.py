@@ -17,8 +17,10 @@ from redis.asyncio import Redis
 
 from tasklore.contracts.errors import ConfigurationError, Unreachable
 from tasklore.memory.budgets.store import Budgets
+from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.conversations.inbox import Inbox
+from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.requests import RequestRecords
 from tasklore.memory.projects.project import ProjectMemory
 from tasklore.memory.schedules.store import ScheduleStore
@@ -33,6 +35,7 @@ from tasklore.runtime.process import Process
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.settings import Settings
 from tasklore.supervisor.attendance import Attendance
+from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.cards import CardIndex
 from tasklore.supervisor.operations.dead_letters import (
     DeadLetterServices,
@@ -153,6 +156,7 @@ def make_nouns(opened: OperatorConnections) -> "tuple[Noun[Any], ...]":
     store = ScheduleStore(opened.redis, opened.settings.supervisor_id)
     book = ScheduleBook(store, lambda: opened.cards.catalogue)
     keep_days = opened.settings.memory_keep_days
+    ledger = Ledger(opened.redis)
     return (
         Noun(
             operations=schedules.OPERATIONS,
@@ -162,7 +166,18 @@ def make_nouns(opened: OperatorConnections) -> "tuple[Noun[Any], ...]":
         Noun(
             operations=tasks.OPERATIONS,
             run_here=tasks.LOOKS,
-            services=TaskLooks(redis=opened.redis),
+            services=TaskLooks(
+                redis=opened.redis,
+                ledger=ledger,
+                records=RequestRecords(opened.redis),
+                canceller=Canceller(
+                    opened.link.client,
+                    opened.outbox,
+                    ledger,
+                    "tasklore-operations",
+                    waiting=WaitingTasks(opened.redis),
+                ),
+            ),
         ),
         Noun(operations=requests.OPERATIONS),
         Noun(

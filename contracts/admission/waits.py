@@ -9,10 +9,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic_core import from_json, to_json
 
+from tasklore.contracts.admission.wait_words import spell_wait
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import Name, checked_name
 from tasklore.contracts.message_parts import Message, Part, is_none
-from tasklore.contracts.moments import spell_moment
 
 #: The longest wait: a day before LATER drops the schedule of its end.
 LONGEST = timedelta(days=29)
@@ -31,17 +31,6 @@ Door = Literal["http", "link", "cli", "nats", "time"]
 WaitReason = Literal[
     "limit", "bound", "turn", "retry", "model", "person", "signal", "time"
 ]
-#: What `until` is, by the reason.
-_UNTIL: dict[WaitReason, str] = {
-    "limit": "until",
-    "bound": "looks again at",
-    "turn": "until",
-    "retry": "runs again at",
-    "model": "looks again at",
-    "person": "until",
-    "signal": "until",
-    "time": "until",
-}
 
 
 class Approval(BaseModel):
@@ -150,9 +139,7 @@ class RunWait(Part):
     @property
     def sentence(self) -> str:
         """The same with the time: "waits for the budget of tenant acme (2 requests a day), until ..."."""
-        if self.until is None:
-            return f"waits for {self.words}"
-        return f"waits for {self.words}, {_UNTIL[self.kind]} {spell_moment(self.until)}"
+        return spell_wait(self.kind, self.text, self.said, self.until)
 
 
 def to_run_wait(task_id: str, wait: Wait, *, more: int = 0) -> RunWait:

@@ -113,33 +113,6 @@ def _demand_time(given: object) -> object:
 SpelledTime = Annotated[AwareDatetime, BeforeValidator(_demand_time)]
 
 
-def _read_past(given: object) -> object:
-    """Return the time in a text, or so long ago as it says; in UTC without a zone."""
-    if not isinstance(given, str):
-        return given
-    if (span := read_span(given)) is not None:
-        try:
-            return datetime.now(UTC) - span
-        except OverflowError:
-            return datetime.fromtimestamp(0, UTC)
-    _demand_time(given)
-    try:
-        moment = datetime.fromisoformat(given.strip())
-    except ValueError as error:
-        raise ValueError(
-            "must be a span of time ago, such as 2h, or a time such as 2026-11-24T09:00:00Z"
-        ) from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-#: A time that was: so long ago, such as "2h", or a time, in UTC where it names no zone.
-PastTime = Annotated[
-    AwareDatetime,
-    BeforeValidator(_read_past),
-    WithJsonSchema({"type": "string", "examples": ["2h", "2026-11-24T09:00:00Z"]}),
-]
-
-
 class Later(Form):
     """A body that may say when its work begins: at a time, or so long from now."""
 
@@ -152,7 +125,8 @@ class Later(Form):
         ),
     ] = None
     after: Annotated[
-        Seconds | None, Field(description="So long from now, such as 2h.")
+        Annotated[Seconds, Field(ge=0)] | None,
+        Field(description="So long from now, such as 2h."),
     ] = None
 
     def find_start(

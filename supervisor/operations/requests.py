@@ -12,7 +12,7 @@ from tasklore.contracts.identifiers import NAME_PATTERN, new_id
 from tasklore.contracts.messages import PersonRequest
 from tasklore.contracts.zones import TimeZone
 from tasklore.memory.ledger.requests import RequestRecord, place_of
-from tasklore.supervisor.operations.forms import Cancelled, Later, digest_of
+from tasklore.supervisor.operations.forms import Cancelled, Later, Seconds, digest_of
 from tasklore.supervisor.operations.idempotency import (
     IdempotencyKey,
     claim_record,
@@ -84,8 +84,13 @@ class Ask(Later):
         ),
     ] = "use"
     wait_seconds: Annotated[
-        float,
-        Field(ge=0, le=600, description="How long the answer is waited for."),
+        Seconds,
+        Field(
+            ge=0,
+            le=600,
+            description="How long the answer is waited for.",
+            json_schema_extra={"x-cli": {"option": "--wait", "metavar": "SPAN"}},
+        ),
     ] = 30.0
     time_zone: Annotated[
         TimeZone | None,

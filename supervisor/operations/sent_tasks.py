@@ -47,26 +47,26 @@ _CALLS_BACK = timedelta(days=40)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskLooks:
-    """The store of the list of tasks."""
+    """The stores of tasks, and their cancellation: as much as an operator has without a supervisor."""
 
     redis: Redis
+    ledger: Ledger
+    records: RequestRecords
+    canceller: Canceller
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskServices(TaskLooks):
     """The services of the operations of tasks.
 
-    `webhooks` None: there are none. `leaving` is set when the process ends and nobody waits here any longer.
+    `webhooks` None: there are none. `leaving` is set when the process ends: waits are given up.
     """
 
     supervisor_id: str
     catalogue: Callable[[], Catalogue]
     dispatch: Dispatch
     reports: ReportDesk
-    ledger: Ledger
-    records: RequestRecords
     conversations: Conversations
-    canceller: Canceller
     answers: Answers
     webhooks: Addresses | None
     leaving: asyncio.Event
@@ -258,7 +258,7 @@ def _make_assignment(
     )
 
 
-async def read_task(services: TaskServices, caller: Caller, task_id: str) -> Sent:
+async def read_task(services: TaskLooks, caller: Caller, task_id: str) -> Sent:
     """Return the state of a task that *caller* may see.
 
     Raises:
@@ -272,7 +272,9 @@ async def read_task(services: TaskServices, caller: Caller, task_id: str) -> Sen
     # A key for one user sees what was sent, or asked for, with it; any other, every task there is.
     is_unknown = known.record is None and (caller.user is not None or entry is None)
     if is_unknown or (whole is not None and entry is None):
-        raise not_found(f"there is no task {task_id!r}, or it is past its time")
+        raise not_found(
+            f"there is no task {task_id!r}, or it is past its time (TASKLORE_LEDGER_KEEP_DAYS)"
+        )
     if entry is None:
         return Sent(task_id=task_id, state="accepted", status="accepted")
     return _view_entry(entry)

@@ -12,12 +12,19 @@ from tasklore.contracts.callers import Caller
 from tasklore.contracts.identifiers import NAME_PATTERN, Name, user_token
 from tasklore.memory.holdings.store import Holding
 from tasklore.memory.ledger.run_list import MOST_OF_PAGE, RunFilter, TaskList, TaskPage
-from tasklore.memory.ledger.run_rows import EndState, OpenState
+from tasklore.memory.ledger.run_rows import RunState
 from tasklore.memory.ledger.task_tree import TaskTree, Trace
 from tasklore.supervisor.approvals.answers import AnswerRefused
 from tasklore.supervisor.approvals.questions import Answered, view_answer
 from tasklore.supervisor.operations.card_fit import demand_fit, demand_task
-from tasklore.supervisor.operations.forms import Cancelled, Form, Later, PastTime
+from tasklore.supervisor.operations.forms import (
+    Cancelled,
+    Form,
+    Later,
+    Seconds,
+    When,
+    moment_of,
+)
 from tasklore.supervisor.operations.idempotency import IdempotencyKey
 from tasklore.supervisor.operations.owners import demand_conversation
 from tasklore.supervisor.operations.persons import as_person, refuse_answer
@@ -103,21 +110,28 @@ class SendOptions(Later):
         ),
     ] = "use"
     within_seconds: Annotated[
-        float | None,
+        Annotated[Seconds, Field(gt=0, le=604_800)] | None,
         Field(
-            gt=0,
-            le=604_800,
             description="How long it may take from its start, its time in the queue included.",
+            json_schema_extra={"x-cli": {"option": "--within", "metavar": "SPAN"}},
         ),
     ] = None
     max_attempts: Annotated[
         int | None,
-        Field(ge=1, le=1000, description="Runs at most, the first included."),
+        Field(
+            ge=1,
+            le=1000,
+            strict=False,
+            description="Runs at most, the first included.",
+        ),
     ] = None
     wait_seconds: Annotated[
-        float,
+        Seconds,
         Field(
-            ge=0, le=600, description="How long the answer waits for the task's end."
+            ge=0,
+            le=600,
+            description="How long the answer waits for the task's end.",
+            json_schema_extra={"x-cli": {"option": "--wait", "metavar": "SPAN"}},
         ),
     ] = 30.0
     callback_url: Annotated[
@@ -174,7 +188,7 @@ class TaskQuery(Form):
 
     agent: Annotated[Name | None, Field(description="The id of their agent.")] = None
     state: Annotated[
-        OpenState | EndState | None, Field(description="How they stand, or ended.")
+        RunState | None, Field(description="How they stand, or ended.")
     ] = None
     tenant: Annotated[
         str | None,
@@ -191,14 +205,14 @@ class TaskQuery(Form):
         ),
     ] = None
     created_after: Annotated[
-        PastTime | None,
+        When | None,
         Field(
             description="Only what was created since: so long ago, such as 2h, or a time; included.",
             json_schema_extra={"x-cli": {"option": "--since", "metavar": "WHEN"}},
         ),
     ] = None
     created_before: Annotated[
-        PastTime | None,
+        When | None,
         Field(
             description="Only what was created before: so long ago, such as 2h, or a time; left out.",
             json_schema_extra={"x-cli": {"option": "--until", "metavar": "WHEN"}},
@@ -248,19 +262,7 @@ class TaskQuery(Form):
     roles=("ask", "read"),
     shows=Shows(
         rows="tasks",
-        columns=(
-            "task_id",
-            "agent_id",
-            "task",
-            "state",
-            "began_ms",
-            "run_ms",
-            "waits_for",
-            "error",
-            "memory",
-            "tenant",
-            "user",
-        ),
+        picture="tasks",
         example="tasks list --state failed --since 2h",
     ),
 )
@@ -319,7 +321,7 @@ async def send(
     problems=(404,),
     shows=Shows(example="tasks show 0199a1b2-3c4d"),
 )
-async def show_task(services: TaskServices, caller: Caller, task_id: TaskId) -> Sent:
+async def show_task(services: TaskLooks, caller: Caller, task_id: TaskId) -> Sent:
     """See what became of a task."""
     return await read_task(services, caller, task_id)
 
@@ -332,7 +334,7 @@ async def show_task(services: TaskServices, caller: Caller, task_id: TaskId) -> 
     problems=(404,),
     shows=Shows(shortcut="trace", picture="trace", example="tasks trace 0199a1b2-3c4d"),
 )
-async def trace_task(services: TaskServices, caller: Caller, task_id: TaskId) -> Trace:
+async def trace_task(services: TaskLooks, caller: Caller, task_id: TaskId) -> Trace:
     """See the tree of the tasks that a task called: states, times, runs, recalled answers, tokens and cost.
 
     Open tasks have the steps that a crash would not repeat.
@@ -358,7 +360,7 @@ async def trace_task(services: TaskServices, caller: Caller, task_id: TaskId) ->
     ),
 )
 async def cancel(
-    services: TaskServices,
+    services: TaskLooks,
     caller: Caller,
     task_id: TaskId,
     *,
@@ -416,14 +418,11 @@ async def signal_task(
     return view_answer(sent)
 
 
-#: Those that need nothing but the store, also without a supervisor.
-LOOKS = (list_tasks,)
+#: Those that need no supervisor.
+LOOKS: Operations[TaskLooks] = (list_tasks, show_task, trace_task, cancel)
 OPERATIONS: Operations[TaskServices] = (
     *LOOKS,
     send,
-    show_task,
-    trace_task,
-    cancel,
     signal_task,
 )
 
@@ -474,5 +473,6 @@ async def run_task(
     return sent
 
 
-def _in_ms(moment: datetime | None) -> int | None:
+def _in_ms(when: When | None) -> int | None:
+    moment = moment_of(when, datetime.now(UTC))
     return None if moment is None else int(moment.timestamp() * 1000)

@@ -119,9 +119,9 @@ class AgentsFlows:
         priority: Literal["interactive", "normal", "batch"] | None = None,
         conversation: str | None = None,
         memory: Literal["use", "refresh", "bypass"] | None = None,
-        within_seconds: float | None = None,
+        within_seconds: float | str | None = None,
         max_attempts: int | None = None,
-        wait_seconds: float | None = None,
+        wait_seconds: float | str | None = None,
         callback_url: str | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[Any | models.Sent]:
@@ -1545,7 +1545,7 @@ class RequestsFlows:
         pending_reply: bool | None = None,
         time_zone: str | None = None,
         user: str | None = None,
-        wait_seconds: float | None = None,
+        wait_seconds: float | str | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.Lookup]:
         """Ask in plain words.
@@ -2357,8 +2357,8 @@ class TasksFlows:
         priority: Literal["interactive", "normal", "batch"] | None = None,
         tenant: str | None = None,
         user: str | None = None,
-        wait_seconds: float | None = None,
-        within_seconds: float | None = None,
+        wait_seconds: float | str | None = None,
+        within_seconds: float | str | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.Sent]:
         """Send a task to an agent.

@@ -19,12 +19,9 @@ from tasklore.commands.operations.commands import (
 from tasklore.commands.operations.entries import load_manifest
 from tasklore.commands.options import (
     SETTLED,
-    AgentId,
     Command,
     CommandGroup,
     Json,
-    Tenant,
-    User,
     example,
     show_help_alone,
 )
@@ -429,127 +426,6 @@ def bootstrap(
     from tasklore.commands.bootstrap import bootstrap as make_everything
 
     return run(make_everything(references or [], agent_ids or [], wait))
-
-
-@app.command(
-    cls=Command, epilog=example('tasklore cancel r-1f2e3d --reason "asked twice"')
-)
-def cancel(
-    task: Annotated[
-        str,
-        Argument(
-            metavar="TASK",
-            help="The id of the task; a pending answer and a report name it.",
-        ),
-    ],
-    reason: Annotated[
-        str, Option("--reason", metavar="TEXT", help="Why; it stands in the report.")
-    ] = "",
-    as_json: Json = False,
-) -> int:
-    """Cancel a task: one that waits never starts, one that runs is asked to stop, and no later success counts.
-
-    Ends with 1 when it came too late.
-    """
-    from tasklore.commands.ask.cancel import cancel_task
-
-    return run(cancel_task(task, reason, as_json=as_json))
-
-
-@app.command(cls=Command, epilog=example("tasklore trace 0199a1b2-3c4d"))
-def trace(
-    task: Annotated[
-        str,
-        Argument(
-            metavar="TASK",
-            help="The id of the task; a pending answer and a report name it.",
-        ),
-    ],
-    as_json: Json = False,
-) -> None:
-    """Draw the tree of the tasks that a task called: states, times, runs, what was recalled, tokens and cost.
-
-    Open tasks show the steps that a crash would not repeat. Of children with one name 20 are drawn, the rest summed up.
-    """
-    from tasklore.commands.trace import print_trace
-
-    run(print_trace(task, as_json=as_json))
-
-
-@app.command(
-    cls=Command,
-    epilog=example(
-        "tasklore tasks --state failed --since 2h",
-        "tasklore tasks --agent BudgetTrackerAgent --state waiting --json",
-    ),
-)
-def tasks(
-    agent: AgentId = None,
-    state: Annotated[
-        str | None,
-        Option(
-            "--state",
-            metavar="STATE",
-            help="Only accepted, running, waiting, cancelling, completed, failed, rejected, expired or cancelled ones.",
-        ),
-    ] = None,
-    tenant: Tenant = None,
-    user: User = None,
-    since: Annotated[
-        str | None,
-        Option(
-            "--since",
-            metavar="WHEN",
-            help="Only what was created since: 2h ago, or a time.",
-        ),
-    ] = None,
-    until: Annotated[
-        str | None,
-        Option(
-            "--until",
-            metavar="WHEN",
-            help="Only what was created before: 2h ago, or a time.",
-        ),
-    ] = None,
-    parent: Annotated[
-        str | None,
-        Option("--parent", metavar="TASK", help="Only what this task called."),
-    ] = None,
-    error: Annotated[
-        str | None,
-        Option(
-            "--error",
-            metavar="CLASS",
-            help="Only what ended with an error of this class, such as TaskExpired.",
-        ),
-    ] = None,
-    after: Annotated[
-        str,
-        Option("--after", metavar="PLACE", help="Behind the end of the list before."),
-    ] = "",
-    limit: Annotated[
-        int,
-        Option("--limit", metavar="N", min=1, max=10_000, help="So many at most."),
-    ] = 50,
-    as_json: Json = False,
-) -> None:
-    """List tasks, the last created first: state, age, and why one waits or failed; of one user those that ended last.
-
-    The last 100,000 of each agent are listed, of seven days (TASKLORE_LEDGER_KEEP_DAYS).
-    """
-    from tasklore.commands.tasks import TaskOptions, print_tasks
-
-    options = TaskOptions(
-        agent=agent,
-        state=state,
-        tenant=tenant,
-        user=user,
-        since=since,
-        until=until,
-        parent=parent,
-        error=error,
-    )
-    run(print_tasks(options, after, limit, as_json=as_json))
 
 
 @app.command(

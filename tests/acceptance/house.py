@@ -266,10 +266,12 @@ class House:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of a command that is given on these servers."""
+        """The environment of a command that is given on these servers, and to the last process that serves the API."""
+        served = [one.api for one in self._processes if one.api]
         return environment(
             TASKLORE_NATS_URL=self.servers.nats_url,
             TASKLORE_REDIS_URL=self.servers.redis_url,
+            **({"TASKLORE_API_URL": served[-1]} if served else {}),
         )
 
     def command(

@@ -101,12 +101,16 @@ async def test_a_task_that_waits_in_its_queue_never_starts(own_house: House) -> 
     async with outside(own_house.servers.nats_url) as program:
         own_house.worker().ready().kill()
         task = await program.assign("ProbeAgent", "fresh", {"label": "queued"})
-        code, said = await asyncio.to_thread(
-            cancel, own_house, task, "--reason", "no need"
+        # Nobody knows of it yet, and no supervisor runs that could be asked.
+        ended = await asyncio.to_thread(
+            own_house.command,
+            "--direct",
+            *("cancel", task, "--ahead", "--json", "--reason", "no need"),
         )
         own_house.worker().ready()
         report = await program.report_of(task)
-    assert (code, said["outcome"]) == (0, "noted")
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["outcome"] == "noted"
     assert (report["status"], report["error"]["message"]) == ("cancelled", "no need")
     assert own_house.runs("queued") == []
 

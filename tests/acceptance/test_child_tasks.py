@@ -251,7 +251,9 @@ async def test_a_trace_draws_what_a_task_called(
     same = label()
     await ask(program, "twice", label=same, number=4)
     report = await ask(program, "twice", label=same, number=4)
-    lines = own_house.command("trace", report["task_id"]).stdout.splitlines()
+    lines = own_house.command(
+        "--direct", "trace", report["task_id"]
+    ).stdout.splitlines()
     assert lines[0].startswith("TreeAgent.twice  completed in ")
     assert lines[1].startswith("│  in all 4 tasks (4 completed), ")
     assert [line[:27] for line in lines[2:]] == [
@@ -260,18 +262,20 @@ async def test_a_trace_draws_what_a_task_called(
     ]
     assert "recalled" in lines[4]
     report = await ask(program, "grow", label=label(), depth=2, width=3)
-    grown = json.loads(own_house.command("trace", "--json", report["task_id"]).stdout)
+    grown = json.loads(
+        own_house.command("--direct", "trace", "--json", report["task_id"]).stdout
+    )
     assert grown["sums"]["states"] == {"completed": 13}
     assert [len(child["children"]) for child in grown["root"]["children"]] == [3, 3, 3]
     async with httpx2.AsyncClient(base_url=supervisor.api) as http:
         assert (await http.get(f"/v1/tasks/{report['task_id']}/trace")).json() == grown
         assert (await http.get("/v1/tasks/never-heard-of/trace")).status_code == 404
     report = await ask(program, "collect", label=label(), width=60, bad=(57,))
-    drawn = own_house.command("trace", report["task_id"]).stdout
+    drawn = own_house.command("--direct", "trace", report["task_id"]).stdout
     assert "failed in" in drawn
     assert "GiveUp: number 57 is bad" in drawn
     assert "TreeAgent.leaf  40 more tasks (40 completed)" in drawn
-    unknown = own_house.command("trace", "never-heard-of")
+    unknown = own_house.command("--direct", "trace", "never-heard-of")
     assert unknown.returncode == 2
     assert "TASKLORE_LEDGER_KEEP_DAYS" in unknown.stderr
 
@@ -285,7 +289,7 @@ async def test_a_trace_shows_the_steps_that_a_later_run_would_not_take_again(
     )
 
     async def is_shown() -> bool:
-        drawn = own_house.command("trace", task_id).stdout
+        drawn = own_house.command("--direct", "trace", task_id).stdout
         return (
             "step prepare  journaled, 6 B" in drawn
             and "TreeAgent.leaf  running for" in drawn

@@ -337,7 +337,7 @@ async def test_tasks_call_the_agents_that_their_worker_may_call(
             "TreeAgent", "spread", {"label": "spread", "width": 5}, within=within
         )
         assert report.result == [0, 2, 4, 6, 8]
-    traced = guests.run("operator", "trace", "--json", report.task_id)
+    traced = guests.run("operator", "--direct", "trace", "--json", report.task_id)
     assert json.loads(traced.stdout)["sums"]["states"] == {"completed": 6}, (
         traced.stderr
     )
@@ -370,7 +370,13 @@ async def test_a_task_that_runs_ends_when_the_operator_cancels_it(
         while not guests.house.runs("cancelled"):  # noqa: ASYNC110 - a file is the only sign
             await asyncio.sleep(0.01)
         done = await asyncio.to_thread(
-            guests.run, "operator", "cancel", "r-cancelled", "--reason", "no more"
+            guests.run,
+            "operator",
+            "--direct",
+            "cancel",
+            "r-cancelled",
+            "--reason",
+            "no more",
         )
         assert done.returncode == 0, done.stdout + done.stderr
         report = await asked

@@ -19,7 +19,7 @@ async def test_tasks_of_programs_children_and_requests_are_listed_as_they_are(
     supervisor = own_house.supervisor().ready()
 
     def listed(*options: str) -> list[Any]:
-        done = own_house.command("tasks", "--json", *options)
+        done = own_house.command("tasks", "list", "--json", *options)
         assert done.returncode == 0, done.stderr
         found: list[Any] = json.loads(done.stdout)["tasks"]
         return found
@@ -58,11 +58,11 @@ async def test_tasks_of_programs_children_and_requests_are_listed_as_they_are(
         sent = await http.post("/v1/tasks", json=named | parameters)
         assert sent.status_code == 202, sent.text
         assert listed("--state", "accepted")[0]["task_id"] == sent.json()["task_id"]
-        drawn = own_house.command("tasks", "--error", "GiveUp").stdout
+        drawn = own_house.command("tasks", "list", "--error", "GiveUp").stdout
         assert "TreeAgent.leaf" in drawn
         assert "GiveUp" in drawn
-        none = own_house.command("tasks", "--tenant", "nobody")
+        none = own_house.command("tasks", "list", "--tenant", "nobody")
         assert none.stdout == "There are no such tasks.\n"
-        wrong = own_house.command("tasks", "--state", "queued")
+        wrong = own_house.command("tasks", "list", "--state", "queued")
         assert wrong.returncode == 2
-        assert "accepted, running" in wrong.stderr
+        assert "'accepted', 'running'" in wrong.stderr

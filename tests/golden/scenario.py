@@ -94,11 +94,11 @@ SCENARIO: dict[str, tuple[Step, ...]] = {
         "cancel {task} --json",
     ),
     "tasks": _steps(
-        Step("tasks --json", until='"cancelled"'),
-        "tasks --state failed --json",
-        "tasks --agent BudgetTrackerAgent --limit 1 --json",
-        "tasks --user bob --since 1h --json",
-        "tasks --error GiveUp --json",
+        Step("tasks list --json", until='"cancelled"'),
+        "tasks list --state failed --json",
+        "tasks list --agent BudgetTrackerAgent --limit 1 --json",
+        "tasks list --user bob --since 1h --json",
+        "tasks list --error GiveUp --json",
     ),
     "limits": _steps(
         "limits show --json",

@@ -187,7 +187,7 @@ async def test_the_ledger_keeps_a_task_until_it_is_due_and_a_week_longer(
     ("when", "field", "cure"),
     [
         ({"at": "2020-01-01T00:00:00Z"}, "at", "leave it out"),
-        ({"at": "2099-01-01T00:00:00"}, "at", "timezone"),
+        ({"at": "2099-01-01T00:00:00"}, "at", "must have its zone"),
         ({"at": "soon"}, "at", ""),
         ({"after": -1}, "after", ""),
         ({"after": 1e300}, "after", "too long"),

@@ -11,7 +11,7 @@ import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tasklore.commands.exits import Aborted
@@ -160,7 +160,18 @@ def print_table(
     right: Sequence[str] = (),
     whole: Sequence[str] = (),
 ) -> None:
-    """Write a table to stdout; the columns named in *right* hold numbers and are aligned right.
+    """Write the table of `lines_of_table` to stdout."""
+    for line in lines_of_table(columns, rows, right, whole):
+        print(line)
+
+
+def lines_of_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[str] = (),
+    whole: Sequence[str] = (),
+) -> Iterator[str]:
+    """Yield the lines of a table; the columns named in *right* hold numbers and are aligned right.
 
     On a terminal a cell that does not fit is folded, those of the columns *whole* never: ids are there to be copied.
     Where that leaves no room for the others each row is several lines. Elsewhere every row is one line.
@@ -171,25 +182,24 @@ def print_table(
         # Numbers may be folded where ids are not.
         widths = find_widths(columns, rows, (), width)
     if widths is None:
-        _print_rows_apart(columns, rows)
+        yield from _rows_apart(columns, rows)
         return
     head, *lines = table_lines(columns, rows, widths, right)
-    print(styled(head, "bold"))
-    for line in lines:
-        print(line)
+    yield styled(head, "bold")
+    yield from lines
 
 
-def _print_rows_apart(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Write each row as its first cell, and below it the others, each behind the name of its column."""
+def _rows_apart(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield each row as its first cell, and below it the others, each behind the name of its column."""
     for row in rows:
-        print(styled(row[0], "bold"))
+        yield styled(row[0], "bold")
         told = [
             f"{name.lower()}: {cell}"
             for name, cell in zip(columns[1:], row[1:], strict=True)
             if cell
         ]
         if told:
-            print(folded(", ".join(told), _width(sys.stdout), "  "))
+            yield folded(", ".join(told), _width(sys.stdout), "  ")
 
 
 def rich_table(

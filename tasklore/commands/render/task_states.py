@@ -1,16 +1,17 @@
 """The words for states of tasks, and for the memory's part in them: the same in a list, in a trace, and over HTTP."""
 
 from tasklore.commands.render.screen import printable
-from tasklore.memory.ledger.run_rows import END_STATES, OPEN_STATES
 
-_STYLES = dict.fromkeys(OPEN_STATES, "yellow") | {
+_STYLES = {
     "accepted": "dim",
     "running": "cyan",
-    **dict.fromkeys(END_STATES, "yellow"),
+    **dict.fromkeys(("waiting", "cancelling", "expired", "cancelled"), "yellow"),
     "completed": "green",
     "failed": "red",
     "rejected": "red",
 }
+#: The states of a task without a report.
+OPEN_STATES = ("accepted", "running", "waiting", "cancelling")
 #: The memory's part in a result.
 RECALLED = {
     "hit": "recalled",

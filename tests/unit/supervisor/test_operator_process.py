@@ -2,7 +2,8 @@
 
 import pkgutil
 from importlib import import_module
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from redis.asyncio import Redis
 
@@ -21,7 +22,7 @@ def unconnected() -> OperatorConnections:
     return OperatorConnections(
         settings=Settings(),
         metrics=Metrics("0"),
-        link=nobody,
+        link=cast("Any", SimpleNamespace(client=nobody)),
         redis=Redis(),
         outbox=nobody,
         cards=CardIndex(),

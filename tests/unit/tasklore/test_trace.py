@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from tasklore.commands.trace import draw
+from tasklore.commands.pictures.trace import draw_lines
+from tasklore.commands.render.fields import Fields
 from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.messages import Usage
 from tasklore.memory.ledger.task_tree import (
@@ -31,13 +32,9 @@ def task(task_id: str = "c-1", **fields: object) -> TracedTask:
 
 
 def lines(root: TracedTask, width: int = WIDE, *, is_plain: bool = False) -> list[str]:
-    return list(
-        draw(
-            Trace(root=root, sums=sum_tasks([root]), wall_ms=2_000, more_tasks=0),
-            width,
-            is_plain=is_plain,
-        )
-    )
+    trace = Trace(root=root, sums=sum_tasks([root]), wall_ms=2_000, more_tasks=0)
+    view = Fields(trace.model_dump(mode="json"))
+    return list(draw_lines(view, width, is_plain=is_plain))
 
 
 def test_a_line_has_state_times_runs_memory_cost_and_error() -> None:

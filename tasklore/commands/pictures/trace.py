@@ -1,67 +1,32 @@
-"""`tasklore trace`: the tree of a task, drawn from the ledger."""
+"""The tree of the tasks that a task called, drawn: states, times, runs, recalled answers, tokens and cost.
+
+Of children with one name 20 are drawn, the rest summed up.
+"""
 
 import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from typing import Any
 
-from tasklore.commands.places import open_redis
-from tasklore.commands.render.screen import (
-    HELD,
-    folded,
-    patience,
-    print_json,
-    printable,
-    styled,
-)
-from tasklore.commands.render.task_states import RECALLED, style_of
+from tasklore.commands.render.fields import Fields
+from tasklore.commands.render.screen import HELD, folded, printable, styled
+from tasklore.commands.render.task_states import OPEN_STATES, RECALLED, style_of
 from tasklore.commands.render.words import count_of, duration, money, one_line, size
-from tasklore.contracts.errors import InvalidInput
-from tasklore.contracts.identifiers import checked_name
-from tasklore.contracts.task_messages import Usage
-from tasklore.memory.ledger.runs import LostWorker
-from tasklore.memory.ledger.task_tree import (
-    AlikeTasks,
-    TaskSums,
-    TaskTree,
-    Trace,
-    TracedTask,
-)
+from tasklore.contracts.admission.wait_words import spell_wait
+from tasklore.contracts.moments import spell_moment
 
-#: Seconds for one look into the ledger: a person waits, and an answer late is better than none.
-_LEDGER_S = 5.0
-#: Branch, last branch, and what stands below each; where stdout has no such letters, the second set.
+#: Branch, last branch, and the lines below each; where stdout has no such letters, the second set.
 _LINES = ("├─ ", "└─ ", "│  ", "   "), ("|- ", "`- ", "|  ", "   ")
 #: Columns of text that a deep branch leaves at least on a terminal.
 _ROOM = 36
 
 
-async def print_trace(task_id: str, *, as_json: bool) -> None:
-    """Print the tree of a task.
-
-    Raises:
-        InvalidInput: *task_id* is none, or the ledger does not know it.
-        Unreachable: no system runs here, or its Redis does not answer.
-    """
-    checked_name(task_id, "TASK")
-    async with (
-        open_redis("tasklore-trace", _LEDGER_S) as redis,
-        patience("reading the tasks"),
-    ):
-        trace = await TaskTree(redis, deadline_s=_LEDGER_S).read(task_id)
-    if trace is None:
-        raise InvalidInput(
-            f"no task {task_id!r} is known: its time is over (TASKLORE_LEDGER_KEEP_DAYS), no worker has taken what a "
-            "program published, or that could not be read as one (`tasklore dead-letters list --reason unreadable`); "
-            "`tasklore ask --json` shows the id of a task, and so do its report and the answer of the HTTP API"
-        )
-    if as_json:
-        print_json(trace.model_dump(mode="json"))
-        return
+def draw(view: dict[str, Any]) -> str:
+    """Return the tree of *view*, as wide as the terminal."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
-    for line in draw(trace, width, is_plain=not _can_draw()):
-        print(line)
+    return "\n".join(draw_lines(Fields(view), width, is_plain=not _can_draw()))
 
 
 def _can_draw() -> bool:
@@ -72,7 +37,7 @@ def _can_draw() -> bool:
     return True
 
 
-def draw(trace: Trace, width: int, *, is_plain: bool = False) -> Iterator[str]:
+def draw_lines(trace: Fields, width: int, *, is_plain: bool = False) -> Iterator[str]:
     """Yield the lines of the tree, each at most *width* long where its words allow that."""
     root = trace.root
     yield from _line(
@@ -92,7 +57,7 @@ def draw(trace: Trace, width: int, *, is_plain: bool = False) -> Iterator[str]:
 
 
 def _branches(
-    task: TracedTask, indent: str, width: int, lines: tuple[str, str, str, str]
+    task: Fields, indent: str, width: int, lines: tuple[str, str, str, str]
 ) -> Iterator[str]:
     """Yield the lines below *task*; where its *indent* leaves no room, they begin with their level in its place."""
     entries = list(_entries(task))
@@ -104,7 +69,7 @@ def _branches(
         rest = indent + lines[2 + is_last]
         first = mark + (indent + lines[is_last])[surplus + len(mark) :]
         under = blank + rest[surplus + len(mark) :]
-        if not isinstance(entry, TracedTask):
+        if isinstance(entry, str):
             yield from _line(entry, first, under, width)
             continue
         bar = lines[2] if any(_entries(entry)) else ""
@@ -137,7 +102,7 @@ def _line(
     return lines
 
 
-def _entries(task: TracedTask) -> Iterator[TracedTask | str]:
+def _entries(task: Fields) -> Iterator[Fields | str]:
     """Yield the entries below *task*: its waits, steps, children, and sums of those that are not shown."""
     for wait in task.waits:
         asked = f"asks {one_line(wait.question, 300)!r}" if wait.question else ""
@@ -158,24 +123,34 @@ def _entries(task: TracedTask) -> Iterator[TracedTask | str]:
         yield f"{count_of(task.more_children, 'more task')}, not read"
 
 
-def _word_of(task: TracedTask) -> tuple[str, str]:
+def _sentence_of(wait: Fields) -> str:
+    """Return why a task waits: a person, a signal or a time says it itself."""
+    if wait.sentence:
+        return str(wait.sentence)
+    until = None if wait.until is None else datetime.fromisoformat(wait.until)
+    return spell_wait(wait.kind, wait.text, wait.said or "", until)
+
+
+def _word_of(task: Fields) -> tuple[str, str]:
     return style_of(task.state)
 
 
-def describe_task(task: TracedTask) -> str:
+def describe_task(task: Fields) -> str:
     """Return *task* in a line: name, state, times, runs, the memory's part, models, tokens and cost, error."""
     facts = [_word_of(task)[0]]
     has_run = task.run_ms or task.state == "running"
     if task.state == "completed" and task.run_ms is not None:
         has_run = task.run_ms or task.memory not in ("hit", "near", "joined")
     if has_run and task.run_ms is not None:
-        facts[0] += f" {'in' if not task.is_open else 'for'} {duration(task.run_ms)}"
+        facts[0] += (
+            f" {'in' if task.state not in OPEN_STATES else 'for'} {duration(task.run_ms)}"
+        )
     if task.queued_ms and task.state == "accepted":
         facts[0] += f" for {duration(task.queued_ms)}"
     elif task.queued_ms:
         facts.append(f"queued {duration(task.queued_ms)}")
     waits = [one for one in (task.waits_for, *task.waits) if one is not None]
-    facts += [one_line(one.sentence, 300) for one in waits[:1]]
+    facts += [one_line(_sentence_of(one), 300) for one in waits[:1]]
     facts += _describe_workers(task)
     if task.attempts > 1:
         facts.append(f"{task.attempts} runs")
@@ -185,7 +160,7 @@ def describe_task(task: TracedTask) -> str:
         saved = f" (saved {duration(task.saved_ms)})" if task.saved_ms else ""
         facts.append(RECALLED[task.memory] + saved)
     usage = task.usage
-    facts += [one_line(model, 60) for model in usage.models]
+    facts += [one_line(model, 60) for model in usage.models or ()]
     facts += _price(usage, usage.cost_usd or 0)
     if task.error:
         facts.append(one_line(task.error, 200))
@@ -193,7 +168,7 @@ def describe_task(task: TracedTask) -> str:
     return f"{name}  {', '.join(facts)}"
 
 
-def _describe_workers(task: TracedTask) -> Iterator[str]:
+def _describe_workers(task: Fields) -> Iterator[str]:
     """Yield which worker runs *task*, if it is still heard, and which did not end a run of it."""
     if task.worker_id is not None:
         worker = f"on worker {one_line(task.worker_id, 80)}"
@@ -207,11 +182,14 @@ def _describe_workers(task: TracedTask) -> Iterator[str]:
         lost = ""
         if task.lost_worker_id is not None and task.lost_ms is not None:
             since = datetime.fromtimestamp(task.lost_ms / 1000, UTC)
-            lost = f" ({one_line(str(LostWorker(task.lost_worker_id, since)), 140)})"
+            words = (
+                f"worker {task.lost_worker_id}, not heard since {spell_moment(since)}"
+            )
+            lost = f" ({one_line(words, 140)})"
         yield f"{count_of(task.crashes, 'run')} ended without a word{lost}"
 
 
-def describe_alike(alike: AlikeTasks) -> str:
+def describe_alike(alike: Fields) -> str:
     """Return children with one name in a line: count, states, times, cost, and the tasks below them."""
     facts = [
         describe_states(alike.sums, "more"),
@@ -223,15 +201,15 @@ def describe_alike(alike: AlikeTasks) -> str:
     return f"{alike.agent_id}.{alike.task}  {', '.join(facts)}"
 
 
-def describe_states(sums: TaskSums, more: str = "") -> str:
+def describe_states(sums: Fields, more: str = "") -> str:
     """Return the number of tasks, and how many are in each state: "3 tasks (2 completed, 1 failed)"."""
     states = ", ".join(
-        f"{count:,} {printable(state)}" for state, count in sums.states.items()
+        f"{count:,} {printable(state)}" for state, count in sums.pairs("states")
     )
     return f"{count_of(sums.tasks, f'{more} task'.strip())} ({states})"
 
 
-def _money(sums: TaskSums) -> Iterable[str]:
+def _money(sums: Fields) -> Iterable[str]:
     yield from _price(sums, sums.cost_usd)
     if sums.recalled:
         yield f"{sums.recalled:,} recalled" + (
@@ -239,7 +217,7 @@ def _money(sums: TaskSums) -> Iterable[str]:
         )
 
 
-def _price(spent: Usage | TaskSums, cost_usd: float) -> Iterator[str]:
+def _price(spent: Fields, cost_usd: float) -> Iterator[str]:
     """Yield tokens and cost; a small cost keeps two digits."""
     if spent.input_tokens or spent.output_tokens:
         said = f"{spent.input_tokens:,} + {spent.output_tokens:,} tokens"

@@ -1,0 +1,191 @@
+"""The operations of tasks, called as a program of this process calls them."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from tasklore.contracts.callers import Caller
+from tasklore.contracts.errors import NotPermitted
+from tasklore.contracts.messages import TaskAssignment
+from tasklore.memory.ledger.waits import Waits
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import open_outbox
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.approvals.answers import Answers
+from tasklore.supervisor.operations.refusals import Refused
+from tasklore.supervisor.operations.sent_tasks import Sent, TaskServices
+from tasklore.supervisor.operations.table import Unfinished
+from tasklore.supervisor.operations.tasks import (
+    Send,
+    Signal,
+    TaskQuery,
+    cancel,
+    list_tasks,
+    send,
+    show_task,
+    signal_task,
+    trace_task,
+)
+from tests.integration.http_stand import Stand, http_stand
+from tests.servers import PATIENCE_S
+
+SHOP = Caller(name="shop", roles=frozenset({"ask"}))
+ANA = Caller(name="ana-key", roles=frozenset({"ask"}), user="ana")
+BEN = Caller(name="ben-key", roles=frozenset({"ask"}), user="ben")
+ACME = Caller(name="acme-key", roles=frozenset({"ask"}), tenant="acme")
+OPERATOR = Caller(name="ops", roles=frozenset({"ask", "operate"}))
+
+
+@pytest.fixture
+async def stand(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stand]:
+    async with http_stand(servers, redis) as found:
+        yield found
+
+
+@pytest.fixture
+def services(stand: Stand) -> TaskServices:
+    return stand.parts.for_tasks
+
+
+async def sent(
+    services: TaskServices, caller: Caller, key: str | None = None, **said: Any
+) -> Sent:
+    """Send a task that nobody does, and return it as it waits."""
+    new = Send.model_validate(
+        {
+            "agent_id": "EchoAgent",
+            "task": "echo",
+            "parameters": {"word": "hi"},
+            "wait_seconds": 0,
+            **said,
+        }
+    )
+    found = await send(services, caller, new, idempotency_key=key)
+    assert isinstance(found, Unfinished)
+    assert found.location == f"/v1/tasks/{found.view.task_id}"
+    return found.view
+
+
+async def assignment_of(services: TaskServices, task_id: str) -> TaskAssignment:
+    entry = await services.ledger.read(await services.ledger.name(task_id))
+    assert entry is not None
+    return TaskAssignment.model_validate_json(
+        entry.generations[entry.newest].assignment or b""
+    )
+
+
+async def test_a_task_goes_with_its_caller_whole(services: TaskServices) -> None:
+    """Its user and its tenant are those of the key; another one is refused before anything is kept."""
+    one = await assignment_of(services, (await sent(services, ANA)).task_id)
+    assert (one.user_id, one.caller) == ("ana", ANA)
+    other = await assignment_of(services, (await sent(services, ACME)).task_id)
+    assert (other.tenant, other.caller) == ("acme", ACME)
+    with pytest.raises(NotPermitted, match="another user"):
+        await sent(services, ANA, user="ben")
+    with pytest.raises(NotPermitted, match="tenant"):
+        await sent(services, ACME, tenant="other")
+    with pytest.raises(NotPermitted, match="'ask'"):
+        await sent(services, replace_roles(SHOP, "read"))
+
+
+async def test_one_id_is_one_task(services: TaskServices) -> None:
+    """The same again is the same, another body under it is refused, and two users have one each."""
+    first = await sent(services, ANA, "once")
+    assert await sent(services, ANA, "once") == first
+    assert (await sent(services, BEN, "once")).task_id != first.task_id
+    with pytest.raises(Refused, match="another body"):
+        await sent(services, ANA, "once", parameters={"word": "ho"})
+
+
+@pytest.mark.parametrize(
+    "spelled", [{"within_seconds": "2h"}, {"within_seconds": 7200}]
+)
+async def test_spans_and_numbers_are_read_as_they_are_typed(
+    services: TaskServices, spelled: dict[str, Any]
+) -> None:
+    """A command sends words alone."""
+    typed = {"max_attempts": "2", "wait_seconds": "0", **spelled}
+    one = await assignment_of(services, (await sent(services, SHOP, **typed)).task_id)
+    assert one.deadline is not None
+    assert (one.deadline - one.created_at).total_seconds() == 7200
+    for wrong in ({"max_attempts": "two"}, {"wait_seconds": "soon"}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            await sent(services, SHOP, **wrong)
+
+
+async def test_a_key_of_one_user_reaches_no_task_of_another(
+    services: TaskServices,
+) -> None:
+    """By no operation, and it is not said that there is one."""
+    task_id = (await sent(services, ANA)).task_id
+    assert (await show_task(services, ANA, task_id)).state == "accepted"
+    assert (await show_task(services, SHOP, task_id)).state == "accepted"
+    for operation in (show_task, trace_task, cancel):
+        with pytest.raises(Refused, match="there is no task"):
+            await operation(services, BEN, task_id)
+    with pytest.raises(Refused, match="there is no task"):
+        await signal_task(services, BEN, task_id, "paid", Signal(value=True))
+    assert not (await list_tasks(services, BEN, TaskQuery())).tasks
+    assert (await trace_task(services, ANA, task_id)).root.task_id == task_id
+
+
+async def test_a_cancelled_task_says_why(services: TaskServices) -> None:
+    """In the words of who cancelled it, else by the name of their key."""
+    for reason, told in (("asked twice", "asked twice"), ("", "cancelled by shop")):
+        task_id = (await sent(services, SHOP)).task_id
+        found = await cancel(services, SHOP, task_id, reason=reason)
+        assert found.outcome == "cancelled"
+        report = (await show_task(services, SHOP, task_id)).report
+        assert report is not None
+        assert report.error is not None
+        assert report.error.message == told
+        again = await cancel(services, SHOP, task_id)
+        assert (again.outcome, again.status) == ("cancelled", "cancelled")
+
+
+async def test_a_task_is_cancelled_ahead_by_who_operates(
+    services: TaskServices,
+) -> None:
+    """It never starts when it comes; a key for one user cancels nothing that is not known to be theirs."""
+    with pytest.raises(Refused, match="there is no task"):
+        await cancel(services, OPERATOR, "to-come")
+    with pytest.raises(NotPermitted, match="'operate'"):
+        await cancel(services, SHOP, "to-come", ahead=True)
+    for user in ("ana", None):
+        bound = OPERATOR.model_copy(update={"user": user})
+        if user is not None:
+            with pytest.raises(Refused, match="there is no task"):
+                await cancel(services, bound, "to-come", ahead=True)
+            continue
+        found = await cancel(services, bound, "to-come", ahead=True)
+        assert (found.outcome, found.status) == ("noted", None)
+
+
+async def test_an_unknown_trace_names_its_task(services: TaskServices) -> None:
+    """A person mistypes an id."""
+    with pytest.raises(Refused, match="'no-such'"):
+        await trace_task(services, SHOP, "no-such")
+
+
+async def test_a_signal_is_kept_once_with_who_sent_it(
+    stand: Stand, redis: Redis
+) -> None:
+    """For a task that the sender may see."""
+    async with open_outbox(Link(stand.parts.client)) as outbox:
+        waits = Waits(redis, deadline_s=PATIENCE_S)
+        answers = Answers(waits, outbox, stand.parts.schemas)
+        services = replace(stand.parts.for_tasks, answers=answers)
+        task_id = (await sent(services, ANA)).task_id
+        paid = Signal(value={"sum": 5})
+        heard = await signal_task(services, ANA, task_id, "paid", paid)
+        assert (heard.value, heard.by, heard.door) == ({"sum": 5}, "user:ana", "http")
+        with pytest.raises(Refused) as refused:
+            await signal_task(services, ANA, task_id, "paid", Signal(value=1))
+    assert refused.value.problem.status == 409
+
+
+def replace_roles(caller: Caller, *roles: str) -> Caller:
+    return caller.model_copy(update={"roles": frozenset(roles)})
