@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -361,6 +362,12 @@ class Settings(BaseSettings):
     def names_model(self) -> bool:
         """Whether `TASKLORE_LLM_MODEL` is set, which then serves every role that is not named otherwise."""
         return self.source("llm_model") != "default"
+
+    @property
+    def episodes_kept(self) -> timedelta | None:
+        """How long turns are kept word for word, None without end."""
+        days = self.episodes_keep_days
+        return None if days is None else timedelta(days=days)
 
     def llm(self) -> LlmSettings:
         """Return the part for `tasklore.runtime.models.llm`."""

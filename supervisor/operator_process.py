@@ -20,6 +20,7 @@ from tasklore.memory.budgets.store import Budgets
 from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.conversations.inbox import Inbox
+from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.requests import RequestRecords
 from tasklore.memory.projects.project import ProjectMemory
@@ -51,6 +52,10 @@ if TYPE_CHECKING:
     from tasklore.supervisor.http.operations_app import Noun
     from tasklore.supervisor.http.parts import Door
     from tasklore.supervisor.http.server import HttpServer
+    from tasklore.supervisor.operations.memory.hand_edits import (
+        MemoryHands,
+        OperatorMemory,
+    )
 
 log = structlog.get_logger(__name__)
 
@@ -62,7 +67,7 @@ _RELOAD_S = 10.0
 class OperatorConnections:
     """The open connections of an operator, and the parts that the services of all nouns are made of.
 
-    `cards` may be empty at first.
+    `cards` may be empty at first. `hands` change memories, which no supervisor may.
     """
 
     settings: Settings
@@ -72,6 +77,11 @@ class OperatorConnections:
     outbox: Outbox
     cards: CardIndex
     letters: DeadLetterServices
+    hands: "MemoryHands"
+
+
+#: Returns the hands of an operator with these connections.
+LendHands = Callable[[Link, Redis, Outbox, Settings], "MemoryHands"]
 
 
 @asynccontextmanager
@@ -79,6 +89,7 @@ async def open_operator(
     settings: Settings,
     name: str,
     metrics: Metrics,
+    lend: LendHands,
     *,
     listener: Listener | None = None,
     reconnected: Callable[[], None] = lambda: None,
@@ -121,6 +132,7 @@ async def open_operator(
             outbox=outbox,
             cards=CardIndex(metrics.count_refused_card),
             letters=letters,
+            hands=lend(link, redis, outbox, settings),
         )
 
 
@@ -143,6 +155,7 @@ def make_nouns(opened: OperatorConnections) -> "tuple[Noun[Any], ...]":
     from tasklore.supervisor.operations import (
         conversations,
         dead_letters,
+        memories,
         pipelines,
         requests,
         results,
@@ -220,6 +233,11 @@ def make_nouns(opened: OperatorConnections) -> "tuple[Noun[Any], ...]":
             services=retirement.RetirementServices(line=opened.link),
         ),
         Noun(
+            operations=memories.OPERATIONS,
+            run_here=(*memories.LOOKS, *memories.EDITS),
+            services=_make_memory(opened),
+        ),
+        Noun(
             operations=webhooks.OPERATIONS,
             run_here=webhooks.OPERATIONS,
             services=webhooks.WebhookServices(outbox=WebhookOutbox(opened.redis)),
@@ -245,19 +263,33 @@ def _make_pipeline_stores(
     )
 
 
+def _make_memory(opened: OperatorConnections) -> "OperatorMemory":
+    """Return the services of operations on memories."""
+    from tasklore.supervisor.operations.memory.hand_edits import OperatorMemory
+    from tasklore.supervisor.operations.memory.services import look_at_memories
+
+    settings = opened.settings
+    kinds = Kinds.load(*filter(None, [settings.kinds_dir]))
+    looks = look_at_memories(opened.redis, kinds, settings.episodes_kept)
+    return OperatorMemory(**vars(looks), hands=opened.hands)
+
+
 async def run_operations(
     settings: Settings,
+    lend: LendHands,
     *,
     on_ready: Callable[[str], None] = lambda _address: None,
     on_api: Callable[[str], None] = lambda _address: None,
 ) -> None:
-    """Serve operations until SIGTERM or SIGINT; *on_api* is called with their address, *on_ready* with the probes'.
+    """Serve operations until SIGTERM or SIGINT, with the hands that *lend* returns.
+
+    *on_api* is called with their address, *on_ready* with that of the probes.
 
     Raises:
         Unreachable: a server does not answer at the start, or the connection was closed for good.
         ConfigurationError: the address cannot be listened on, or other machines reach it and there are no keys.
     """
-    operations = Operations(settings, on_ready, on_api)
+    operations = Operations(settings, lend, on_ready, on_api)
     await operations.process.run(
         operations.lifespan, operations.start, operations.drain
     )
@@ -269,10 +301,12 @@ class Operations:
     def __init__(
         self,
         settings: Settings,
+        lend: LendHands,
         on_ready: Callable[[str], None],
         on_api: Callable[[str], None],
     ) -> None:
         self._settings = settings
+        self._lend = lend
         self._on_ready = on_ready
         self._on_api = on_api
         self.process = Process(
@@ -292,6 +326,7 @@ class Operations:
                 self._settings,
                 process.name,
                 process.metrics,
+                self._lend,
                 listener=process.listener(lambda: None),
                 reconnected=process.count_redis_reconnect,
             )

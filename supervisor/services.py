@@ -475,9 +475,7 @@ def open_api(
             rate=settings.api_unknown_rate,
         ),
         meter=opened.metrics,
-        turns_kept=None
-        if settings.episodes_keep_days is None
-        else timedelta(days=settings.episodes_keep_days),
+        turns_kept=settings.episodes_kept,
         grace_s=settings.grace_s,
     )
     app = make_app(parts)

@@ -21,7 +21,6 @@ from tasklore.supervisor.http.approvals import page as approval_page
 from tasklore.supervisor.http.approvals import routes as approvals
 from tasklore.supervisor.http.chat import routes as chat
 from tasklore.supervisor.http.chat.errors import as_openai, is_openai
-from tasklore.supervisor.http.memory import routes as memory
 from tasklore.supervisor.http.mount import mount
 from tasklore.supervisor.http.observation import HeadMiddleware, ObservationMiddleware
 from tasklore.supervisor.http.openapi import PAGE_HEADERS, describe_api, render_page
@@ -35,6 +34,7 @@ from tasklore.supervisor.http.task_paths import TaskProblem
 from tasklore.supervisor.http.typed_document import TypedDocument
 from tasklore.supervisor.operations import (
     conversations,
+    memories,
     pipelines,
     schedules,
     tasks,
@@ -66,13 +66,14 @@ def make_app(parts: ApiParts) -> FastAPI:
         stream_token_routes,
         agents,
         task_paths,
-        memory,
     )
     for module in (*asked, budgets, chat):
         app.include_router(module.routes(parts))
     of_pipelines = pipeline_runs.services_of(parts)
     app.include_router(pipeline_runs.routes(parts, of_pipelines))
     app.include_router(mount(of_pipelines, pipelines.OPERATIONS))
+    for of_memories in (memories.CHANGES, memories.LOOKS):
+        app.include_router(mount(parts.for_memories, of_memories))
     app.include_router(
         mount(
             ScheduleServices(

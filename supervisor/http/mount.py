@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import asdict
 from types import UnionType
@@ -163,9 +164,8 @@ def _route_of(
         )
         return respond_to(found, operation.status, kept)
 
-    is_read = operation.http.startswith("GET ")
     own = [
-        _bind(one, is_read=is_read) for one in list(signature.parameters.values())[2:]
+        _bind(one, operation.http) for one in list(signature.parameters.values())[2:]
     ]
     # A wrong role is told before a wrong body: the framework asks this before it reads one.
     caller = Annotated[Caller, Depends(require(operation.demand_role))]
@@ -181,8 +181,8 @@ def _route_of(
     return route
 
 
-def _bind(parameter: _Parameter, *, is_read: bool) -> _Parameter:
-    """Return *parameter* of an operation as the framework reads it: a form is the query where something *is_read*."""
+def _bind(parameter: _Parameter, http: str) -> _Parameter:
+    """Return *parameter* of an operation at *http* as the framework reads it: a form is the query of what is read."""
     annotation = parameter.annotation
     if annotation is Lines:
         annotation = Annotated[Lines, Depends(_read_lines)]
@@ -190,13 +190,15 @@ def _bind(parameter: _Parameter, *, is_read: bool) -> _Parameter:
         header = Header(alias="Idempotency-Key", description=_said_of(annotation)[0])
         annotation = Annotated[annotation, header]
     elif not _is_body(annotation):
-        place = Path if parameter.default is _Parameter.empty else Query
+        # A convertor may stand behind the name.
+        is_in_path = f"{{{parameter.name}" in re.findall(r"\{\w+", http)
+        place = Path if is_in_path else Query
         help_, alias = _said_of(annotation)
         said = place(
             description=help_, alias=alias, json_schema_extra=_extra_of(annotation)
         )
         annotation = Annotated[annotation, said]
-    elif is_read:
+    elif http.startswith("GET "):
         annotation = Annotated[annotation, Query()]
     return parameter.replace(kind=_Parameter.KEYWORD_ONLY, annotation=annotation)
 

@@ -32,6 +32,11 @@ from tasklore.supervisor.http.admission.limits import ClientLimits
 from tasklore.supervisor.http.admission.stream_tokens import StreamTokens
 from tasklore.supervisor.json_schemas import JsonSchemas
 from tasklore.supervisor.operations.conversations import ConversationServices
+from tasklore.supervisor.operations.memory.services import (
+    MemoryServices,
+    look_at_memories,
+)
+from tasklore.supervisor.operations.memory.tasks import send_by
 from tasklore.supervisor.operations.sent_tasks import TaskServices
 from tasklore.supervisor.pipelines.requests import PipelineRequests
 from tasklore.supervisor.reports.reports import ReportDesk
@@ -190,6 +195,17 @@ class ApiParts(Door):
             canceller=self.canceller,
             share=self.share,
             draining=self.life.draining,
+        )
+
+    @property
+    def for_memories(self) -> MemoryServices:
+        """What looks at memories, and has them changed."""
+        looks = look_at_memories(self.redis, self.kinds, self.turns_kept)
+        return MemoryServices(
+            **vars(looks),
+            dispatch=self.dispatch,
+            catalogue=self.catalogue,
+            send=send_by(self.for_tasks),
         )
 
     @property

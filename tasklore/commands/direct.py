@@ -80,6 +80,7 @@ def caller_of_this_process() -> Caller:
 
 async def _call(request: HandedRequest) -> HandedResponse:
     # Starlette and FastAPI, which no other command loads.
+    from tasklore.commands.memory_hands import lend_hands
     from tasklore.supervisor.http.in_process import call_in_process
     from tasklore.supervisor.http.parts import Door
 
@@ -90,7 +91,7 @@ async def _call(request: HandedRequest) -> HandedResponse:
     await demand_listener(found.nats)
     await demand_listener(found.redis_url)
     metrics = Metrics(version("tasklore"))
-    async with open_operator(settings, "direct", metrics) as opened:
+    async with open_operator(settings, "direct", metrics, lend_hands) as opened:
         with suppress(Unreachable):
             await opened.cards.load(opened.link)
         application = make_application(opened, Door(meter=metrics))

@@ -241,10 +241,10 @@ def test_what_a_chat_taught_is_read_and_taken_back(api: Api) -> None:
 
     first = api.ask("GET", "/v1/memory/ana/history?limit=1", "ana").json()
     rest = api.ask(
-        "GET", f"/v1/memory/ana/history?limit=50&before={first['next']}", "ana"
+        "GET", f"/v1/memory/ana/history?limit=50&after={first['after']}", "ana"
     ).json()
     numbers = [plan["number"] for plan in [*first["plans"], *rest["plans"]]]
-    assert (numbers, rest["next"]) == (sorted(set(numbers), reverse=True), None)
+    assert (numbers, rest["after"]) == (sorted(set(numbers), reverse=True), None)
 
     plan = api.ask("GET", f"/v1/memory/ana/documents/{FOOD}/history", "ana").json()[
         "plans"

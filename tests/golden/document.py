@@ -8,10 +8,22 @@ from redis.asyncio import Redis
 from tasklore.supervisor.http.app import make_app
 from tasklore.supervisor.http.mount import mount
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.operations import dead_letters, results, retirement, sessions
+from tasklore.supervisor.operations import (
+    dead_letters,
+    memories,
+    results,
+    retirement,
+    sessions,
+)
 
-#: Nouns that only a process with an operator's rights serves.
-OPERATORS = (dead_letters, results, sessions, retirement)
+#: Operations that only a process with an operator's rights serves.
+OPERATORS = (
+    dead_letters.OPERATIONS,
+    results.OPERATIONS,
+    sessions.OPERATIONS,
+    retirement.OPERATIONS,
+    memories.EDITS,
+)
 
 
 def make_document() -> dict[str, Any]:
@@ -27,8 +39,8 @@ def make_document() -> dict[str, Any]:
     }
     parts = ApiParts(**(given | {"redis": Redis()}))
     app = make_app(parts)
-    for module in OPERATORS:
-        app.include_router(mount(None, module.OPERATIONS))
+    for operations in OPERATORS:
+        app.include_router(mount(None, operations))
     document: dict[str, Any] = app.openapi()
     del document["info"]["version"]
     return document

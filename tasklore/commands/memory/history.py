@@ -11,6 +11,7 @@ from tasklore.commands.memory.lines import (
     body_lines,
     change_lines,
     one_line,
+    paint,
     shorten,
 )
 from tasklore.commands.memory.stores import (
@@ -103,7 +104,7 @@ async def print_difference(
             for revision in (first, last)
         ]
     print(styled(f"{wanted}, revision {first} to {last}", "bold"))
-    for line in [line.paint() for line in body_lines(before.body, after.body)] or [
+    for line in [paint(line) for line in body_lines(before.body, after.body)] or [
         "nothing changed"
     ]:
         print(f"  {line}")
@@ -211,7 +212,7 @@ def record_document(record: PlanRecord) -> dict[str, Any]:
 def record_lines(record: PlanRecord) -> list[str]:
     """Return a line for each thing that *record* changed, for people."""
     return [
-        line.paint()
+        paint(line)
         for changes in record.changes.values()
         for line in change_lines(changes)
     ]

@@ -174,6 +174,7 @@ def serve_supervisor() -> None:
 
 def serve_operations() -> None:
     """Serve operations, with the rights of an operator, in the foreground until SIGTERM or SIGINT."""
+    from tasklore.commands.memory_hands import lend_hands
     from tasklore.supervisor.operator_process import run_operations
 
     settings = _settings()
@@ -182,6 +183,7 @@ def serve_operations() -> None:
         await wait_for_servers(settings)
         await run_operations(
             settings,
+            lend_hands,
             on_ready=lambda url: print(f"{READY}{url}", flush=True),
             on_api=lambda url: print(f"{API}{url}", flush=True),
         )

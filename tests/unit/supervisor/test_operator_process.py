@@ -27,6 +27,7 @@ def unconnected() -> OperatorConnections:
         outbox=nobody,
         cards=CardIndex(),
         letters=nobody,
+        hands=nobody,
     )
 
 

@@ -3,17 +3,14 @@
 from datetime import UTC, datetime
 
 import pytest
-from pydantic import JsonValue
 
 from tasklore.commands.exits import FAILED, OK
 from tasklore.commands.memory.app import app
-from tasklore.commands.memory.lines import change_lines, shorten
+from tasklore.commands.memory.lines import shorten
 from tasklore.commands.memory.stores import find_resource
 from tasklore.commands.memory.tell import Outcome, make_turn, print_outcome
 from tasklore.contracts.errors import InvalidInput
-from tasklore.memory.documents.changes import Change
 from tasklore.memory.documents.kinds import Kinds
-from tasklore.memory.documents.paths import ABSENT, Found, parse
 from tasklore.memory.queues.claims import KnownRow
 
 KINDS = Kinds.load()
@@ -101,40 +98,6 @@ def test_a_turn_has_a_conversation_and_id_of_its_own() -> None:
     assert other.conversation_id == "c1"
     assert turn.turn_id != other.turn_id
     assert abs((datetime.now(UTC) - turn.at).total_seconds()) < 3600
-
-
-PASTA: JsonValue = {"item": "pasta", "display": "Pasta", "expiry": None}
-EGGS: JsonValue = {"item": "eggs", "display": "Eggs"}
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "lines"),
-    [
-        (ABSENT, PASTA, ["+ food.likes: Pasta"]),
-        (PASTA, EGGS, ["~ food.likes: Pasta -> Eggs"]),
-        (
-            PASTA,
-            {**PASTA, "expiry": "2027-01-01"},
-            ["~ food.likes: Pasta, expiry null -> 2027-01-01"],
-        ),  # type: ignore[dict-item]
-        ([PASTA], [EGGS, PASTA], ["+ food.likes[0]: Eggs"]),
-        ([PASTA, EGGS], [], ["- food.likes[0]: Pasta", "- food.likes[1]: Eggs"]),
-        (
-            [PASTA],
-            [{"item": "pasta", "display": "Noodles"}],
-            ["~ food.likes[0]: Pasta -> Noodles (pasta)"],
-        ),
-        ([PASTA, EGGS], [EGGS, PASTA], ["~ food.likes: in another order"]),
-        (["a", "a"], ["a"], ["- food.likes[1]: a"]),
-        ({"a": [1]}, PASTA, ["- food.likes.a[0]: 1", "+ food.likes: Pasta"]),
-        ("", "two\nlines \x1b[2J", ["~ food.likes: nothing -> two lines [2J"]),
-    ],
-)
-def test_a_change_is_a_line_for_each_entry(
-    before: Found, after: Found, lines: list[str]
-) -> None:
-    change = Change(parse("food.likes"), before, after)
-    assert [str(line) for line in change_lines([change])] == lines
 
 
 def test_ids_are_shortened_to_distinct_ends() -> None:

@@ -174,6 +174,13 @@ async def sort_notes(
     )
 
 
+@operation("notes", "match", "GET /v1/notes/match", roles=("ask",))
+async def find_note(services: Shelf, caller: Caller, *, text: str) -> NoteView:
+    """Find a note by its text."""
+    name = next(name for name, kept in services.notes.items() if kept == text)
+    return NoteView(name=name, text=text)
+
+
 @operation("notes", "show", "GET /v1/notes/{name}", roles=("ask",))
 async def show_note(
     services: Shelf,
@@ -197,6 +204,7 @@ OPERATIONS = (
     list_notes,
     export_notes,
     print_notes,
+    find_note,
     import_notes,
     find_notes,
     weigh_notes,
@@ -290,6 +298,16 @@ def test_a_form_is_the_query_of_what_is_read() -> None:
     listing = app.openapi()["paths"]["/v1/notes/found"]["get"]
     assert [one["name"] for one in listing["parameters"]] == ["word", "limit"]
     assert "requestBody" not in listing
+
+
+def test_what_is_not_in_the_path_and_has_no_default_must_be_in_the_query() -> None:
+    """A question of a search, for example."""
+    client = client_of(Shelf(notes={"milk": "buy it"}))
+    found = client.get("/v1/notes/match", params={"text": "buy it"})
+    assert found.json()["name"] == "milk"
+    missing = client.get("/v1/notes/match")
+    assert missing.status_code == 422
+    assert missing.json()["problems"][0]["where"] == "query.text"
 
 
 def test_a_wrong_role_is_told_before_a_wrong_body() -> None:

@@ -1,0 +1,445 @@
+"""Changes of a memory by an operator: files put in the place of documents, a redo, and forgetting it everywhere.
+
+Supervisors edit no documents: the process that serves these is lent the functions that do.
+"""
+
+import difflib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Annotated, ClassVar, Literal, TypeVar
+
+from pydantic import ConfigDict, Field, JsonValue, ValidationError
+
+from tasklore.contracts.callers import Caller
+from tasklore.contracts.errors import InvalidInput, UndoRefused
+from tasklore.contracts.faults import complaint_of
+from tasklore.memory.documents.files import seed_files
+from tasklore.memory.documents.files.older_markdown import OlderDocument, read
+from tasklore.memory.documents.items import METADATA, leaf_values
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.plans import Document, resource_of
+from tasklore.memory.documents.storage.history import PlanRecord
+from tasklore.supervisor.operations.forms import Form, Lines, View
+from tasklore.supervisor.operations.memory.history import find_plan
+from tasklore.supervisor.operations.memory.plans import PlanTold, view_plan
+from tasklore.supervisor.operations.memory.services import (
+    MemoryLooks,
+    Owner,
+    OwnerScope,
+    demand_owner,
+    find_resource,
+)
+from tasklore.supervisor.operations.refusals import Fault, Refused, unusable
+from tasklore.supervisor.operations.table import Operations, Shows, operation
+
+#: How the name of a document begins that is of no kind; a mistyped word is not to become a new document.
+_PREFIX = "resource_"
+#: Plans that are looked through for the end of an id; a whole id is found however old it is.
+_LOOKED_THROUGH = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentFile:
+    """A file to put in the place of a document of *owner*; its own metadata names *resource* where that is None."""
+
+    owner: str
+    content: bytes
+    at: datetime
+    resource: str | None
+    by: str = "import"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redo:
+    """A plan of *owner* to apply again that was taken back; None is the last one."""
+
+    owner: str
+    plan_id: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased:
+    """Counts by kind: data removed, data left all the same, and messages beside which files may keep remains."""
+
+    removed: Mapping[str, int]
+    left: Mapping[str, int]
+    beside: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryHands:
+    """The functions by which an operator changes memories.
+
+    Args:
+        put: Stores a file, and returns the plan that did; None when the document is that already.
+        redo: Applies a plan again, and returns the plan that did.
+        erase: Removes a user from every store and from the servers' files, and counts the rest.
+    """
+
+    put: Callable[[DocumentFile], Awaitable[PlanRecord | None]]
+    redo: Callable[[Redo], Awaitable[PlanRecord]]
+    erase: Callable[[str], Awaitable[Erased]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorMemory(MemoryLooks):
+    """The stores of an operator's looks at memories, and the hands that change them."""
+
+    hands: MemoryHands
+
+
+class ImportedDocument(Form):
+    """A JSON document; `file` is its name in the answer, `resource` its id where the content has none."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
+
+    file: Annotated[str, Field(max_length=1_000)] = ""
+    content: str
+    resource: Annotated[str | None, Field(min_length=1, max_length=128)] = None
+
+
+class OlderMemory(Form):
+    """An older Markdown memory; entries without a date are of the day on which the file was `changed` last."""
+
+    file: Annotated[str, Field(min_length=1, max_length=1_000)]
+    content: str
+    changed: date
+
+
+class StoredFile(View):
+    """The end of a file: the revisions that it led to, none when it is remembered, or why it was refused."""
+
+    file: str
+    plan_id: str | None = None
+    revisions: dict[str, int] = Field(default_factory=dict)
+    error: str | None = None
+
+
+class ImportedFiles(View):
+    """The end of each file, in their order; those that were refused do not keep others from being stored."""
+
+    user: str
+    files: tuple[StoredFile, ...]
+
+
+class KeptLine(View):
+    """Lines that were kept without being understood: the first one's number, the text, why, and where it is now."""
+
+    line: int
+    text: str
+    why: str
+    kept_at: str
+
+
+class MigratedFile(View):
+    """The result for an older file.
+
+    `state` is `stored`, `same` (the document is that already), `changes` (it would be stored) or `refused`. `diff`
+    leads from the document to the file, when nothing was to be changed.
+    """
+
+    file: str
+    state: Literal["stored", "same", "changes", "refused"]
+    resource: str | None = None
+    entries: int = 0
+    unparsed: tuple[KeptLine, ...] = ()
+    diff: tuple[str, ...] = ()
+    error: str | None = None
+
+
+class MigratedFiles(View):
+    """The result for each file, in their order."""
+
+    user: str
+    files: tuple[MigratedFile, ...]
+
+
+class Redoing(Form):
+    """The plan to apply again that was taken back, or the end of its id; without one the last."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
+
+    plan_id: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=128,
+            description="Its id, or the end of it; without it the last one.",
+        ),
+    ] = None
+
+
+class Forgetting(View):
+    """Counts by kind of removed data and of data that is left: none is the proof that all is gone.
+
+    `beside` counts messages of others in files that may keep remains, and files that could not be written anew.
+    """
+
+    user: str
+    removed: dict[str, int]
+    left: dict[str, int]
+    beside: dict[str, int]
+
+
+@operation(
+    "memory",
+    "import",
+    "POST /v1/memory/{user}/import",
+    roles=("operate",),
+    mounted="operations",
+    problems=(404,),
+    shows=Shows(picture="stored_files", example="memory import ana food.json"),
+)
+async def import_documents(
+    services: OperatorMemory,
+    caller: Caller,
+    user: Owner,
+    lines: Lines,
+    *,
+    scope: OwnerScope = "user",
+) -> ImportedFiles:
+    """Put JSON documents in the place of those that are remembered.
+
+    Each line is an object of `content`, the text of a file, with `file` and `resource` beside it where they are needed.
+    Each is an edit that `undo` takes back.
+    """
+    owner = demand_owner(caller, user, scope)
+    files = _read_forms(lines, ImportedDocument)
+    stored = (await services.reader.snapshot(owner)).documents
+    done = []
+    for file in files:
+        try:
+            record = await services.hands.put(
+                DocumentFile(
+                    owner=owner,
+                    content=file.content.encode(),
+                    at=datetime.now(UTC),
+                    resource=_new_resource(file.resource, services.kinds, stored),
+                )
+            )
+        except (InvalidInput, Refused) as error:
+            done.append(StoredFile(file=file.file, error=str(error)))
+            continue
+        revisions = {} if record is None else dict(record.revisions)
+        plan_id = None if record is None else record.plan_id
+        done.append(StoredFile(file=file.file, plan_id=plan_id, revisions=revisions))
+    return ImportedFiles(user=owner, files=tuple(done))
+
+
+@operation(
+    "memory",
+    "migrate",
+    "POST /v1/memory/{user}/migrate",
+    roles=("operate",),
+    mounted="operations",
+    shows=Shows(
+        picture="migrated_files", example="memory migrate ana ./resources --dry-run"
+    ),
+)
+async def migrate_memories(
+    services: OperatorMemory,
+    caller: Caller,
+    user: Owner,
+    lines: Lines,
+    *,
+    scope: OwnerScope = "user",
+    dry_run: Annotated[
+        bool, Field(description="Show what would change; change nothing.")
+    ] = False,
+) -> MigratedFiles:
+    """Turn older Markdown memories into documents.
+
+    What cannot be read as headings and bullets is listed and kept as it is written; nothing is dropped. One whose
+    document holds something else already is refused: neither of the two may be lost.
+    """
+    owner = demand_owner(caller, user, scope)
+    files = _read_forms(lines, OlderMemory)
+    done = [await _migrate(services, owner, file, is_dry=dry_run) for file in files]
+    return MigratedFiles(user=owner, files=tuple(done))
+
+
+@operation(
+    "memory",
+    "redo",
+    "POST /v1/memory/{user}/redo",
+    roles=("operate",),
+    mounted="operations",
+    problems=(409,),
+    shows=Shows(arguments=("plan_id",), picture="plan", example="memory redo ana"),
+)
+async def redo_plan(
+    services: OperatorMemory,
+    caller: Caller,
+    user: Owner,
+    redo: Redoing,
+    *,
+    scope: OwnerScope = "user",
+) -> PlanTold:
+    """Apply an edit again that was taken back."""
+    owner = demand_owner(caller, user, scope)
+    plan_id = redo.plan_id
+    if plan_id is not None:
+        records = await services.reader.history(owner, limit=_LOOKED_THROUGH)
+        plan_id = find_plan(records, plan_id) or plan_id
+    try:
+        record = await services.hands.redo(
+            Redo(owner=owner, plan_id=plan_id, at=datetime.now(UTC))
+        )
+    except UndoRefused as error:
+        raise Refused(409, "undo-refused", str(error)) from error
+    return view_plan(record)
+
+
+@operation(
+    "memory",
+    "forget",
+    "DELETE /v1/memory/{user}/everything",
+    roles=("operate",),
+    mounted="operations",
+    waits=True,
+    shows=Shows(
+        confirm="Forget everything about {user}? It cannot be undone.",
+        picture="forgotten",
+        example="memory forget ana",
+    ),
+)
+async def forget_everything(
+    services: OperatorMemory, caller: Caller, user: Owner
+) -> Forgetting:
+    """Remove all data of a person, and prove it.
+
+    Everywhere: documents, history, facts, turns, conversations, answers that only they asked for, sessions of
+    pipelines and the evidence of those that failed here, and the messages that carried their words, erased from the
+    servers' files. What they decided for a project stays as a record without its text and their name. It cannot be
+    undone. The name can be used again at once. Given up in the middle, the same again finishes.
+    """
+    caller.demand_user(user)
+    done = await services.hands.erase(user)
+    return Forgetting(
+        user=user,
+        removed=dict(done.removed),
+        left=dict(done.left),
+        beside=dict(done.beside),
+    )
+
+
+EDITS: Operations[OperatorMemory] = (
+    import_documents,
+    migrate_memories,
+    redo_plan,
+    forget_everything,
+)
+
+_File = TypeVar("_File", bound=Form)
+
+
+def _read_forms(lines: Lines, shape: type[_File]) -> list[_File]:
+    """Return each of *lines* as a *shape*.
+
+    Raises:
+        Refused: 422, some are none; names each, and nothing was stored.
+    """
+    found: list[_File] = []
+    faults: list[Fault] = []
+    for number, value in enumerate(lines.values, 1):
+        try:
+            # A date comes as a text, as in any JSON.
+            found.append(shape.model_validate(value))
+        except ValidationError as error:
+            for details in error.errors():
+                place = ".".join(map(str, details["loc"]))
+                where = f"line {number}.{place}".removesuffix(".")
+                faults.append(Fault(where=where, message=complaint_of(dict(details))))
+    if faults:
+        raise unusable(faults)
+    return found
+
+
+def _new_resource(
+    word: str | None, kinds: Kinds, stored: Mapping[str, Document]
+) -> str | None:
+    """Return the resource that *word* means, None for what the file says; a whole name may be that of a new document.
+
+    Raises:
+        Refused: it means none or several.
+    """
+    if word is None:
+        return None
+    try:
+        return find_resource(word, kinds, stored)
+    except Refused as error:
+        if word.startswith(_PREFIX):
+            return resource_of(word)
+        raise InvalidInput(f"{error}, or {_PREFIX}... for a new one") from error
+
+
+async def _migrate(
+    services: OperatorMemory, owner: str, file: OlderMemory, *, is_dry: bool
+) -> MigratedFile:
+    try:
+        made = read(file.content, services.kinds, name=file.file, added=file.changed)
+        found = (await services.reader.snapshot(owner, [made.resource_id])).documents
+        now = found.get(made.resource_id)
+        is_stored = _is_stored(now, made)
+        if not is_stored:
+            _demand_free(now, made, owner)
+        if not is_stored and not is_dry:
+            await services.hands.put(
+                DocumentFile(
+                    owner=owner,
+                    content=seed_files.write(made.body),
+                    at=datetime.now(UTC),
+                    resource=made.resource_id,
+                    by="migration",
+                )
+            )
+    except InvalidInput as error:
+        return MigratedFile(file=file.file, state="refused", error=str(error))
+    return MigratedFile(
+        file=file.file,
+        state="same" if is_stored else "changes" if is_dry else "stored",
+        resource=made.resource_id,
+        entries=sum(1 for _ in leaf_values(made.body)),
+        unparsed=tuple(
+            KeptLine(line=one.line, text=one.text, why=one.why, kept_at=one.kept_at)
+            for one in made.unparsed
+        ),
+        diff=_diff(file.file, now, made) if is_dry else (),
+    )
+
+
+def _is_stored(now: Document | None, made: OlderDocument) -> bool:
+    """Return whether the document equals the file: an earlier run stored it."""
+    return (
+        now is not None
+        and now.revision > 0
+        and _lines_of(now.body) == _lines_of(made.body)
+    )
+
+
+def _demand_free(now: Document | None, made: OlderDocument, owner: str) -> None:
+    """Return when the document holds nothing that *made* would replace.
+
+    Raises:
+        InvalidInput: it does.
+    """
+    if now is not None and now.revision and any(leaf_values(now.body)):
+        raise InvalidInput(
+            f"{made.resource_id} of {owner!r} holds something else already (revision {now.revision}), which "
+            "would be replaced; export and merge it by hand, or migrate into another user"
+        )
+
+
+def _diff(name: str, now: Document | None, made: OlderDocument) -> tuple[str, ...]:
+    """Return the lines that lead from the document so far to the one made of the file."""
+    before = _lines_of(now.body) if now is not None and now.revision else []
+    titles = (f"{made.resource_id} as it is", f"{made.resource_id} from {name}")
+    after = _lines_of(made.body)
+    return tuple(difflib.unified_diff(before, after, *titles, lineterm=""))
+
+
+def _lines_of(body: Mapping[str, JsonValue]) -> list[str]:
+    bare = {name: value for name, value in body.items() if name != METADATA}
+    return seed_files.write(bare).decode().splitlines()

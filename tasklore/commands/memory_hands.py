@@ -1,0 +1,65 @@
+"""The hands by which an operator's process changes memories: supervisors edit no documents, and forget nobody."""
+
+from datetime import timedelta
+from functools import partial
+
+from redis.asyncio import Redis
+
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.storage.history import PlanRecord
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.runtime.settings import Settings
+from tasklore.supervisor.operations.memory.hand_edits import (
+    DocumentFile,
+    Erased,
+    MemoryHands,
+    Redo,
+)
+from tasklore.workers.forgetting.erasure import forget_user
+from tasklore.workers.forgetting.server_files import rewrite_redis, rewrite_streams
+from tasklore.workers.forgetting.stores import all_stores
+
+#: Seconds for one exchange of documents with Valkey, and for one answer of the ledger: a person waits for all of it.
+_DOCUMENTS_S = 5.0
+_LEDGER_S = 10.0
+
+
+def lend_hands(
+    link: Link, redis: Redis, outbox: Outbox, settings: Settings
+) -> MemoryHands:
+    """Return hands on the servers behind *link*, *redis* and *outbox*."""
+    kinds = Kinds.load(*filter(None, [settings.kinds_dir]))
+    documents = DocumentStore(redis, kinds, deadline_s=_DOCUMENTS_S)
+    ledger = Ledger(
+        redis,
+        keep=timedelta(days=settings.ledger_keep_days),
+        reports_keep=timedelta(hours=settings.ledger_report_hours),
+        deadline_s=_LEDGER_S,
+    )
+
+    async def put(file: DocumentFile) -> PlanRecord | None:
+        return await documents.import_document(
+            file.owner, file.content, at=file.at, resource=file.resource, by=file.by
+        )
+
+    async def redo(asked: Redo) -> PlanRecord:
+        return await documents.redo(asked.owner, asked.plan_id, at=asked.at)
+
+    async def erase(user: str) -> Erased:
+        # Anew each time: it knows what it has erased.
+        stores = all_stores(
+            link,
+            redis=redis,
+            outbox=outbox,
+            documents=documents,
+            evidence=settings.evidence_dir,
+            ledger=ledger,
+        )
+        files = (partial(rewrite_redis, redis), partial(rewrite_streams, link))
+        done = await forget_user(user, stores, files)
+        return Erased(removed=done.removed, left=done.left, beside=done.beside)
+
+    return MemoryHands(put=put, redo=redo, erase=erase)
