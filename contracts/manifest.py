@@ -43,8 +43,8 @@ class OperationEntry(TypedDict):
 
     `help` is one sentence, `description` the paragraphs behind it. `paged` has an `after` that leads to the next page
     of `rows`; `continued` works for some seconds a call, and answers with an `after` and a `bound` that go on.
-    `unfinished` may be answered by 202 and the place of the end; `streamed` answers with lines of JSON. Of
-    `roles` one is enough.
+    `unfinished` may be answered by 202 and the place of the end; `streamed` answers with lines of JSON; `waits` may
+    take minutes. Of `roles` one is enough.
     """
 
     noun: str
@@ -65,6 +65,7 @@ class OperationEntry(TypedDict):
     continued: bool
     unfinished: bool
     streamed: bool
+    waits: bool
     fields: list[FieldEntry]
 
 

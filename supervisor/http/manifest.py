@@ -86,6 +86,7 @@ class _OperationReader:
                 _LINES in self._response(status).get("content", {})
                 for status in ("200", "201")
             ),
+            waits=bool(note.get("waits")),
             fields=fields,
         )
 

@@ -102,6 +102,7 @@ def _describe(operation: Operation[Any, ..., Any]) -> dict[str, Any]:
         "verb": operation.verb,
         "roles": operation.roles,
         "mounted": operation.mounted,
+        **({"waits": True} if operation.waits else {}),
     } | {name: value for name, value in asdict(operation.shows).items() if value}
 
 

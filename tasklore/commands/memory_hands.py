@@ -1,4 +1,4 @@
-"""The hands by which an operator's process changes memories: supervisors edit no documents, and forget nobody."""
+"""The hands by which an operator's process changes memories: supervisors edit no documents, and forget no user."""
 
 from datetime import timedelta
 from functools import partial
@@ -18,7 +18,7 @@ from tasklore.supervisor.operations.memory.hand_edits import (
     MemoryHands,
     Redo,
 )
-from tasklore.workers.forgetting.erasure import forget_user
+from tasklore.workers.forgetting.erasure import UserStore, forget_user
 from tasklore.workers.forgetting.server_files import rewrite_redis, rewrite_streams
 from tasklore.workers.forgetting.stores import all_stores
 
@@ -27,18 +27,30 @@ _DOCUMENTS_S = 5.0
 _LEDGER_S = 10.0
 
 
+def stores_of(
+    link: Link, redis: Redis, outbox: Outbox, settings: Settings
+) -> tuple[UserStore, ...]:
+    """Return every store with data of users, in the order in which they are emptied; for one forgetting."""
+    return all_stores(
+        link,
+        redis=redis,
+        outbox=outbox,
+        documents=_open_documents(redis, settings),
+        evidence=settings.evidence_dir,
+        ledger=Ledger(
+            redis,
+            keep=timedelta(days=settings.ledger_keep_days),
+            reports_keep=timedelta(hours=settings.ledger_report_hours),
+            deadline_s=_LEDGER_S,
+        ),
+    )
+
+
 def lend_hands(
     link: Link, redis: Redis, outbox: Outbox, settings: Settings
 ) -> MemoryHands:
     """Return hands on the servers behind *link*, *redis* and *outbox*."""
-    kinds = Kinds.load(*filter(None, [settings.kinds_dir]))
-    documents = DocumentStore(redis, kinds, deadline_s=_DOCUMENTS_S)
-    ledger = Ledger(
-        redis,
-        keep=timedelta(days=settings.ledger_keep_days),
-        reports_keep=timedelta(hours=settings.ledger_report_hours),
-        deadline_s=_LEDGER_S,
-    )
+    documents = _open_documents(redis, settings)
 
     async def put(file: DocumentFile) -> PlanRecord | None:
         return await documents.import_document(
@@ -49,17 +61,14 @@ def lend_hands(
         return await documents.redo(asked.owner, asked.plan_id, at=asked.at)
 
     async def erase(user: str) -> Erased:
-        # Anew each time: it knows what it has erased.
-        stores = all_stores(
-            link,
-            redis=redis,
-            outbox=outbox,
-            documents=documents,
-            evidence=settings.evidence_dir,
-            ledger=ledger,
-        )
+        stores = stores_of(link, redis, outbox, settings)
         files = (partial(rewrite_redis, redis), partial(rewrite_streams, link))
         done = await forget_user(user, stores, files)
         return Erased(removed=done.removed, left=done.left, beside=done.beside)
 
     return MemoryHands(put=put, redo=redo, erase=erase)
+
+
+def _open_documents(redis: Redis, settings: Settings) -> DocumentStore:
+    kinds = Kinds.load(*filter(None, [settings.kinds_dir]))
+    return DocumentStore(redis, kinds, deadline_s=_DOCUMENTS_S)

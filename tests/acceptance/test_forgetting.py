@@ -13,12 +13,15 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from tasklore.commands.memory.forget import places_of_users
+from tasklore.commands.memory_hands import lend_hands
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.storage.store import DocumentStore
 from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.servers import valkey
-from tasklore.workers.forgetting.erasure import Forgotten, forget_user
+from tasklore.runtime.settings import Settings
+from tasklore.supervisor.operations.memory.hand_edits import Erased
+from tasklore.supervisor.operator_process import open_operator
 from tests.acceptance.house import AGENTS, BUDGET, PROBE, House, Served
 from tests.acceptance.outside import PATIENCE_S, Outside, outside
 from tests.traces import files_with, until_away
@@ -140,20 +143,21 @@ class Village:
     async def forget(self, user: str) -> dict[str, Any]:
         """Run the command; return what it says as JSON."""
         done = await asyncio.to_thread(
-            self.house.command, "memory", "forget", user, "--yes", "--json"
+            self.house.command, "--direct", "memory", "forget", user, "--yes", "--json"
         )
         assert done.returncode == 0, (done.stdout, done.stderr, self.processes[0].log())
-        assert done.stderr == "" or "remains" in done.stderr
+        # The audit has who forgot, and not whom.
+        assert '"operation": "memory_forget"' in done.stderr
+        assert user not in done.stderr
         return dict(json.loads(done.stdout))
 
-    async def forget_again(self, user: str) -> Forgotten:
+    async def forget_again(self, user: str) -> Erased:
         """Do what the command does, without another process, which takes seconds to start on a busy machine."""
         servers = self.house.servers
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("TASKLORE_NATS_URL", servers.nats_url)
-            patch.setenv("TASKLORE_REDIS_URL", servers.redis_url)
-            async with places_of_users() as (parts, files):
-                return await forget_user(user, parts, files)
+        settings = Settings.load(nats_url=servers.nats_url, redis_url=servers.redis_url)
+        metrics = Metrics("0")
+        async with open_operator(settings, "test", metrics, lend_hands) as opened:
+            return await opened.hands.erase(user)
 
 
 @asynccontextmanager
@@ -224,6 +228,8 @@ async def test_whoever_is_forgotten_leaves_no_trace_in_files_and_logs(
 
 async def test_nobody_is_forgotten_unasked(own_house: House) -> None:
     """Without a terminal and without `--yes` the command refuses, and says how to mean it."""
-    refused = await asyncio.to_thread(own_house.command, "memory", "forget", ANN)
+    refused = await asyncio.to_thread(
+        own_house.command, "--direct", "memory", "forget", ANN
+    )
     assert (refused.returncode != 0, refused.stdout) == (True, "")
     assert "--yes" in refused.stderr

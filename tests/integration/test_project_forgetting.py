@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from tasklore.commands.memory.forget import places_of_users
+from tasklore.commands.memory_hands import lend_hands, stores_of
 from tasklore.contracts.identifiers import user_token
 from tasklore.memory import keys
 from tasklore.memory.documents.kinds import Kinds
@@ -19,7 +19,10 @@ from tasklore.memory.documents.storage.store import DocumentStore
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.projects.project import ProjectMemory
 from tasklore.memory.sessions.session import SessionCache
+from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.runtime.settings import Settings
+from tasklore.supervisor.operator_process import open_operator
 from tasklore.workers.forgetting.erasure import UserStore, forget_user
 from tasklore.workers.forgetting.server_files import rewrite_redis
 from tasklore.workers.forgetting.stores import all_stores, evidence_files
@@ -171,7 +174,10 @@ async def test_the_command_forgets_in_sessions_evidence_and_projects(
     monkeypatch.setenv("TASKLORE_REDIS_URL", servers.redis_url)
     monkeypatch.setenv("TASKLORE_EVIDENCE_DIR", str(tmp_path))
     await run_of(ANN, redis, tmp_path)
-    async with places_of_users() as (parts, _):
+    settings = Settings.load()
+    metrics = Metrics("0")
+    async with open_operator(settings, "test", metrics, lend_hands) as opened:
+        parts = stores_of(opened.link, opened.redis, opened.outbox, settings)
         names = [part.name for part in parts]
         assert (*names[:3], *names[-2:]) == (
             "schedules",

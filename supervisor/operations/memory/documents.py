@@ -150,7 +150,7 @@ async def list_documents(
     "GET /v1/memory/{user}/documents",
     roles=("read",),
     problems=(404,),
-    shows=Shows(picture="memory", example="memory show ana --resource food"),
+    shows=Shows(picture="memory_documents", example="memory show ana --resource food"),
 )
 async def show_memory(
     services: MemoryLooks,
@@ -220,7 +220,7 @@ async def read_document(
     "GET /v1/memory/{user}/documents/{resource}/diff",
     roles=("read",),
     problems=(404,),
-    shows=Shows(picture="difference", example="memory diff ana food --from 3"),
+    shows=Shows(picture="memory_difference", example="memory diff ana food --from 3"),
 )
 async def show_difference(
     services: MemoryLooks,

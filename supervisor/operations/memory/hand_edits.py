@@ -190,7 +190,7 @@ class Forgetting(View):
     roles=("operate",),
     mounted="operations",
     problems=(404,),
-    shows=Shows(picture="stored_files", example="memory import ana food.json"),
+    shows=Shows(picture="memory_files", example="memory import ana food.json"),
 )
 async def import_documents(
     services: OperatorMemory,
@@ -235,7 +235,7 @@ async def import_documents(
     roles=("operate",),
     mounted="operations",
     shows=Shows(
-        picture="migrated_files", example="memory migrate ana ./resources --dry-run"
+        picture="memory_migration", example="memory migrate ana ./resources --dry-run"
     ),
 )
 async def migrate_memories(
@@ -267,7 +267,9 @@ async def migrate_memories(
     roles=("operate",),
     mounted="operations",
     problems=(409,),
-    shows=Shows(arguments=("plan_id",), picture="plan", example="memory redo ana"),
+    shows=Shows(
+        arguments=("plan_id",), picture="memory_plan", example="memory redo ana"
+    ),
 )
 async def redo_plan(
     services: OperatorMemory,
@@ -301,18 +303,18 @@ async def redo_plan(
     waits=True,
     shows=Shows(
         confirm="Forget everything about {user}? It cannot be undone.",
-        picture="forgotten",
+        picture="memory_forgotten",
         example="memory forget ana",
     ),
 )
 async def forget_everything(
     services: OperatorMemory, caller: Caller, user: Owner
 ) -> Forgetting:
-    """Remove all data of a person, and prove it.
+    """Remove all data of a person, and prove that nothing is left.
 
     Everywhere: documents, history, facts, turns, conversations, answers that only they asked for, sessions of
     pipelines and the evidence of those that failed here, and the messages that carried their words, erased from the
-    servers' files. What they decided for a project stays as a record without its text and their name. It cannot be
+    servers' files. Their decisions for a project stay as records without text and name. It cannot be
     undone. The name can be used again at once. Given up in the middle, the same again finishes.
     """
     caller.demand_user(user)

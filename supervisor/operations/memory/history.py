@@ -106,7 +106,9 @@ class Undone(Started):
     roles=("read",),
     problems=(404,),
     shows=Shows(
-        rows="plans", picture="plans", example="memory history ana --resource food"
+        rows="plans",
+        picture="memory_plans",
+        example="memory history ana --resource food",
     ),
 )
 async def list_plans(
@@ -134,7 +136,7 @@ async def list_plans(
     roles=("read",),
     problems=(404,),
     shows=Shows(
-        rows="plans", picture="plans", example="memory document-history ana food"
+        rows="plans", picture="memory_plans", example="memory document-history ana food"
     ),
 )
 async def list_document_plans(
@@ -161,7 +163,7 @@ async def list_document_plans(
     problems=(404,),
     shows=Shows(
         arguments=("path",),
-        picture="explanation",
+        picture="memory_explanation",
         example="memory explain ana food.likes[0] --resource food",
     ),
 )

@@ -96,7 +96,7 @@ class Audit(View):
     "GET /v1/memory/{user}/conflicts",
     roles=("read",),
     problems=(404,),
-    shows=Shows(picture="conflicts", example="memory conflicts ana"),
+    shows=Shows(picture="memory_conflicts", example="memory conflicts ana"),
 )
 async def list_conflicts(
     services: MemoryLooks,
@@ -140,7 +140,7 @@ async def list_conflicts(
     roles=("read",),
     problems=(404,),
     waits=True,
-    shows=Shows(picture="audit", example="memory audit ana"),
+    shows=Shows(picture="memory_audit", example="memory audit ana"),
 )
 async def audit_memory(
     services: MemoryLooks,

@@ -140,7 +140,7 @@ class TurnsTaken(View):
     roles=("read",),
     shows=Shows(
         arguments=("q",),
-        picture="matches",
+        picture="memory_matches",
         example='memory search ana "when did I move?"',
     ),
 )

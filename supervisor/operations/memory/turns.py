@@ -169,7 +169,7 @@ class _Seen:
     roles=("ask",),
     shows=Shows(
         arguments=("text",),
-        picture="turn",
+        picture="memory_turn",
         example='memory tell ana "I like omelettes, but no eggs on Friday"',
     ),
 )
@@ -212,7 +212,9 @@ async def tell_turn(
     "turn",
     "GET /v1/memory/{user}/turns/{turn_id}",
     roles=("read", "ask"),
-    shows=Shows(picture="turn", example="memory turn ana 0192d4b2-5f7c-7000-8000-0d0e"),
+    shows=Shows(
+        picture="memory_turn", example="memory turn ana 0192d4b2-5f7c-7000-8000-0d0e"
+    ),
 )
 async def see_turn(
     services: MemoryLooks,

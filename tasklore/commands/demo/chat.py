@@ -1,16 +1,18 @@
 """The second part of `tasklore demo`: a chat, the memory of it, a search in it, and an undone edit."""
 
-from datetime import UTC, datetime
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import Any
 
-from nats.aio.client import Client
-
-from tasklore.commands.memory.history import record_lines
-from tasklore.commands.memory.stores import UserMemory
-from tasklore.commands.memory.tell import make_turn, outcome_of, publish_turn
-from tasklore.commands.memory.views import match_lines, search
+from tasklore.commands.operations.entries import operations_of
+from tasklore.commands.operations.exchange import Exchange
+from tasklore.commands.operations.target import Target
+from tasklore.commands.operations.values import make_request
+from tasklore.commands.pictures import memory_matches
+from tasklore.commands.render.memory_lines import list_changes, paint_change
 from tasklore.commands.render.screen import print_paragraph, printable, styled
-from tasklore.memory.documents.items import Item, leaf_values
-from tasklore.memory.documents.plans import Snapshot
+
+Json = Mapping[str, Any]
 
 AGENTS = (
     "tasklore.workers.agents.switchboard",
@@ -33,65 +35,80 @@ QUESTION = "When do the movers come?"
 _TIMEOUT_S = 20.0
 
 
-async def chat(client: Client, memory: UserMemory) -> bool:
-    """Play the chat and print it; return whether all went well."""
+async def chat(target: Target) -> bool:
+    """Play the chat at the API at *target* and print it; return whether all went well."""
     print_paragraph(
         f"{USER} chats, and nobody waits for what is remembered of it\n\n", style="bold"
     )
-    _print_documents("before", await memory.documents.snapshot(USER))
-    settled = [await _say(client, memory, text) for text in TURNS]
-    found = await search(memory, USER, QUESTION, limit=3)
-    print_paragraph(
-        f"> tasklore memory search {QUESTION!r} --user {USER}", style="bold"
-    )
-    for line in match_lines(found):
+
+    def ask(verb: str, **values: str) -> Awaitable[Any]:
+        return asyncio.to_thread(_ask, target, verb, **values)
+
+    _print_documents("before", await ask("show"))
+    settled = [_print_turn(await _say(target, text)) for text in TURNS]
+    found = await ask("search", q=QUESTION, limit="3")
+    print_paragraph(f"> tasklore memory search {USER} {QUESTION!r}", style="bold")
+    for line in memory_matches.draw(found).splitlines():
         print_paragraph(line, "  ")
     print()
-    after = await memory.documents.snapshot(USER)
+    after = await ask("show")
     _print_documents("after", after)
-    undone = await memory.documents.undo(USER, at=datetime.now(UTC))
-    print(
-        f"{styled('>', 'cyan')} {styled(f'tasklore memory undo --user {USER}', 'bold')}"
-    )
-    for line in record_lines(undone):
-        print_paragraph(line, "  ")
+    undone = await ask("undo")
+    print(f"{styled('>', 'cyan')} {styled(f'tasklore memory undo {USER}', 'bold')}")
+    history = await ask("history", limit="1")
+    for change in list_changes(history["plans"][0]):
+        print_paragraph(paint_change(change), "  ")
     print()
-    restored = await memory.documents.snapshot(USER)
-    is_found = any("in May" in one.text for one in found.memories)
+    restored = await ask("show")
+    is_found = any("in May" in one["text"] for one in found["memories"])
+    is_undone = history["plans"][0]["plan_id"] == undone["plan_id"]
     return (
         all(settled)
         and is_found
+        and is_undone
         and _texts_by_place(after) != _texts_by_place(restored)
     )
 
 
-async def _say(client: Client, memory: UserMemory, text: str) -> bool:
-    turn = make_turn(text, USER, "demo")
-    await publish_turn(client, turn)
+def _ask(target: Target, verb: str, **values: Any) -> Any:
+    """Return the view of an operation on the memory of the user, at its end."""
+    entry = next(one for one in operations_of("memory") if one["verb"] == verb)
+    exchange = Exchange(target, entry, lambda _answer: None)
+    request = make_request(entry, {"user": USER, **values})
+    answer = exchange.ask(request, waits_s=_TIMEOUT_S)
+    return exchange.follow(answer, _TIMEOUT_S).view
+
+
+async def _say(target: Target, text: str) -> Json:
     print_paragraph(f"> {text}", style="bold")
-    outcome = await outcome_of(memory, turn, _TIMEOUT_S)
-    for plan in sorted(outcome.plans, key=lambda plan: plan.number):
-        for line in record_lines(plan):
-            print_paragraph(line, "  ")
+    said = {"text": text.split(" "), "conversation": "demo"}
+    outcome: Json = await asyncio.to_thread(_ask, target, "tell", **said)
+    return outcome
+
+
+def _print_turn(outcome: Json) -> bool:
+    for plan in sorted(outcome["plans"], key=lambda plan: int(plan["number"])):
+        for change in list_changes(plan):
+            print_paragraph(paint_change(change), "  ")
     print()
-    return outcome.is_settled
+    return bool(outcome["settled"])
 
 
-def _print_documents(when: str, snapshot: Snapshot) -> None:
-    texts_by_place = _texts_by_place(snapshot)
+def _print_documents(when: str, memory: Json) -> None:
+    texts_by_place = _texts_by_place(memory)
     print(f"  {styled(f'documents {when}', 'dim')}")
     for place, texts in texts_by_place.items():
         print_paragraph(f"{place}: {printable(', '.join(texts))}", "    ")
     print("" if texts_by_place else "    nothing\n")
 
 
-def _texts_by_place(snapshot: Snapshot) -> dict[str, list[str]]:
+def _texts_by_place(memory: Json) -> dict[str, list[str]]:
     """Return the texts at each place of the documents."""
     places: dict[str, list[str]] = {}
-    for document in snapshot.documents.values():
-        for path, value in leaf_values(document.body):
-            item = Item.read(value)
-            places.setdefault(str(path.parent), []).append(
-                item.display if item is not None else str(value)
+    for document in memory["documents"]:
+        for entry in document["entries"]:
+            # A list is one place.
+            places.setdefault(entry["path"].rpartition("[")[0], []).append(
+                entry["text"]
             )
     return places

@@ -13,7 +13,7 @@ from tasklore.commands.demo import analysis as analysis_demo
 from tasklore.commands.demo import chat as chat_demo
 from tasklore.commands.demo import pipeline as pipeline_demo
 from tasklore.commands.exits import FAILED, OK
-from tasklore.commands.memory.stores import user_memory
+from tasklore.commands.operations.target import read_target
 from tasklore.commands.places import DEFAULT_SUPERVISOR
 from tasklore.commands.render.screen import (
     patience,
@@ -26,6 +26,7 @@ from tasklore.commands.up.system import Plan, running
 from tasklore.contracts.errors import TaskloreError
 from tasklore.contracts.messages import PersonReply
 from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.servers import valkey
 
 AGENT = "tasklore.workers.agents.budget"
 
@@ -97,20 +98,21 @@ async def demonstrate() -> int:
             )
             played = [await _play(client, question) for question in QUESTIONS]
             print_paragraph(f"{_moral(played)}\n\n")
-            memory = await stack.enter_async_context(
-                user_memory(system.endpoints.redis_url)
+            redis = await stack.enter_async_context(
+                valkey.connect(system.endpoints.redis_url, name="tasklore-demo")
             )
+            api = read_target(system.endpoints.api or "", None, "the demo")
             is_well = all(reply.kind == "answer" for reply, _ in played)
             parts: tuple[tuple[str, Callable[[], Awaitable[bool]], str], ...] = (
-                ("chat", lambda: chat_demo.chat(client, memory), _CHAT_MORAL),
+                ("chat", lambda: chat_demo.chat(api), _CHAT_MORAL),
                 (
                     "pipeline",
-                    lambda: pipeline_demo.run_pipeline(client, memory.client, folder),
+                    lambda: pipeline_demo.run_pipeline(client, redis, folder),
                     _PIPELINE_MORAL,
                 ),
                 (
                     "analysis",
-                    lambda: analysis_demo.analyse(client, memory.client, folder),
+                    lambda: analysis_demo.analyse(client, redis, folder),
                     _ANALYSIS_MORAL,
                 ),
             )

@@ -1,4 +1,4 @@
-"""`tasklore memory`: the memory of a person, its history, and undoing edits.
+"""`tasklore memory`: files of documents and older memories, which are read and written where the command runs.
 
-Here belongs what these commands print and their files; documents are edited by workers.
+Everything else of the noun is an operation of the API.
 """

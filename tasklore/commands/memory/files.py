@@ -1,52 +1,41 @@
-"""`tasklore memory export|import`: a person's documents as JSON files."""
+"""`tasklore memory export|import`: a person's documents as JSON files of this machine."""
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tasklore.commands.exits import OK, USAGE
-from tasklore.commands.memory.stores import (
-    find_resource,
-    find_stored_resource,
-    user_memory,
-)
+from tasklore.commands.memory.calls import pour_lines, send_line
+from tasklore.commands.operations.problems import ApiRefused
+from tasklore.commands.pictures import memory_files
 from tasklore.commands.render.screen import complain, print_json, printable, say
+from tasklore.commands.render.words import count_of
 from tasklore.contracts.errors import InvalidInput
-from tasklore.memory.documents.plans import resource_of
-
-#: How the name of a document begins that is of no kind; a mistyped word is not to become a new document.
-_PREFIX = "resource_"
 
 
-async def export_documents(folder: Path, user: str, resource: str | None) -> None:
+def export_documents(user: str, folder: Path, resource: str | None) -> None:
     """Write the documents of *user*, or one, into *folder*, a file each; `-` writes one to stdout.
 
     Raises:
-        InvalidInput: several documents are to go to stdout.
+        InvalidInput: several documents are to go to stdout, or *folder* cannot be written to.
     """
     is_stdout = str(folder) == "-"
     if is_stdout and resource is None:
         raise InvalidInput("stdout takes one document; say which with --resource")
-    async with user_memory() as memory:
-        if resource is not None:
-            wanted = [await find_stored_resource(memory, user, resource)]
-        else:
-            documents = (await memory.documents.snapshot(user)).documents
-            wanted = [one for one, document in documents.items() if document.revision]
-        files = {
-            one: await memory.documents.export_document(user, one) for one in wanted
-        }
+    pieces: list[bytes] = []
+    pour_lines("export", {"user": user, "resource": resource}, pieces.append)
+    views = [json.loads(line) for line in b"".join(pieces).splitlines() if line]
+    files = {one["resource"]: one["content"].encode() for one in views}
     if is_stdout:
-        sys.stdout.buffer.write(files[wanted[0]])
+        sys.stdout.buffer.write(next(iter(files.values())))
         sys.stdout.buffer.flush()
         return
     if not files:
-        say(f"{user!r} has no documents yet; nothing was written")
+        say(f"{printable(user)!r} has no documents yet; nothing was written")
         return
     write_files(folder, files)
-    say(f"{len(files)} {'document' if len(files) == 1 else 'documents'} in {folder}")
+    say(f"{count_of(len(files), 'document')} in {folder}")
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -58,7 +47,8 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for one, content in files.items():
-            (folder / f"{one}.json").write_bytes(content)
+            # The name comes from a server, which is not to choose another folder.
+            (folder / f"{Path(one).name}.json").write_bytes(content)
     except OSError as error:
         why = error.strerror or error
         raise InvalidInput(
@@ -66,73 +56,58 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
         ) from error
 
 
-async def import_documents(
-    files: Sequence[Path], user: str, resource: str | None, *, as_json: bool = False
+def import_documents(
+    user: str, files: Sequence[Path], resource: str | None, *, is_json: bool
 ) -> int:
     """Put *files* in the place of documents of *user*, and return the exit code: unusable input when one was refused.
 
     Raises:
-        InvalidInput: *resource* means no document, or several files are given with it.
+        InvalidInput: several files are given with *resource*.
     """
     if resource is not None and len(files) > 1:
         raise InvalidInput(
             "--resource says what one file is; give one, or files that name themselves"
         )
-    done: list[dict[str, Any]] = []
-    async with user_memory() as memory:
-        wanted = None
-        if resource is not None:
-            stored = (await memory.documents.snapshot(user)).documents
-            try:
-                wanted = find_resource(resource, memory.kinds, stored)
-            except InvalidInput as error:
-                if not resource.startswith(_PREFIX):
-                    raise InvalidInput(
-                        f"{error}, or {_PREFIX}... for a new one"
-                    ) from error
-                wanted = resource_of(resource)
-        for file in files:
-            try:
-                now = datetime.now(UTC)
-                content = read_file(file)
-                record = await memory.documents.import_document(
-                    user, content, at=now, resource=wanted
-                )
-            except InvalidInput as error:
-                complain(f"{file}: {error}")
-                done.append({"file": str(file), "error": str(error)})
-                continue
-            revisions = {} if record is None else dict(record.revisions)
-            done.append(
-                {
-                    "file": str(file),
-                    "plan_id": record and record.plan_id,
-                    "revisions": revisions,
-                }
-            )
-            if not as_json:
-                become = ", ".join(
-                    f"{one} is at revision {number}"
-                    for one, number in revisions.items()
-                )
-                print(
-                    printable(f"{file}: {become or 'as it is remembered already'}"),
-                    flush=True,
-                )
-    if as_json:
-        print_json(done)
-    return USAGE if any("error" in one for one in done) else OK
+    done: list[Any] = []
+    for file in files:
+        line = {"file": str(file), "resource": resource}
+        try:
+            sent = {**line, "content": read_text(file)}
+            one = send_line("import", {"user": user}, sent)["files"][0]
+        except InvalidInput as error:
+            one = _refused(file, error)
+        except ApiRefused as error:
+            if error.body.get("status") not in (413, 422):
+                raise
+            one = _refused(file, error)
+        done.append(one)
+        if one["error"] is not None:
+            complain(f"{file}: {one['error']}")
+        elif not is_json:
+            print(memory_files.draw({"files": [one]}), flush=True)
+    view = {"user": user, "files": done}
+    if is_json:
+        print_json(view)
+    return memory_files.code_of(view)
 
 
-def read_file(file: Path) -> bytes:
-    """Return the content of *file*.
+def _refused(file: Path, error: Exception) -> dict[str, Any]:
+    return {"file": str(file), "plan_id": None, "revisions": {}, "error": str(error)}
+
+
+def read_text(file: Path) -> str:
+    """Return the text of *file*, byte for byte.
 
     Raises:
-        InvalidInput: it cannot be read.
+        InvalidInput: it cannot be read, or is no UTF-8.
     """
     try:
-        return file.read_bytes()
+        return file.read_bytes().decode()
     except OSError as error:
         raise InvalidInput(
             f"cannot be read ({error.strerror or error}); name a file"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"byte {error.start} is no UTF-8; save the file as UTF-8"
         ) from error

@@ -73,6 +73,7 @@ from tasklore.supervisor.operations.memory.services import (
     MemoryServices,
     MemoryTask,
     TaskSeen,
+    find_resource,
 )
 from tasklore.supervisor.operations.memory.turns import (
     Telling,
@@ -485,6 +486,26 @@ async def test_a_wrong_argument_is_refused_with_the_cure(
     async with refused(422, "first page"):
         await list_facts(services, ROOT, USER, after="f-9")
     assert len(await store.history(USER)) == 2
+
+
+@pytest.mark.parametrize("word", [FOOD, f"{FOOD}.json", "food", "FOOD"])
+def test_a_document_is_found_by_id_file_tag_or_word(word: str) -> None:
+    """One of a user that is of no kind, too."""
+    assert find_resource(word, Kinds.load()) == FOOD
+    stored = ["resource_user_books"]
+    for books in ("resource_user_books", "books"):
+        assert find_resource(books, Kinds.load(), stored) == stored[0]
+
+
+@pytest.mark.parametrize(
+    ("word", "status"), [("foo", 404), ("user", 422), ("", 404), ("books", 404)]
+)
+async def test_a_word_for_no_document_or_several_is_refused(
+    word: str, status: int
+) -> None:
+    """With those that there are."""
+    async with refused(status, FOOD):
+        find_resource(word, Kinds.load())
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def end_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         (("ltm", "forget", "--all"), "is called `tasklore results` now"),
         (("session", "list", "--json"), "is called `tasklore sessions` now"),
         (("results", "set", "a:1", "{nope"), "is no JSON"),
-        (("memory", "forget", "ana", "--user", "bo"), "one after the other"),
+        (("memory", "import", "ana", "a", "b", "--resource", "food"), "give one"),
         (("results", "set", "a:1", "@missing.json"), "cannot read 'missing.json'"),
         (("sessions", "import", "missing.json"), "cannot read 'missing.json'"),
         (("worker",), "no agent is named"),

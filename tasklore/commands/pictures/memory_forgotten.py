@@ -1,0 +1,46 @@
+"""The proof that a person was forgotten: counts of removed and remaining data."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tasklore.commands.exits import FAILED, OK
+from tasklore.commands.render.screen import printable
+
+
+def draw(view: Mapping[str, Any]) -> str:
+    """Return the counts of removed and remaining entries."""
+    return "\n".join(_lines(view))
+
+
+def code_of(view: Mapping[str, Any]) -> int:
+    """Return 1 when something is left."""
+    return FAILED if view["left"] else OK
+
+
+def _lines(view: Mapping[str, Any]) -> Iterator[str]:
+    user = printable(view["user"])
+    if view["removed"]:
+        yield f"Forgot {user}:"
+        yield from _counts(view["removed"])
+    else:
+        yield f"Nothing was known of {user}."
+    if view["left"]:
+        yield "Some of it is left; run it again once no task works on it:"
+        yield from _counts(view["left"])
+    else:
+        yield "Looked again everywhere: nothing is left."
+    for name, count in sorted(view["beside"].items()):
+        # Streams are called in capitals, other files are not.
+        if name.isupper():
+            yield (
+                f"Remains of messages that are gone, anybody's, may lie in the files of {printable(name)} beside "
+                f"{count:,} of others that wait there."
+            )
+        else:
+            yield f"The {printable(name)} could not be written anew; have whoever runs the server do it."
+
+
+def _counts(counts: Mapping[str, int]) -> Iterator[str]:
+    for kind, count in sorted(counts.items()):
+        if count:
+            yield f"  {count:>9,}  {printable(kind)}"

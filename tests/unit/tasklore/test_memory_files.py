@@ -1,0 +1,171 @@
+"""`tasklore memory export|import|migrate`: what they read and write here, and what they send."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tasklore.commands.exits import FAILED, OK, USAGE
+from tasklore.commands.memory import files, migration
+from tasklore.commands.memory.files import export_documents, import_documents
+from tasklore.commands.memory.migration import migrate_folder
+from tasklore.commands.operations.problems import ApiRefused
+from tasklore.contracts.errors import InvalidInput
+
+USER = "ana"
+FOOD = "resource_user_food_prefs"
+OLDER = "# Food\n\n## Likes\n- Pasta\n"
+
+
+class Api:
+    """Answers as the operations do, and keeps what was sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = []
+        self.refuses: Callable[[str], str | None] = lambda _file: None
+        self.exported = [{"resource": FOOD, "revision": 1, "content": '{"a": 1}\r\n'}]
+
+    def send_line(
+        self, verb: str, given: Mapping[str, Any], line: Mapping[str, Any]
+    ) -> Any:
+        self.sent.append((verb, given, line))
+        error = self.refuses(line["file"])
+        one: dict[str, Any] = {"file": line["file"], "error": error}
+        if verb == "import":
+            one |= {"plan_id": "p", "revisions": {FOOD: 1}}
+        else:
+            is_dry = given["dry_run"]
+            one |= {
+                "state": "changes" if is_dry else "stored",
+                "resource": FOOD,
+                "entries": 1,
+                "diff": ["+a"] if is_dry else [],
+                "unparsed": [{"line": 8, "text": "x", "why": "y", "kept_at": "z"}],
+            }
+        return {"user": USER, "files": [one]}
+
+    def pour_lines(
+        self, verb: str, given: Mapping[str, Any], sink: Callable[[bytes], object]
+    ) -> None:
+        body = b"".join(json.dumps(one).encode() + b"\n" for one in self.exported)
+        sink(body[:7])
+        sink(body[7:])
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Api:
+    made = Api()
+    monkeypatch.setattr(files, "send_line", made.send_line)
+    monkeypatch.setattr(files, "pour_lines", made.pour_lines)
+    monkeypatch.setattr(migration, "send_line", made.send_line)
+    return made
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return the names of the files in *folder*."""
+    return sorted(one.name for one in folder.iterdir())
+
+
+def test_documents_are_written_to_the_byte(
+    api: Api, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A file each in a new folder, or one on stdout; a server chooses no other folder."""
+    export_documents(USER, tmp_path / "new" / "folder", None)
+    written = tmp_path / "new" / "folder" / f"{FOOD}.json"
+    assert written.read_bytes() == b'{"a": 1}\r\n'
+    capfdbinary.readouterr()
+    export_documents(USER, Path("-"), "food")
+    assert capfdbinary.readouterr().out == b'{"a": 1}\r\n'
+    api.exported = [{"resource": "../evil", "revision": 1, "content": "{}"}]
+    export_documents(USER, tmp_path / "in", None)
+    assert names_in(tmp_path / "in") == ["evil.json"]
+    with pytest.raises(InvalidInput, match="--resource"):
+        export_documents(USER, Path("-"), None)
+    with pytest.raises(InvalidInput, match="/proc/none"):
+        export_documents(USER, Path("/proc/none"), None)
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"], ids=["folder", "no text"])
+def test_a_file_that_cannot_be_read_keeps_no_other_from_being_sent(
+    content: bytes | None,
+    api: Api,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It is complained about by its name, and the command ends with 2."""
+    bad = tmp_path / "bad.json"
+    good = tmp_path / "good.json"
+    good.write_bytes(b'\xef\xbb\xbf{"a": 1}\r\n')
+    if content is None:
+        bad.mkdir()
+    else:
+        bad.write_bytes(content)
+    assert import_documents(USER, [bad, good], None, is_json=True) == USAGE
+    out, err = capsys.readouterr()
+    assert [one["error"] is None for one in json.loads(out)["files"]] == [False, True]
+    assert err.startswith(f"tasklore: {bad}: ")
+    assert [line["content"] for _, _, line in api.sent] == ['\ufeff{"a": 1}\r\n']
+
+
+def test_what_the_api_refuses_of_a_file_is_that_files_fault(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One too large, for example; a key that may not is the end."""
+    file = tmp_path / "a.json"
+    file.write_text("{}")
+    status = 413
+
+    def refuse(*_: object) -> Any:
+        raise ApiRefused("no", FAILED, {"status": status})
+
+    monkeypatch.setattr(files, "send_line", refuse)
+    assert import_documents(USER, [file], None, is_json=False) == USAGE
+    status = 403
+    with pytest.raises(ApiRefused):
+        import_documents(USER, [file], None, is_json=False)
+    with pytest.raises(InvalidInput, match="--resource"):
+        import_documents(USER, [file, file], "food", is_json=False)
+
+
+def test_older_memories_are_archived_once_they_are_stored(
+    api: Api, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A dry run changes nothing; with nothing left there is nothing to do."""
+    older = tmp_path / f"{FOOD}.md"
+    older.write_text(OLDER)
+    assert migrate_folder(USER, tmp_path, is_dry=True, is_json=False) == OK
+    shown = capsys.readouterr().out
+    assert "+a" in shown
+    assert "line 8 is kept at z as it is written (y): x" in shown
+    assert older.read_text() == OLDER
+    assert migrate_folder(USER, tmp_path, is_dry=False, is_json=False) == OK
+    assert f"{FOOD}.md -> {FOOD}: 1 entry" in capsys.readouterr().out
+    assert names_in(tmp_path) == [f"{FOOD}.md.archive"]
+    assert (tmp_path / f"{FOOD}.md.archive").read_text() == OLDER
+    count = len(api.sent)
+    assert migrate_folder(USER, tmp_path, is_dry=False, is_json=False) == OK
+    assert len(api.sent) == count
+
+
+def test_an_older_memory_that_is_left_is_named_and_keeps_its_name(
+    api: Api, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that is no text, that the API refuses, or whose archive is there already."""
+    for name in ("a", "b", "c", "d"):
+        (tmp_path / f"resource_{name}.md").write_text(OLDER)
+    (tmp_path / "resource_b.md").write_bytes(b"\xff\xfe")
+    (tmp_path / "resource_c.md.archive").touch()
+    api.refuses = lambda file: "held" if file == "resource_a.md" else None
+    assert migrate_folder(USER, tmp_path, is_dry=False, is_json=False) == FAILED
+    assert capsys.readouterr().err.count("\n") == 3
+    left = [name for name in names_in(tmp_path) if name.endswith(".md")]
+    assert left == ["resource_a.md", "resource_b.md", "resource_c.md"]
+
+
+def test_a_folder_without_older_memories_is_refused(tmp_path: Path) -> None:
+    """It is another one that was meant."""
+    for folder in (tmp_path, Path("/nowhere")):
+        with pytest.raises(InvalidInput, match=str(folder)):
+            migrate_folder(USER, folder, is_dry=True, is_json=False)
