@@ -15,6 +15,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from tasklore.client.errors import ApiError, UnknownAnswer, Unreachable
+from tasklore.contracts.faults import fault_of
 
 T = TypeVar("T")
 
@@ -155,10 +156,8 @@ def read_as(shape: Any, body: Any) -> Any:
     try:
         return TypeAdapter(shape).validate_python(body)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the body"
         raise UnknownAnswer(
-            f"the answer of the server cannot be read ({place}: {first['msg']}); "
+            f"the answer of the server cannot be read ({fault_of(error.errors()[0])}); "
             "use a client of the server's version"
         ) from error
 

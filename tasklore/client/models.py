@@ -149,7 +149,7 @@ class Ask(Model):
     text: str
     time_zone: str | None = None
     user: str | None = None
-    wait_seconds: float = 30.0
+    wait_seconds: float | str = 30.0
 
 
 class AskedPart(Model):
@@ -162,6 +162,27 @@ class AskedPart(Model):
     reply: ReplyPart | None = None
     task: TaskCall | None
     task_id: str
+
+
+class Audit(Model):
+    """How good a memory is: the share of each finding, null where it is not known, and where they are.
+
+    `alike` are pairs of one list that may say the same, as embeddings propose; null without a model for them. Of a list
+    300 entries are compared. Nothing is merged.
+    """
+
+    alike: tuple[tuple[ReviewedEntry, ...], ...] | None
+    changed_protected: tuple[ChangedProtected, ...]
+    conflicts: tuple[ShownConflict, ...]
+    documents: int
+    duplicates: tuple[tuple[ReviewedEntry, ...], ...]
+    entries: int
+    never_read: tuple[ReviewedEntry, ...] | None
+    orphans: tuple[ReviewedEntry, ...]
+    rates: dict[str, float | None]
+    stale: tuple[ReviewedEntry, ...]
+    unreadable: tuple[ReviewedEntry, ...]
+    user: str
 
 
 class Block(Model):
@@ -205,6 +226,14 @@ class ChangedItem(Model):
     wait_seconds: float = 30.0
 
 
+class ChangedProtected(Model):
+    """A plan that changed something protected within 30 days: the fact, and the words that say it."""
+
+    fact: str
+    plan_id: str
+    words: str
+
+
 class CompletionReport(Model):
     """The one terminal report of a generation of a task; published to `reports.{supervisor_id}.{task_id}.{generation}`.
 
@@ -232,6 +261,13 @@ class CompletionReport(Model):
     usage: Usage | None = None
     waited_ms: int | None = None
     worker_id: str
+
+
+class Conflicts(Model):
+    """Contradictions in one memory; the next words about it decide."""
+
+    conflicts: tuple[ShownConflict, ...]
+    user: str
 
 
 class ConversationList(Model):
@@ -268,6 +304,17 @@ class DeclaredPipeline(Model):
 
     inputs: dict[str, JsonValue] | None = None
     pipeline: dict[str, JsonValue]
+
+
+class Difference(Model):
+    """The changes from one revision of a document to another, metadata left out; `lines` are for people."""
+
+    changes: tuple[Changed, ...]
+    lines: tuple[ShownChange, ...]
+    resource: str
+    since: int
+    until: int
+    user: str
 
 
 class EmittedValue(Model):
@@ -317,6 +364,82 @@ class ExpiredEvent(Model):
     id: str = ""
 
 
+class Explanation(Model):
+    """How the entry at a place came about: every plan that touched it, the newest first.
+
+    Without any it came with the document, or before the history that is kept.
+    """
+
+    path: str
+    plans: tuple[PlanExplained, ...]
+    resource: str
+    user: str
+
+
+class Fact(Model):
+    """One thing learned about a user; `reasoning` says what in the turn it rests on.
+
+    `text` is a statement of its own ("User likes omelettes"). `evidence` is the part of the turn that says it, letter
+    by letter. `expiry` is the last day on which it holds, None for no end. `confidence` is 0 to 1. `inferred` tells
+    that the person did not say so but somebody concluded it. `extracted_by` is `rules` or the name of a model.
+
+    `subject` names whom it is about, None for the person who speaks. `category` is the path of the list that keeps such
+    facts, as `food.likes`; "" leaves that to `tags`. `value` is what the list shows, "" for `text`. `relation` says how
+    it stands to the items in `related`, each named `RESOURCE_ID:PATH.ITEM`; `forget` asks for their removal. An unknown
+    relation is treated as `new`. `valid_from` is the first day on which it holds, None for the day of its turn.
+    """
+
+    category: str = ""
+    confidence: float = 1.0
+    durability: Literal["permanent", "long_term", "short_term", "momentary"] | str = (
+        "long_term"
+    )
+    evidence: str = ""
+    expiry: date | None = None
+    extracted_by: str = "rules"
+    fact_id: str
+    inferred: bool = False
+    polarity: Literal["positive", "negative", "neutral"] | str = "neutral"
+    reasoning: str = ""
+    related: tuple[str, ...] = ()
+    relation: (
+        Literal["new", "same", "updates", "ends", "adds_to", "contradicts", "forget"]
+        | str
+    ) = "new"
+    subject: str | None = None
+    tags: tuple[str, ...] = ()
+    text: str
+    valid_from: date | None = None
+    value: str = ""
+
+
+class FactPage(Model):
+    """Facts: those that wait, those that wait for a model, then the last that were done.
+
+    `after` leads to the next page, null at the end. `waiting` and `parked` count all that wait, and
+    `closed` all that were decided, by outcome.
+    """
+
+    after: str | None
+    closed: dict[str, int]
+    facts: tuple[FoundFact, ...]
+    parked: int
+    user: str
+    waiting: int
+
+
+class Forgetting(Model):
+    """Counts by kind of removed data and of data that is left: none is the proof that all is gone.
+
+    `beside` counts messages of others in files that may keep remains, and files that could not be written anew.
+    """
+
+    beside: dict[str, int]
+    left: dict[str, int]
+    removed: dict[str, int]
+    user: str
+
+
 class ForgottenMemory(Model):
     """The numbers of removed and remaining records, by kind; `elsewhere` says where more may lie out of reach."""
 
@@ -325,6 +448,20 @@ class ForgottenMemory(Model):
     removed: dict[str, int] | None = None
     state: Literal["accepted", "done"] | str
     task_id: str
+
+
+class FoundFact(Model):
+    """A fact that was found in a turn, and how it stands; `fact` is null where it cannot be read."""
+
+    at: datetime
+    attempts: int
+    fact: Fact | None
+    fact_id: str
+    plan_id: str | None
+    reason: str
+    state: str
+    text: str
+    turn_id: str | None
 
 
 class GapEvent(Model):
@@ -342,6 +479,13 @@ class HeardMessage(Model):
     message_id: str | None = None
     sender: str
     time: float | None = None
+
+
+class ImportedFiles(Model):
+    """The end of each file, in their order; those that were refused do not keep others from being stored."""
+
+    files: tuple[StoredFile, ...]
+    user: str
 
 
 class Invalidation(Model):
@@ -382,6 +526,15 @@ class KeptItem(Model):
     subject: str | None = None
     text: str
     until: date | None = None
+
+
+class KeptLine(Model):
+    """Lines that were kept without being understood: the first one's number, the text, why, and where it is now."""
+
+    kept_at: str
+    line: int
+    text: str
+    why: str
 
 
 class KeptTurns(Model):
@@ -734,10 +887,8 @@ class Matches(Model):
     user: str
 
 
-class MemoryDocument(Model, extra="allow"):
-    """A document as it is stored; its other fields depend on its kind."""
-
-    _metadata: dict[str, JsonValue] | None = None
+class MemoryDocument(Model):
+    """A document as it is stored; `_metadata` is about itself, its other fields depend on its kind."""
 
 
 class MemoryNote(Model):
@@ -769,6 +920,29 @@ class MemoryNote(Model):
         | str
     )
     saved_ms: int | None = None
+
+
+class MigratedFile(Model):
+    """The result for an older file.
+
+    `state` is `stored`, `same` (the document is that already), `changes` (it would be stored) or `refused`. `diff`
+    leads from the document to the file, when nothing was to be changed.
+    """
+
+    diff: tuple[str, ...] = ()
+    entries: int = 0
+    error: str | None = None
+    file: str
+    resource: str | None = None
+    state: Literal["stored", "same", "changes", "refused"] | str
+    unparsed: tuple[KeptLine, ...] = ()
+
+
+class MigratedFiles(Model):
+    """The result for each file, in their order."""
+
+    files: tuple[MigratedFile, ...]
+    user: str
 
 
 class NeededApproval(Model):
@@ -1032,17 +1206,40 @@ class PipelineProblems(Model):
     problems: tuple[str, ...]
 
 
-class PlanPage(Model):
-    """Plans, the newest first; `next` is the `before` of the next page, null at the end."""
+class PlanExplained(Model):
+    """A plan with the turn that it came from, and what finder and editor answered: null where rules decided."""
 
-    next: int | None
+    at: datetime
+    by: str
+    changes: dict[str, tuple[Changed, ...]]
+    editor: JsonValue
+    evidence: str
+    fact: str
+    finder: JsonValue
+    kind: Literal["edit", "undo", "redo"] | str
+    lines: dict[str, tuple[ShownChange, ...]]
+    number: int
+    plan_id: str
+    reasoning: str
+    revisions: dict[str, int]
+    state: Literal["stands", "taken back", "takes back", "applies again"] | str
+    turn_id: str | None
+    undoes: str | None
+    undone_by: str | None
+
+
+class PlanPage(Model):
+    """Plans, the newest first; `after` leads to the next page, null at the end."""
+
+    after: str | None
     plans: tuple[PlanTold, ...]
 
 
 class PlanTold(Model):
     """One plan of edits: its author, reason and evidence, and its changes by document.
 
-    `undoes` is the plan that it takes back; `undone_by` is the one that took it back, null while it stands.
+    `undoes` is the plan that it takes back; `undone_by` is the one that took it back, null while it stands. `state`
+    says so in a word, and `lines` has the changes of each document for people.
     """
 
     at: datetime
@@ -1051,10 +1248,12 @@ class PlanTold(Model):
     evidence: str
     fact: str
     kind: Literal["edit", "undo", "redo"] | str
+    lines: dict[str, tuple[ShownChange, ...]]
     number: int
     plan_id: str
     reasoning: str
     revisions: dict[str, int]
+    state: Literal["stands", "taken back", "takes back", "applies again"] | str
     undoes: str | None
     undone_by: str | None
 
@@ -1104,6 +1303,12 @@ class Questions(Model):
     """Open questions that the caller may answer."""
 
     approvals: tuple[ApprovalQuestion, ...]
+
+
+class Redoing(Model):
+    """The plan to apply again that was taken back, or the end of its id; without one the last."""
+
+    plan_id: str | None = None
 
 
 class RefusedEntry(Model):
@@ -1276,6 +1481,14 @@ class Resume(Model):
 
     inputs: dict[str, JsonValue] | None = None
     pipeline: dict[str, JsonValue] | None = None
+
+
+class ReviewedEntry(Model):
+    """One entry: its document, its place, and its text."""
+
+    path: str
+    resource: str
+    text: str
 
 
 class RoutedEvent(Model):
@@ -1536,8 +1749,8 @@ class Send(Model):
     task: str | dict[str, Any]
     tenant: str | None = None
     user: str | None = None
-    wait_seconds: float = 30.0
-    within_seconds: float | None = None
+    wait_seconds: float | str = 30.0
+    within_seconds: float | str | None = None
 
 
 class Sensed(Model):
@@ -1735,6 +1948,50 @@ class Shares(Model):
     weights: dict[str, float] | None = None
 
 
+class ShownChange(Model):
+    """One change for people: `+` came, `-` went, `~` became another; where, and what."""
+
+    mark: Literal["+", "-", "~"] | str
+    what: str
+    where: str
+
+
+class ShownConflict(Model):
+    """Entries that cannot all hold.
+
+    `why` is `opposite` (their places are contrary), `single` (only one may be there) or `marked` (said with the same
+    right). `against` is the other side of a lone entry.
+    """
+
+    against: tuple[str, ...] = ()
+    entries: tuple[ReviewedEntry, ...]
+    why: str
+
+
+class ShownDocument(Model):
+    """One document as it is stored, and its entries for people."""
+
+    body: dict[str, JsonValue]
+    entries: tuple[ShownEntry, ...]
+    resource: str
+    revision: int
+
+
+class ShownEntry(Model):
+    """One entry for people: its place, its text, and what else is known of it, such as its subject and its days."""
+
+    notes: tuple[str, ...]
+    path: str
+    text: str
+
+
+class ShownMemory(Model):
+    """The documents of one memory as they were at one moment."""
+
+    documents: tuple[ShownDocument, ...]
+    user: str
+
+
 class Signal(Model):
     """The value of a signal."""
 
@@ -1784,6 +2041,15 @@ class StayedLetter(Model):
 
     sequence: int
     why: str
+
+
+class StoredFile(Model):
+    """The end of a file: the revisions that it led to, none when it is remembered, or why it was refused."""
+
+    error: str | None = None
+    file: str
+    plan_id: str | None = None
+    revisions: dict[str, int] | None = None
 
 
 class StreamToOpen(Model):
@@ -1895,6 +2161,14 @@ class TaskWait(Model):
     until: datetime | None = None
 
 
+class Telling(Model):
+    """Words of a person, as they said them; `wait_seconds` is how long the answer may take."""
+
+    conversation: str | None = None
+    text: str
+    wait_seconds: float = 15.0
+
+
 class TextEvent(Model):
     """A piece of the task's text."""
 
@@ -2001,6 +2275,21 @@ class TracedWait(Model):
     until: datetime
 
 
+class TurnOutcome(Model):
+    """The outcome of a turn: its state, null while no worker has read it, its facts and the plans they led to.
+
+    `settled` says that it changes no more by itself.
+    """
+
+    facts: tuple[FoundFact, ...]
+    plans: tuple[PlanTold, ...]
+    reason: str
+    settled: bool
+    state: str | None
+    turn_id: str
+    user: str
+
+
 class TurnsTaken(Model):
     """How many turns were taken, which are learned from soon, and how many of them are kept to be searched.
 
@@ -2014,9 +2303,9 @@ class TurnsTaken(Model):
 
 
 class Undo(Model):
-    """The edit to take back: a `plan_id` of the history."""
+    """The edit to take back: the `plan_id` of a plan, or the end of it; without one the last that stands."""
 
-    plan_id: str
+    plan_id: str | None = None
     wait_seconds: float = 30.0
 
 
@@ -2091,9 +2380,10 @@ class WaitingEvent(Model):
 
 
 class WaitingRows(Model):
-    """The waiting rows of one memory, turns first."""
+    """The waiting rows of one memory, turns first; `total` counts those, too, that are not listed."""
 
     rows: tuple[Waiting, ...]
+    total: int
     user: str
 
 

@@ -740,6 +740,12 @@ class MemoryFlows:
 
         Args:
             scope: What `user` names: a user, an agent, a run or an organisation.
+            category: Its list, such as food.likes.
+            since: The first day on which it holds.
+            subject: Whom it is about, if not the user.
+            until: The last day on which it holds.
+            value: The text of the item.
+            wait_seconds: How long the answer may take.
         """
         return fetch(
             Call(
@@ -760,26 +766,50 @@ class MemoryFlows:
             models.ItemChanged,
         )
 
+    def audit(
+        self,
+        user: str,
+        *,
+        scope: Literal["user", "agent", "run", "org"] | None = None,
+        resource: str | None = None,
+    ) -> Flow[models.Audit]:
+        """Tell how good a memory is.
+
+        Which share of it is said twice, stale, never read, in conflict or out of place, and where that is.
+
+        Args:
+            scope: What `user` names: a user, an agent, a run or an organisation.
+            resource: Only this document: its id, or a word for it such as food.
+        """
+        return fetch(
+            Call(
+                "GET",
+                fill_path("/v1/memory/{user}/audit", user=user),
+                query={"scope": scope, "resource": resource},
+            ),
+            models.Audit,
+        )
+
     def block(
         self,
         user: str,
         *,
+        scope: Literal["user", "agent", "run", "org"] | None = None,
         q: str | None = None,
         tokens: int | None = None,
-        scope: Literal["user", "agent", "run", "org"] | None = None,
     ) -> Flow[models.Block]:
-        """Read what is remembered, as a prompt quotes it.
+        """Read a memory as a prompt quotes it.
 
         Args:
+            scope: What `user` names: a user, an agent, a run or an organisation.
             q: What it is for.
             tokens: For what answers that.
-            scope: What `user` names: a user, an agent, a run or an organisation.
         """
         return fetch(
             Call(
                 "GET",
                 fill_path("/v1/memory/{user}/block", user=user),
-                query={"q": q, "tokens": tokens, "scope": scope},
+                query={"scope": scope, "q": q, "tokens": tokens},
             ),
             models.Block,
         )
@@ -801,6 +831,11 @@ class MemoryFlows:
 
         Args:
             scope: What `user` names: a user, an agent, a run or an organisation.
+            since: The first day on which it holds.
+            subject: Whom it is about, if not the user.
+            until: The last day on which it holds.
+            value: The text of the item.
+            wait_seconds: How long the answer may take.
         """
         return fetch(
             Call(
@@ -833,10 +868,12 @@ class MemoryFlows:
         is_on: bool | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.Settled]:
-        """Say whether turns are kept.
+        """Say whether turns are kept, and for how long; fields that are left out are as without any settings.
 
         Args:
             scope: What `user` names: a user, an agent, a run or an organisation.
+            days: Keep turns for so many days.
+            is_on: Whether turns are kept word for word from now on.
         """
         return fetch(
             Call(
@@ -848,6 +885,53 @@ class MemoryFlows:
                 takes_key=True,
             ),
             models.Settled,
+        )
+
+    def clear(
+        self,
+        user: str,
+        *,
+        confirm: Literal["forget"],
+        scope: Literal["user", "agent", "run", "org"] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Flow[models.ForgottenMemory]:
+        """Forget turns, facts, documents and conversations; `elsewhere` names data out of the memory worker's reach.
+
+        Args:
+            confirm: `forget`: it cannot be undone.
+            scope: What `user` names: a user, an agent, a run or an organisation.
+        """
+        return fetch(
+            Call(
+                "DELETE",
+                fill_path("/v1/memory/{user}", user=user),
+                query={"confirm": confirm, "scope": scope},
+                key=idempotency_key,
+                takes_key=True,
+            ),
+            models.ForgottenMemory,
+        )
+
+    def conflicts(
+        self,
+        user: str,
+        *,
+        scope: Literal["user", "agent", "run", "org"] | None = None,
+        resource: str | None = None,
+    ) -> Flow[models.Conflicts]:
+        """List the entries of a memory that contradict others.
+
+        Args:
+            scope: What `user` names: a user, an agent, a run or an organisation.
+            resource: Only this document: its id, or a word for it such as food.
+        """
+        return fetch(
+            Call(
+                "GET",
+                fill_path("/v1/memory/{user}/conflicts", user=user),
+                query={"scope": scope, "resource": resource},
+            ),
+            models.Conflicts,
         )
 
     def delete_item(
@@ -878,21 +962,77 @@ class MemoryFlows:
             models.ItemChanged,
         )
 
+    def diff(
+        self,
+        user: str,
+        resource: str,
+        *,
+        scope: Literal["user", "agent", "run", "org"] | None = None,
+        from_: int | None = None,
+        to: int | None = None,
+    ) -> Flow[models.Difference]:
+        """Show what changed between two revisions of a document.
+
+        Args:
+            scope: What `user` names: a user, an agent, a run or an organisation.
+            from_: By default the one before.
+            to: By default the present one.
+        """
+        return fetch(
+            Call(
+                "GET",
+                fill_path(
+                    "/v1/memory/{user}/documents/{resource}/diff",
+                    user=user,
+                    resource=resource,
+                ),
+                query={"scope": scope, "from": from_, "to": to},
+            ),
+            models.Difference,
+        )
+
+    def document(
+        self,
+        user: str,
+        resource: str,
+        *,
+        scope: Literal["user", "agent", "run", "org"] | None = None,
+        format: Literal["json", "markdown"] | None = None,
+    ) -> Flow[models.MemoryDocument]:
+        """Read a document as it is stored; its `ETag` begins with its revision.
+
+        Args:
+            scope: What `user` names: a user, an agent, a run or an organisation.
+            format: Markdown is for prompts.
+        """
+        return fetch(
+            Call(
+                "GET",
+                fill_path(
+                    "/v1/memory/{user}/documents/{resource}",
+                    user=user,
+                    resource=resource,
+                ),
+                query={"scope": scope, "format": format},
+            ),
+            models.MemoryDocument,
+        )
+
     def document_history(
         self,
         user: str,
         resource: str,
         *,
-        before: int | None = None,
-        limit: int | None = None,
         scope: Literal["user", "agent", "run", "org"] | None = None,
+        after: str | None = None,
+        limit: int | None = None,
     ) -> Flow[models.PlanPage]:
-        """List the edits of a document.
+        """List the edits of a document, the newest first.
 
         Args:
-            before: Plans before this number: `next` of a page.
-            limit: Plans of a page.
             scope: What `user` names: a user, an agent, a run or an organisation.
+            after: The `after` of the page before.
+            limit: At most so many.
         """
         return fetch(
             Call(
@@ -902,9 +1042,24 @@ class MemoryFlows:
                     user=user,
                     resource=resource,
                 ),
-                query={"before": before, "limit": limit, "scope": scope},
+                query={"scope": scope, "after": after, "limit": limit},
             ),
             models.PlanPage,
+        )
+
+    def each_document_history(
+        self,
+        user: str,
+        resource: str,
+        *,
+        scope: Literal["user", "agent", "run", "org"] | None = None,
+    ) -> Pages[models.PlanTold]:
+        """Yield every row of `document_history`, page by page."""
+        return Pages(
+            lambda after: MemoryFlows.document_history(
+                self, user=user, resource=resource, scope=scope, after=after
+            ),
+            "plans",
         )
 
     def document_undo(
@@ -912,8 +1067,8 @@ class MemoryFlows:
         user: str,
         resource: str,
         *,
-        plan_id: str,
         scope: Literal["user", "agent", "run", "org"] | None = None,
+        plan_id: str | None = None,
         wait_seconds: float | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.Undone]:
@@ -921,6 +1076,8 @@ class MemoryFlows:
 
         Args:
             scope: What `user` names: a user, an agent, a run or an organisation.
+            plan_id: A plan of the history, or the end of its id; without it the last one.
+            wait_seconds: How long the answer may take.
         """
         return fetch(
             Call(
@@ -938,75 +1095,216 @@ class MemoryFlows:
             models.Undone,
         )
 
-    def forget(
+    def explain(
         self,
         user: str,
         *,
-        confirm: Literal["forget"],
+        path: str,
         scope: Literal["user", "agent", "run", "org"] | None = None,
-        idempotency_key: str | None = None,
-    ) -> Flow[models.ForgottenMemory]:
-        """Forget all of it.
+        resource: str | None = None,
+    ) -> Flow[models.Explanation]:
+        """Explain how an entry came about, and why.
+
+        The words, the fact in them, who decided and on which grounds: every edit that touched it, newest first.
 
         Args:
-            confirm: `forget`: it cannot be undone.
             scope: What `user` names: a user, an agent, a run or an organisation.
+            path: A place in a document, as it is shown.
+            resource: Which document; by default the one that has it.
         """
         return fetch(
             Call(
-                "DELETE",
-                fill_path("/v1/memory/{user}", user=user),
-                query={"confirm": confirm, "scope": scope},
-                key=idempotency_key,
-                takes_key=True,
+                "GET",
+                fill_path("/v1/memory/{user}/explanation", user=user),
+                query={"scope": scope, "path": path, "resource": resource},
             ),
-            models.ForgottenMemory,
+            models.Explanation,
+        )
+
+    def export(
+        self,
+        user: str,
+        *,
+        scope: Literal["user", "agent", "run", "org"] | None = None,
+        resource: str | None = None,
+    ) -> JsonLines[str]:
+        """Return each document as a JSON file; those that were never edited are left out unless one is named.
+
+        Args:
+            scope: What `user` names: a user, an agent, a run or an organisation.
+            resource: Only this document: its id, or a word for it such as food.
+        """
+        return JsonLines(
+            Call(
+                "GET",
+                fill_path("/v1/memory/{user}/export", user=user),
+                query={"scope": scope, "resource": resource},
+            ),
+            str,
+        )
+
+    def facts(
+        self,
+        user: str,
+        *,
+        scope: Literal["user", "agent", "run", "org"] | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Flow[models.FactPage]:
+        """List the facts found in the words of a person.
+
+        In the order of their states: those that wait, those that wait for a model, then the last that were done.
+
+        Args:
+            scope: What `user` names: a user, an agent, a run or an organisation.
+            after: The `after` of the page before.
+            limit: At most so many.
+        """
+        return fetch(
+            Call(
+                "GET",
+                fill_path("/v1/memory/{user}/facts", user=user),
+                query={"scope": scope, "after": after, "limit": limit},
+            ),
+            models.FactPage,
+        )
+
+    def each_facts(
+        self, user: str, *, scope: Literal["user", "agent", "run", "org"] | None = None
+    ) -> Pages[models.FoundFact]:
+        """Yield every row of `facts`, page by page."""
+        return Pages(
+            lambda after: MemoryFlows.facts(self, user=user, scope=scope, after=after),
+            "facts",
+        )
+
+    def forget(self, user: str) -> Flow[models.Forgetting]:
+        """Remove all data of a person, and prove that nothing is left.
+
+        Everywhere: documents, history, facts, turns, conversations, answers that only they asked for, sessions of
+        pipelines and the evidence of those that failed here, and the messages that carried their words, erased from the
+        servers' files. Their decisions for a project stay as records without text and name. It cannot be
+        undone. The name can be used again at once. Given up in the middle, the same again finishes.
+        """
+        return fetch(
+            Call("DELETE", fill_path("/v1/memory/{user}/everything", user=user)),
+            models.Forgetting,
+        )
+
+    def hand_in(
+        self,
+        user: str,
+        *,
+        turns: Sequence[models.Said | Mapping[str, Any]],
+        scope: Literal["user", "agent", "run", "org"] | None = None,
+    ) -> Flow[models.TurnsTaken]:
+        """Hand in turns of other chats; answered once all of them are stored.
+
+        Args:
+            scope: What `user` names: a user, an agent, a run or an organisation.
+            turns: Each with `turn_id`, `text`, `conversation_id`, `speaker` and `at`.
+        """
+        return fetch(
+            Call(
+                "POST",
+                fill_path("/v1/memory/{user}/turns", user=user),
+                query={"scope": scope},
+                body={"turns": turns},
+            ),
+            models.TurnsTaken,
         )
 
     def history(
         self,
         user: str,
         *,
-        before: int | None = None,
-        limit: int | None = None,
         scope: Literal["user", "agent", "run", "org"] | None = None,
+        resource: str | None = None,
+        after: str | None = None,
+        limit: int | None = None,
     ) -> Flow[models.PlanPage]:
-        """List the edits of a user's documents.
+        """List the edits of a memory, the newest first.
 
         Args:
-            before: Plans before this number: `next` of a page.
-            limit: Plans of a page.
             scope: What `user` names: a user, an agent, a run or an organisation.
+            resource: Only this document: its id, or a word for it such as food.
+            after: The `after` of the page before.
+            limit: At most so many.
         """
         return fetch(
             Call(
                 "GET",
                 fill_path("/v1/memory/{user}/history", user=user),
-                query={"before": before, "limit": limit, "scope": scope},
+                query={
+                    "scope": scope,
+                    "resource": resource,
+                    "after": after,
+                    "limit": limit,
+                },
             ),
             models.PlanPage,
+        )
+
+    def each_history(
+        self,
+        user: str,
+        *,
+        scope: Literal["user", "agent", "run", "org"] | None = None,
+        resource: str | None = None,
+    ) -> Pages[models.PlanTold]:
+        """Yield every row of `history`, page by page."""
+        return Pages(
+            lambda after: MemoryFlows.history(
+                self, user=user, scope=scope, resource=resource, after=after
+            ),
+            "plans",
+        )
+
+    def import_(
+        self,
+        user: str,
+        lines: Iterable[Mapping[str, Any]],
+        *,
+        scope: Literal["user", "agent", "run", "org"] | None = None,
+    ) -> Flow[tuple[models.ImportedFiles, ...]]:
+        """Put JSON documents in the place of those that are remembered.
+
+        Each line is an object of `content`, the text of a file, with `file` and `resource` beside it where they are needed.
+        Each is an edit that `undo` takes back.
+
+        Args:
+            scope: What `user` names: a user, an agent, a run or an organisation.
+        """
+        return send_lines(
+            Call(
+                "POST",
+                fill_path("/v1/memory/{user}/import", user=user),
+                query={"scope": scope},
+            ),
+            lines,
+            models.ImportedFiles,
         )
 
     def items(
         self,
         user: str,
         *,
+        scope: Literal["user", "agent", "run", "org"] | None = None,
         category: str | None = None,
         state: Literal["current", "past", "paused", "planned", "expired"] | None = None,
-        scope: Literal["user", "agent", "run", "org"] | None = None,
     ) -> Flow[models.Items]:
-        """List what is remembered, item by item.
+        """List the items of a memory.
 
         Args:
+            scope: What `user` names: a user, an agent, a run or an organisation.
             category: Of this path, or below it.
             state: As it stands today; all, when left out.
-            scope: What `user` names: a user, an agent, a run or an organisation.
         """
         return fetch(
             Call(
                 "GET",
                 fill_path("/v1/memory/{user}/items", user=user),
-                query={"category": category, "state": state, "scope": scope},
+                query={"scope": scope, "category": category, "state": state},
             ),
             models.Items,
         )
@@ -1014,7 +1312,7 @@ class MemoryFlows:
     def list(
         self, user: str, *, scope: Literal["user", "agent", "run", "org"] | None = None
     ) -> Flow[models.Listing]:
-        """List the documents of a user.
+        """List the documents of a memory.
 
         Args:
             scope: What `user` names: a user, an agent, a run or an organisation.
@@ -1026,30 +1324,80 @@ class MemoryFlows:
             models.Listing,
         )
 
+    def migrate(
+        self,
+        user: str,
+        lines: Iterable[Mapping[str, Any]],
+        *,
+        scope: Literal["user", "agent", "run", "org"] | None = None,
+        dry_run: bool | None = None,
+    ) -> Flow[tuple[models.MigratedFiles, ...]]:
+        """Turn older Markdown memories into documents.
+
+        What cannot be read as headings and bullets is listed and kept as it is written; nothing is dropped. One whose
+        document holds something else already is refused: neither of the two may be lost.
+
+        Args:
+            scope: What `user` names: a user, an agent, a run or an organisation.
+            dry_run: Show what would change; change nothing.
+        """
+        return send_lines(
+            Call(
+                "POST",
+                fill_path("/v1/memory/{user}/migrate", user=user),
+                query={"scope": scope, "dry_run": dry_run},
+            ),
+            lines,
+            models.MigratedFiles,
+        )
+
+    def redo(
+        self,
+        user: str,
+        *,
+        scope: Literal["user", "agent", "run", "org"] | None = None,
+        plan_id: str | None = None,
+    ) -> Flow[models.PlanTold]:
+        """Apply an edit again that was taken back.
+
+        Args:
+            scope: What `user` names: a user, an agent, a run or an organisation.
+            plan_id: Its id, or the end of it; without it the last one.
+        """
+        return fetch(
+            Call(
+                "POST",
+                fill_path("/v1/memory/{user}/redo", user=user),
+                query={"scope": scope},
+                body={"plan_id": plan_id},
+            ),
+            models.PlanTold,
+        )
+
     def search(
         self,
         user: str,
         *,
         q: str,
+        scope: Literal["user", "agent", "run", "org"] | None = None,
         at: date | None = None,
         since: date | None = None,
         until: date | None = None,
         speaker: Literal["person", "assistant", "agent"] | None = None,
         conversation_id: str | None = None,
         limit: int | None = None,
-        scope: Literal["user", "agent", "run", "org"] | None = None,
     ) -> Flow[models.Matches]:
-        """Find what was said and is remembered.
+        """Search turns and items, with the day and the speaker of each.
 
         Args:
             q: A question, in any words.
-            at: As it stood on that day.
+            scope: What `user` names: a user, an agent, a run or an organisation.
+            at: As it stood on that day, such as 2026-05-01.
             since: Said on that day or later.
             until: Said by the end of that day.
             speaker: Who said it.
             conversation_id: Said in it.
             limit: How much at most.
-            scope: What `user` names: a user, an agent, a run or an organisation.
         """
         return fetch(
             Call(
@@ -1057,13 +1405,13 @@ class MemoryFlows:
                 fill_path("/v1/memory/{user}/search", user=user),
                 query={
                     "q": q,
+                    "scope": scope,
                     "at": at,
                     "since": since,
                     "until": until,
                     "speaker": speaker,
                     "conversation_id": conversation_id,
                     "limit": limit,
-                    "scope": scope,
                 },
             ),
             models.Matches,
@@ -1072,7 +1420,7 @@ class MemoryFlows:
     def settings(
         self, user: str, *, scope: Literal["user", "agent", "run", "org"] | None = None
     ) -> Flow[models.KeptTurns]:
-        """See whether turns are kept.
+        """See whether turns are kept word for word, and for how long.
 
         Args:
             scope: What `user` names: a user, an agent, a run or an organisation.
@@ -1089,65 +1437,93 @@ class MemoryFlows:
     def show(
         self,
         user: str,
-        resource: str,
         *,
-        format: Literal["json", "markdown"] | None = None,
         scope: Literal["user", "agent", "run", "org"] | None = None,
-    ) -> Flow[models.MemoryDocument]:
-        """Read a document.
+        resource: str | None = None,
+        at: str | None = None,
+        format: Literal["json", "markdown"] | None = None,
+    ) -> Flow[models.ShownMemory]:
+        """Show the documents of a memory, entry by entry.
 
         Args:
-            format: Markdown is for prompts.
             scope: What `user` names: a user, an agent, a run or an organisation.
+            resource: Only this document: its id, or a word for it such as food.
+            at: As it was on that day, such as 2026-05-01; or, with `resource`, a revision.
+            format: Markdown is for prompts.
         """
         return fetch(
             Call(
                 "GET",
-                fill_path(
-                    "/v1/memory/{user}/documents/{resource}",
-                    user=user,
-                    resource=resource,
-                ),
-                query={"format": format, "scope": scope},
+                fill_path("/v1/memory/{user}/documents", user=user),
+                query={
+                    "scope": scope,
+                    "resource": resource,
+                    "at": at,
+                    "format": format,
+                },
             ),
-            models.MemoryDocument,
+            models.ShownMemory,
         )
 
     def tell(
         self,
         user: str,
         *,
-        turns: Sequence[models.Said | Mapping[str, Any]],
-        scope: Literal["user", "agent", "run", "org"] | None = None,
-    ) -> Flow[models.TurnsTaken]:
-        """Hand in what was said elsewhere.
+        text: str,
+        conversation: str | None = None,
+        wait_seconds: float | None = None,
+    ) -> Flow[models.TurnOutcome]:
+        """Say something as in a chat, and see the edits that follow.
+
+        A turn that is not settled within the wait is kept, and settled later.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
+            conversation: The conversation it was said in.
+            text: What the person said, in their own words.
+            wait_seconds: How long the answer may take.
         """
         return fetch(
             Call(
                 "POST",
-                fill_path("/v1/memory/{user}/turns", user=user),
-                query={"scope": scope},
-                body={"turns": turns},
+                fill_path("/v1/memory/{user}/tell", user=user),
+                body={
+                    "conversation": conversation,
+                    "text": text,
+                    "wait_seconds": wait_seconds,
+                },
             ),
-            models.TurnsTaken,
+            models.TurnOutcome,
+        )
+
+    def turn(self, user: str, turn_id: str) -> Flow[models.TurnOutcome]:
+        """See the outcome of a turn; one that no worker has read yet has no state."""
+        return fetch(
+            Call(
+                "GET",
+                fill_path(
+                    "/v1/memory/{user}/turns/{turn_id}", user=user, turn_id=turn_id
+                ),
+            ),
+            models.TurnOutcome,
         )
 
     def undo(
         self,
         user: str,
         *,
-        plan_id: str,
         scope: Literal["user", "agent", "run", "org"] | None = None,
+        plan_id: str | None = None,
         wait_seconds: float | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.Undone]:
-        """Take an edit back.
+        """Take an edit back, in every document that it touched.
+
+        An older one is taken back beneath later ones; when a later one touched the same place it is refused.
 
         Args:
             scope: What `user` names: a user, an agent, a run or an organisation.
+            plan_id: A plan of the history, or the end of its id; without it the last one.
+            wait_seconds: How long the answer may take.
         """
         return fetch(
             Call(
@@ -1164,7 +1540,7 @@ class MemoryFlows:
     def waiting(
         self, user: str, *, scope: Literal["user", "agent", "run", "org"] | None = None
     ) -> Flow[models.WaitingRows]:
-        """List what is not learned yet, and why.
+        """List turns and facts that are not learned yet, and why.
 
         Args:
             scope: What `user` names: a user, an agent, a run or an organisation.
@@ -1183,20 +1559,36 @@ class Memory(Noun):
     """The operations on memory."""
 
     add_item = waiting(MemoryFlows.add_item)
+    audit = waiting(MemoryFlows.audit)
     block = waiting(MemoryFlows.block)
     change_item = waiting(MemoryFlows.change_item)
     change_settings = waiting(MemoryFlows.change_settings)
+    clear = waiting(MemoryFlows.clear)
+    conflicts = waiting(MemoryFlows.conflicts)
     delete_item = waiting(MemoryFlows.delete_item)
+    diff = waiting(MemoryFlows.diff)
+    document = waiting(MemoryFlows.document)
     document_history = waiting(MemoryFlows.document_history)
+    each_document_history = iterated(MemoryFlows.each_document_history)
     document_undo = waiting(MemoryFlows.document_undo)
+    explain = waiting(MemoryFlows.explain)
+    export = iterated(MemoryFlows.export)
+    facts = waiting(MemoryFlows.facts)
+    each_facts = iterated(MemoryFlows.each_facts)
     forget = waiting(MemoryFlows.forget)
+    hand_in = waiting(MemoryFlows.hand_in)
     history = waiting(MemoryFlows.history)
+    each_history = iterated(MemoryFlows.each_history)
+    import_ = waiting(MemoryFlows.import_)
     items = waiting(MemoryFlows.items)
     list = waiting(MemoryFlows.list)
+    migrate = waiting(MemoryFlows.migrate)
+    redo = waiting(MemoryFlows.redo)
     search = waiting(MemoryFlows.search)
     settings = waiting(MemoryFlows.settings)
     show = waiting(MemoryFlows.show)
     tell = waiting(MemoryFlows.tell)
+    turn = waiting(MemoryFlows.turn)
     undo = waiting(MemoryFlows.undo)
     waiting = waiting(MemoryFlows.waiting)
 
@@ -1205,20 +1597,36 @@ class AsyncMemory(AsyncNoun):
     """The operations on memory."""
 
     add_item = awaited(MemoryFlows.add_item)
+    audit = awaited(MemoryFlows.audit)
     block = awaited(MemoryFlows.block)
     change_item = awaited(MemoryFlows.change_item)
     change_settings = awaited(MemoryFlows.change_settings)
+    clear = awaited(MemoryFlows.clear)
+    conflicts = awaited(MemoryFlows.conflicts)
     delete_item = awaited(MemoryFlows.delete_item)
+    diff = awaited(MemoryFlows.diff)
+    document = awaited(MemoryFlows.document)
     document_history = awaited(MemoryFlows.document_history)
+    each_document_history = iterated_async(MemoryFlows.each_document_history)
     document_undo = awaited(MemoryFlows.document_undo)
+    explain = awaited(MemoryFlows.explain)
+    export = iterated_async(MemoryFlows.export)
+    facts = awaited(MemoryFlows.facts)
+    each_facts = iterated_async(MemoryFlows.each_facts)
     forget = awaited(MemoryFlows.forget)
+    hand_in = awaited(MemoryFlows.hand_in)
     history = awaited(MemoryFlows.history)
+    each_history = iterated_async(MemoryFlows.each_history)
+    import_ = awaited(MemoryFlows.import_)
     items = awaited(MemoryFlows.items)
     list = awaited(MemoryFlows.list)
+    migrate = awaited(MemoryFlows.migrate)
+    redo = awaited(MemoryFlows.redo)
     search = awaited(MemoryFlows.search)
     settings = awaited(MemoryFlows.settings)
     show = awaited(MemoryFlows.show)
     tell = awaited(MemoryFlows.tell)
+    turn = awaited(MemoryFlows.turn)
     undo = awaited(MemoryFlows.undo)
     waiting = awaited(MemoryFlows.waiting)
 

@@ -173,7 +173,7 @@ def test_turns_are_handed_in_found_within_bounds_and_forgotten(
                 at=datetime(2026, 8, 1, tzinfo=UTC),
             ),
         ]
-        assert memory.tell("cy", turns=said).taken == 2
+        assert memory.hand_in("cy", turns=said).taken == 2
         _await_found(client, "cy", 2)
         assert _texts(client, "cy", until=date(2026, 4, 1)) == ["We moved to Porto"]
         assert _texts(client, "cy", since=date(2026, 4, 1)) == ["Porto is lovely"]
@@ -183,7 +183,7 @@ def test_turns_are_handed_in_found_within_bounds_and_forgotten(
         assert memory.change_settings("cy", is_on=False).is_on is False
         assert memory.settings("cy").is_on is False
 
-        removed = memory.forget("cy", confirm="forget").removed
+        removed = memory.clear("cy", confirm="forget").removed
         assert removed is not None
         assert removed["episodes"] == 2
         assert memory.search("cy", q="Porto").memories == ()
@@ -220,7 +220,7 @@ async def test_the_client_of_an_event_loop_does_the_same(system: KeyedApi) -> No
         found = await memory.search("dee", q="olives")
         assert found.memories[0].text == "Olives"
         assert (await memory.waiting("dee")).rows == ()
-        left = (await memory.forget("dee", confirm="forget")).left
+        left = (await memory.clear("dee", confirm="forget")).left
         assert (left or {}).get("documents", 0) == 0
         nap = {"agent_id": "NapAgent", "task": "take_nap", "parameters": {"ms": 1}}
         sent = await client.tasks.send(**nap, wait_seconds=0)

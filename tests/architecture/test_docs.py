@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from tasklore.commands import manual
 from tasklore.commands.analysis import keys as analysis_keys
+from tasklore.commands.app import GROUPS
 from tasklore.contracts import subjects
 from tasklore.contracts.admission.limits import parse_limits
 from tasklore.contracts.messages import MESSAGES
@@ -236,22 +237,7 @@ def test_a_command_on_a_page_exists(command: str) -> None:
         ).is_file()
         return
     assert Path(program).name == "tasklore", command
-    group = words[0] in (
-        "agents",
-        "analysis",
-        "approvals",
-        "dead-letters",
-        "k8s",
-        "limits",
-        "memory",
-        "pipeline",
-        "project",
-        "results",
-        "schedules",
-        "sessions",
-        "story",
-        "webhooks",
-    )
+    group = words[0] in GROUPS
     told = _help(tuple(words[: 2 if group else 1]))
     for word in words:
         if word.startswith("--"):

@@ -220,7 +220,7 @@ class _Operation:
         if "const" in one or "enum" in one:
             return one.get("const") or one["enum"][0]
         if name == "wait_seconds":
-            return one["minimum"]
+            return one.get("minimum", 0)
         properties = self._properties(one)
         made = {
             inner: self._sample(inner, properties[inner])

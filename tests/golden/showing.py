@@ -36,7 +36,6 @@ _AWAY = {
     "TASKLORE_OPERATIONS_URL": "http://127.0.0.1:1",
     "TASKLORE_NATS_URL": "nats://127.0.0.1:1",
     "TASKLORE_REDIS_URL": "redis://127.0.0.1:1",
-    "TASKLORE_API_URL": "http://127.0.0.1:1",
 }
 _WAITING = frozenset({"bootstrap"})
 #: Seconds between two looks at what another process makes.
@@ -131,7 +130,6 @@ def show_commands(folder: Path) -> dict[str, dict[str, Any]]:
             "TASKLORE_API_KEY": system.keys["admin"],
             "TASKLORE_OPERATIONS_URL": system.operations,
             "LOGNAME": "operator",
-            "TASKLORE_API_KEY": system.keys["admin"],
             "TASKLORE_DATA_DIR": str(place / ".tasklore"),
         }
         with standing_in(place, variables):

@@ -250,7 +250,13 @@ async def test_all_loops_of_a_process_look_in_one_moment() -> None:
             await stack.enter_async_context(at_work(letters))
             await asyncio.sleep(0.1)
         await asyncio.sleep(5.0)
-        moments = [letters.looked_at[2:6] for letters in crowd]
+        # On a busy machine one of them may have looked once more before the last one began.
+        first = max(letters.looked_at[2] for letters in crowd)
+        last = min(letters.looked_at[-1] for letters in crowd)
+        moments = [
+            [at for at in letters.looked_at if first <= at <= last] for letters in crowd
+        ]
+        assert len(moments[0]) >= 3
         assert moments[0] == moments[1] == moments[2]
         gaps = [later - one for one, later in pairwise(moments[0])]
         assert gaps == pytest.approx([IDLE_LOOK_S] * len(gaps))
