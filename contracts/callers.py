@@ -56,20 +56,32 @@ class Caller(Part):
         return user_token(self.user) if self.user is not None else ""
 
     @property
+    def own_tenant(self) -> str | None:
+        """The tenant that its key is bound to; None for a key of no tenant, whichever it names."""
+        return None if self.named else self.tenant
+
+    @property
     def owner(self) -> str:
         """The token of the owner whose bounds count for kept things: its own tenant's, else its key's.
 
         "" is the deployment itself, for which there is a reserve: an operator's key, of role `admin`, without a user
         or a tenant.
         """
-        if self.tenant is not None and not self.named:
-            return tenant_token(self.tenant)
+        if self.own_tenant is not None:
+            return tenant_token(self.own_tenant)
         is_operator = "admin" in self.roles and self.user is None
         return "" if is_operator else f"{user_token(self.name)}="
 
     def may_hear(self, user_id: str | None) -> bool:
         """Return whether the caller may read the words of *user_id*, and the answers to them."""
         return self.user is None or user_id == self.user
+
+    def may_see(self, user_id: str | None, tenant: str | None) -> bool:
+        """Return whether the caller may see and change what was made for *user_id* and with *tenant*, None for none.
+
+        A key of a tenant reaches what names that tenant alone; one of no tenant, as an operator has it, reaches all.
+        """
+        return self.may_hear(user_id) and self.own_tenant in (None, tenant)
 
     def demand_user(self, user_id: str | None) -> str | None:
         """Return the user to act for: *user_id*, or the one the key is for when none is named.
@@ -97,7 +109,7 @@ class Caller(Part):
         """
         if tenant is None or tenant == self.tenant:
             return self
-        if (self.tenant is None or self.named) and self.user is None:
+        if self.own_tenant is None and self.user is None:
             return self.model_copy(update={"tenant": tenant, "named": True})
         raise NotPermitted(
             "this key may not name that tenant; leave the tenant out, or use its key",
@@ -110,7 +122,7 @@ class Caller(Part):
         Raises:
             NotPermitted: it is.
         """
-        if self.user is not None or (self.tenant is not None and not self.named):
+        if self.user is not None or self.own_tenant is not None:
             raise NotPermitted(
                 "this key is for one user or tenant, and that concerns all of them; use a key for neither",
                 "bound-key",
@@ -138,6 +150,11 @@ def caller_of(caller: Caller | None, tenant: str | None) -> Caller | None:
     if tenant is None or (caller is not None and caller.tenant is not None):
         return caller
     return (caller or Caller()).model_copy(update={"tenant": tenant, "named": True})
+
+
+def tenant_of(caller: Caller | None) -> str | None:
+    """Return the tenant of what *caller* made; None where it is not known, or made with none."""
+    return None if caller is None else caller.tenant
 
 
 def owner_of(caller: Caller | None) -> str:

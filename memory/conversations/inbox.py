@@ -40,10 +40,18 @@ LARGEST_PAGE = 1_000
 _UNSPEAKABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
-class ExactPage(NamedTuple):
-    """A part of a conversation, oldest first: each message with all that was said; `before` as in `Page`."""
+class ExactMessage(NamedTuple):
+    """A message with all that was said in it, and the tenant of who asked; None where none is named."""
 
-    messages: tuple[tuple[Utterance, str], ...]
+    utterance: Utterance
+    text: str
+    tenant: str | None
+
+
+class ExactPage(NamedTuple):
+    """A part of a conversation, oldest first; `before` as in `Page`."""
+
+    messages: tuple[ExactMessage, ...]
     before: int | None
 
 
@@ -217,7 +225,7 @@ class Inbox:
                 break
             taken += 1
         shown = [
-            (one, one.message if (text := _said_in(body)) is None else text)
+            _exact(one, body)
             for body in bodies[len(bodies) - taken :]
             if (one := read(body)) is not None
         ]
@@ -313,10 +321,18 @@ def utterance_of(turn: ChatTurn) -> Utterance:
     )
 
 
-def _said_in(body: bytes) -> str | None:
-    """Return the whole text of a turn, None of what an agent said."""
+def _exact(message: Utterance, body: bytes) -> ExactMessage:
+    """Return *message* with the whole text of the turn in *body*; what an agent said is all in it."""
+    turn = read_turn(body)
+    if turn is None:
+        return ExactMessage(message, message.message, None)
+    return ExactMessage(message, turn.text, turn.tenant)
+
+
+def read_turn(body: bytes) -> ChatTurn | None:
+    """Return the turn in *body* of a conversation, None for what an agent said."""
     try:
-        return ChatTurn.model_validate_json(body).text
+        return ChatTurn.model_validate_json(body)
     except ValidationError:
         return None
 

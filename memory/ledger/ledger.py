@@ -31,6 +31,7 @@ from redis.asyncio import Redis
 from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.errors import MemoryRefused, MemoryUnavailable
 from tasklore.contracts.identifiers import TaskName
+from tasklore.contracts.messages import CompletionReport
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
@@ -39,7 +40,7 @@ from tasklore.memory.ledger.expired import expired_report
 from tasklore.memory.ledger.late_rows import LateRows
 from tasklore.memory.ledger.layouts import Entries, Entry, read_pointer
 from tasklore.memory.ledger.run_index import RunIndex
-from tasklore.memory.ledger.run_rows import OPEN_STATES, RunRow
+from tasklore.memory.ledger.run_rows import OPEN_STATES, RunRow, tenant_in
 from tasklore.memory.ledger.runs import (
     Beginning,
     CancelOutcome,
@@ -164,6 +165,25 @@ class Ledger:
             self._index.note_failure()
             raise
         return found[len(before) : len(before) + len(commands)]
+
+    async def tenant_of(self, entry: LedgerEntry) -> str | None:
+        """Return the tenant of a task: by its assignment while that is kept, then by the list of tasks.
+
+        None: it has none, or that is not known any more.
+
+        Raises:
+            MemoryUnavailable: the list did not answer in time.
+        """
+        kept = [one for one in entry.generations.values() if one.assignment]
+        for one in kept:
+            if (tenant := tenant_in(one.assignment or b"")) is not None:
+                return tenant
+        newest = entry.generations[entry.newest]
+        if kept or newest.report is None:
+            return None
+        agent_id = CompletionReport.model_validate_json(newest.report).agent_id
+        row = await self._index.read(agent_id, entry.task_id)
+        return None if row is None else row.tenant
 
     async def begin(
         self,

@@ -25,7 +25,8 @@ class RequestRecord(BaseModel):
 
     `task_id` is that of the task it becomes, known before it becomes one; of several tasks it is their parent.
     `at_ms` is when it came, ms since 1970; `time_zone` is where its sender is, None for where all are believed to be.
-    `not_before` is when its tasks may begin, None for at once.
+    `not_before` is when its tasks may begin, None for at once. `tenant` is that of its sender, None for no tenant's,
+    and in a record of 0.2.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
@@ -37,6 +38,7 @@ class RequestRecord(BaseModel):
     memory: str = "use"
     time_zone: str | None = None
     not_before: datetime | None = Field(default=None, exclude_if=is_none)
+    tenant: str | None = Field(default=None, exclude_if=is_none)
 
 
 class PartEnd(BaseModel):

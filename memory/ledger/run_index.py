@@ -162,6 +162,11 @@ class RunIndex:
             for one, body in zip(rows, found, strict=True)
         ]
 
+    async def read(self, agent_id: str, task_id: str) -> RunRow | None:
+        """Return how a task of an agent is listed now, None where it is not."""
+        found = await self._batch.run([("HGET", keys.runs(agent_id).rows, task_id)])
+        return None if found[0] is None else read_row(agent_id, task_id, found[0])
+
     async def agents(self) -> list[str]:
         """Return the agents that have runs, the last ones first, at most `MOST_AT_ONCE`."""
         command = ("ZRANGE", keys.run_agents(), 0, MOST_AT_ONCE - 1, "REV")

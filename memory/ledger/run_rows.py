@@ -8,6 +8,7 @@ import re
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple, get_args
 
+from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from tasklore.contracts.identifiers import user_token
@@ -94,6 +95,14 @@ class RunRow(NamedTuple):
         if self.error is not None:
             line += f',"x":{to_json(self.error).decode()}'
         return f"{line}}}".encode()
+
+
+def tenant_in(assignment: bytes) -> str | None:
+    """Return the tenant of an *assignment* as it is kept; None for none, and of what is no assignment."""
+    try:
+        return TaskAssignment.model_validate_json(assignment).tenant
+    except ValidationError:
+        return None
 
 
 def row_of(

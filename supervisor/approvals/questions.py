@@ -13,8 +13,9 @@ from tasklore.memory.ledger.waits import Waits, WaitState
 
 #: Open waits among which questions are looked for.
 _MOST = 10_000
-#: Questions that are read in one round trip.
+#: Questions that are read in one round trip, and with the assignments of their tasks, which may be long.
 _PAGE = 1_000
+_PAGE_OF_WHOLE = 50
 
 
 class Answered(BaseModel):
@@ -64,8 +65,11 @@ async def list_questions(
     is_shown: Callable[[WaitState], bool],
     *,
     task_id: str | None = None,
+    with_assignments: bool = False,
 ) -> tuple[ApprovalQuestion, ...]:
     """Return up to *limit* open questions that are to be shown; of one task those that it asks now, in their order.
+
+    *is_shown* is asked of each; of all tasks together *with_assignments* of theirs, where it looks at these.
 
     Raises:
         MemoryUnavailable: the ledger did not answer in time.
@@ -79,9 +83,11 @@ async def list_questions(
         return tuple(one for one in asked if one.state == "open")[:limit]
     found: list[ApprovalQuestion] = []
     names = await waits.list_open("ask", _MOST)
-    for first in range(0, len(names), _PAGE):
-        page = names[first : first + _PAGE]
-        for name, state in zip(page, await waits.read_many(page), strict=True):
+    size = _PAGE_OF_WHOLE if with_assignments else _PAGE
+    for first in range(0, len(names), size):
+        page = names[first : first + size]
+        states = await waits.read_many(page, with_assignments=with_assignments)
+        for name, state in zip(page, states, strict=True):
             if (
                 state is not None
                 and is_shown(state)

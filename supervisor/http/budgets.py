@@ -38,6 +38,7 @@ def _demand_everybody(caller: Caller) -> Caller:
 
     Raises:
         Refused: 403, the key is for one user.
+        NotPermitted: it is of one tenant.
     """
     if caller.user is not None:
         raise Refused(
@@ -45,6 +46,7 @@ def _demand_everybody(caller: Caller) -> Caller:
             "other-user",
             "limits and budgets are of all users, and this key is for one; use another",
         )
+    caller.demand_unbound()
     return caller
 
 

@@ -9,6 +9,7 @@ from tasklore.contracts.callers import Caller
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.conversations.inbox import Inbox
 from tasklore.supervisor.operations.forms import View
+from tasklore.supervisor.operations.owners import may_look_into
 from tasklore.supervisor.operations.refusals import Fault, not_found, unusable
 from tasklore.supervisor.operations.table import Shows, operation
 
@@ -49,7 +50,8 @@ class Spoken(View):
 class ConversationPage(View):
     """A part of a conversation, oldest first; `before` is that of the page before it, null at the beginning.
 
-    To a key for one user only what that user said, and was answered, is shown: a page may hold less than was asked for.
+    To a key for one user only what that user said, and was answered, is shown, to one of a tenant what names that: a
+    page may hold less than was asked for.
     """
 
     conversation_id: str
@@ -82,9 +84,12 @@ async def list_conversations(
     if user_id is None:
         words = "say whose conversations, as this key is for no user"
         raise unusable([Fault(where="user", message=words)])
-    owned = [
-        one for one in await services.conversations.of_user(user_id) if one > after
-    ]
+    owned: list[str] = []
+    for one in await services.conversations.of_user(user_id):
+        if len(owned) > limit:
+            break
+        if one > after and await may_look_into(services.conversations, caller, one):
+            owned.append(one)
     shown = tuple(owned[:limit])
     return ConversationList(
         user=user_id,
@@ -134,15 +139,17 @@ async def show_conversation(
         and not await services.conversations.recent(conversation_id, 1)
     ):
         raise unknown
+    if not await may_look_into(services.conversations, caller, conversation_id):
+        raise unknown
     messages = tuple(
         Spoken(
-            message_id=one.message_id,
-            speaker=one.speaker,
-            message=text,
-            time=one.time,
+            message_id=one.utterance.message_id,
+            speaker=one.utterance.speaker,
+            message=one.text,
+            time=one.utterance.time,
         )
-        for one, text in page.messages
-        if caller.may_hear(one.user_id)
+        for one in page.messages
+        if caller.may_see(one.utterance.user_id, one.tenant)
     )
     return ConversationPage(
         conversation_id=conversation_id, messages=messages, before=page.before

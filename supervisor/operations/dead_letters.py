@@ -625,7 +625,7 @@ async def _choose(
         raise unusable([Fault(where="sequences", message=_WHICH)])
     if not wanted.sequences:
         return wanted.selection_for(caller, services.now())
-    if caller.user is not None or caller.tenant is not None:
+    if caller.user is not None or caller.own_tenant is not None:
         for sequence in wanted.sequences:
             if not _may_see(caller, await services.letters.read(sequence)):
                 raise InvalidInput(f"there is no dead letter {sequence} of yours")
@@ -635,10 +635,7 @@ async def _choose(
 def _may_see(caller: Caller, letter: Letter) -> bool:
     """Return whether *letter* is of the user and the tenant that the key of *caller* is for."""
     fields = letter.assignment_fields
-    return caller.may_hear(fields.get("user_id")) and caller.tenant in (
-        None,
-        fields.get("tenant"),
-    )
+    return caller.may_see(fields.get("user_id"), fields.get("tenant"))
 
 
 async def _find(letters: DeadLetters, which: str) -> list[Letter]:

@@ -1,11 +1,15 @@
-"""Ownership of conversations and tasks: a key for one user sees and goes on with those of that user alone."""
+"""Ownership of conversations and tasks: a key for one user, or of a tenant, goes on with theirs alone."""
 
 import hashlib
 
 from tasklore.contracts.callers import Caller
 from tasklore.memory.conversations.conversation import Conversations
+from tasklore.memory.conversations.inbox import is_utterance, read_turn
 from tasklore.memory.ledger.requests import place_of
 from tasklore.supervisor.operations.refusals import Refused
+
+#: Turns of a conversation that say whose it is.
+_LOOKED_AT = 20
 
 
 async def demand_conversation(
@@ -14,10 +18,18 @@ async def demand_conversation(
     """Return when *caller* may speak in, and look into, a conversation; None is none.
 
     Raises:
-        Refused: 403, it is another user's.
+        Refused: 403, it is another user's or tenant's.
         MemoryUnavailable: the store does not answer.
     """
-    if caller.user is None or conversation_id is None:
+    if conversation_id is None:
+        return
+    if caller.own_tenant is not None:
+        # What names no tenant may be theirs: turns of 0.2 do not, and agents' words never.
+        tenants = await _tenants_in(conversations, conversation_id)
+        if not tenants <= {caller.own_tenant, None}:
+            detail = "this conversation is not of the tenant that the key is of; choose another id"
+            raise Refused(403, "other-conversation", detail)
+    if caller.user is None:
         return
     if conversation_id in await conversations.of_user(caller.user):
         return
@@ -26,6 +38,28 @@ async def demand_conversation(
     ):
         detail = "this conversation is not of the user that the key is for; choose another id"
         raise Refused(403, "other-conversation", detail)
+
+
+async def may_look_into(
+    conversations: Conversations, caller: Caller, conversation_id: str
+) -> bool:
+    """Return whether *caller* has a part in a conversation of a user that they may hear.
+
+    Raises:
+        MemoryUnavailable: the store does not answer.
+    """
+    if caller.own_tenant is None:
+        return True
+    return caller.own_tenant in await _tenants_in(conversations, conversation_id)
+
+
+async def _tenants_in(
+    conversations: Conversations, conversation_id: str
+) -> set[str | None]:
+    """Return the tenants of the last turns of a conversation, None among them for a turn that names none."""
+    bodies = await conversations.recent(conversation_id, _LOOKED_AT)
+    turns = (read_turn(body) for body in bodies if not is_utterance(body))
+    return {turn.tenant for turn in turns if turn is not None}
 
 
 def own_conversation(caller: Caller, request_id: str) -> str:

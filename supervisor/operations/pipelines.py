@@ -12,7 +12,7 @@ import structlog
 from pydantic import ConfigDict, Field, JsonValue
 
 from tasklore.contracts.admission.schedules import Timing
-from tasklore.contracts.callers import Caller, payer_of
+from tasklore.contracts.callers import Caller, payer_of, tenant_of
 from tasklore.contracts.errors import (
     InvalidInput,
     InvalidPipeline,
@@ -400,18 +400,20 @@ async def list_runs(
     ] = "",
     limit: Annotated[int, Field(ge=1, le=200, description="At most so many.")] = 50,
 ) -> RunList:
-    """List the runs whose sessions are there, the last updated first; a key for one user sees those of theirs.
+    """List the runs whose sessions are there, the last updated first; a key for one user or tenant sees theirs.
 
     Raises:
         Refused: 422, `after` is none of a page.
     """
     place = _read_place(after)
     if caller.user is not None:
-        own = await _own(services, caller.user, state, place)
+        own = await _visible(
+            services, caller, await _own(services, caller.user, state, place)
+        )
         found = own[:limit]
         last = _place_of(found[-1]) if len(own) > limit else None
     else:
-        found, last = await _look_for_runs(services, state, place, limit)
+        found, last = await _look_for_runs(services, caller, state, place, limit)
     return RunList(runs=tuple(map(_view_listed, found)), after=last)
 
 
@@ -772,26 +774,31 @@ async def read_standing(
     """Return how a run stands.
 
     Raises:
-        Refused: 404, there is none, or it is another user's.
+        Refused: 404, there is none, or it is another user's or tenant's.
         MemoryUnavailable: the store did not answer in time.
     """
     record = await services.runs.read(session_id)
     # An outcome may be of an earlier run of the same session; only a run that has ended is asked for it.
     is_running = record is not None and record.state == "running"
     outcome = None if is_running else await services.runs.outcome(session_id)
-    is_own = caller.user is None or (
-        record is not None and record.user_id == caller.user
-    )
-    if not is_own and record is None:
-        is_own = (
-            await services.records.find(place_of(caller.space, "pipeline", session_id))
-        ).record is not None
+    if record is not None:
+        is_own = _may_see(caller, record)
+    elif caller.user is None and caller.own_tenant is None:
+        is_own = True
+    else:
+        place = place_of(caller.space, "pipeline", session_id)
+        noted = (await services.records.find(place)).record
+        is_own = noted is not None and caller.may_see(caller.user, noted.tenant)
     if not is_own or (record is None and outcome is None):
         raise not_found(
             f"no run {session_id!r} is known, or its time is over; GET /v1/pipelines lists those there are"
         )
     left = json.loads(outcome) if outcome is not None else None
     return RunStanding(session_id, record, left)
+
+
+def _may_see(caller: Caller, record: RunRecord) -> bool:
+    return caller.may_see(record.user_id, tenant_of(record.caller))
 
 
 def view_run(standing: RunStanding, away: Collection[str] = ()) -> RunTold:
@@ -859,7 +866,10 @@ async def _claim_run(
         Refused: 503, that could not be noted, and the key of one user would not find the end of the run.
     """
     record = RequestRecord(
-        digest="", task_id=session_id, at_ms=time.time_ns() // 1_000_000
+        digest="",
+        task_id=session_id,
+        at_ms=time.time_ns() // 1_000_000,
+        tenant=caller.tenant,
     )
     try:
         await services.records.claim(
@@ -867,7 +877,7 @@ async def _claim_run(
         )
     except MemoryUnavailable as error:
         log.warning("run_not_noted", session=session_id, error=str(error))
-        if caller.user is not None:
+        if caller.user is not None or caller.own_tenant is not None:
             raise unavailable(
                 f"the run goes on, but that it is yours could not be kept; send it again with session_id {session_id!r}"
             ) from error
@@ -1138,6 +1148,7 @@ def _place_of(root: SessionRoot) -> str:
 
 async def _look_for_runs(
     services: PipelineStores,
+    caller: Caller,
     state: Literal["running", "failed", "completed", "cancelled"] | None,
     place: ListPlace | None,
     limit: int,
@@ -1148,7 +1159,7 @@ async def _look_for_runs(
         page = await services.sessions.sessions(
             state=state, limit=_LOOKED_AT, before=place
         )
-        for root in page:
+        for root in await _visible(services, caller, page):
             if root.run:
                 found.append(root)
             if len(found) == limit:
@@ -1157,6 +1168,25 @@ async def _look_for_runs(
             return found, None
         place = ListPlace(page[-1].listed_ms, page[-1].session_id)
     return found, None if place is None else f"{place.listed_ms}.{place.session_id}"
+
+
+async def _visible(
+    services: PipelineStores, caller: Caller, roots: list[SessionRoot]
+) -> list[SessionRoot]:
+    """Return those of *roots* that are not of another tenant than *caller* is."""
+    if caller.own_tenant is None:
+        return roots
+    found = []
+    for root in roots:
+        try:
+            record = await services.runs.read(root.session_id) if root.run else None
+        except InvalidPipeline as error:
+            # A newer version made it: nobody knows here whose it is.
+            log.info("run_not_listed", session=root.session_id, error=str(error))
+            continue
+        if record is not None and _may_see(caller, record):
+            found.append(root)
+    return found
 
 
 async def _own(

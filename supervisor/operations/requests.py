@@ -168,6 +168,8 @@ async def show_request(
     services: RequestServices, caller: Caller, request_id: RequestId
 ) -> Lookup:
     """See what became of a request."""
+    if caller.own_tenant is not None:
+        await demand_request(services, caller, request_id)
     return await read_outcome(services, request_place(caller, request_id))
 
 
@@ -240,6 +242,7 @@ async def accept(
         memory=new.memory,
         time_zone=new.time_zone,
         not_before=starts_at,
+        tenant=caller.tenant,
     )
     if not is_repeat:
         # A repeat takes no room.
@@ -304,11 +307,25 @@ async def demand_request(
     """
     place = request_place(caller, request_id)
     record = (await services.records.find(place.key)).record
-    if record is None:
+    if record is None or not await _is_of_tenant(services, caller, record):
         raise not_found(
             f"there is no request {request_id!r}, or it is more than a day old"
         )
     return record
+
+
+async def _is_of_tenant(
+    services: RequestServices, caller: Caller, record: RequestRecord
+) -> bool:
+    """Return whether the request of *record* is one of the tenant of *caller*."""
+    if caller.own_tenant is None:
+        return True
+    tenant = record.tenant
+    if tenant is None:
+        # As 0.2 kept it: its task says whose it is.
+        entry = await services.ledger.read(await services.ledger.name(record.task_id))
+        tenant = None if entry is None else await services.ledger.tenant_of(entry)
+    return caller.may_see(caller.user, tenant)
 
 
 def request_place(caller: Caller, request_id: str) -> RequestPlace:

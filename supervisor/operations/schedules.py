@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field, JsonValue
 
 from tasklore.contracts.admission.schedules import Timing
-from tasklore.contracts.callers import Caller
+from tasklore.contracts.callers import Caller, tenant_of
 from tasklore.contracts.identifiers import NAME_PATTERN, Name
 from tasklore.contracts.moments import describe_time
 from tasklore.memory.schedules.store import KeptSchedule, Schedule
@@ -171,8 +171,16 @@ async def list_schedules(
 ) -> ScheduleList:
     """List schedules with their next times."""
     book = services.book
-    found = await book.store.list(caller.demand_user(user), after=after, limit=limit)
-    views = tuple(view_schedule(one, book.now()) for one in found)
+    user_id = caller.demand_user(user)
+    found: list[KeptSchedule] = []
+    place = after
+    while True:
+        page = await book.store.list(user_id, after=place, limit=limit)
+        found += [one for one in page if _may_see(caller, one)]
+        if len(page) < limit or len(found) >= limit:
+            break
+        place = page[-1].schedule.id
+    views = tuple(view_schedule(one, book.now()) for one in found[:limit])
     return ScheduleList(
         schedules=views, after=views[-1].id if len(views) == limit else None
     )
@@ -298,6 +306,14 @@ OPERATIONS: Operations[ScheduleServices] = (
 )
 
 
+def _may_see(caller: Caller, kept: KeptSchedule) -> bool:
+    schedule = kept.schedule
+    # One of 0.2 names the key that made it, and no caller.
+    is_own = schedule.caller is None and schedule.created_by == caller.name
+    tenant = caller.own_tenant if is_own else tenant_of(schedule.caller)
+    return caller.may_see(schedule.user_id, tenant)
+
+
 async def _demand(
     services: ScheduleLooks, schedule_id: str, caller: Caller
 ) -> KeptSchedule:
@@ -307,7 +323,7 @@ async def _demand(
         Refused: 404, there is none.
     """
     kept = (await services.book.store.read(schedule_id))[0]
-    if kept is None or not caller.may_hear(kept.schedule.user_id):
+    if kept is None or not _may_see(caller, kept):
         raise not_found(
             f"there is no schedule {schedule_id!r}; GET /v1/schedules lists them"
         )

@@ -146,6 +146,7 @@ async def send_task(
         ),
         task_id=assignment.task_id,
         at_ms=int(now.timestamp() * 1000),
+        tenant=assignment.tenant,
     )
     is_new = await claim_record(services.records, place, record, task.chosen)
     awaited = asyncio.ensure_future(
@@ -271,13 +272,29 @@ async def read_task(services: TaskLooks, caller: Caller, task_id: str) -> Sent:
     entry = await services.ledger.read(await services.ledger.name(task_id))
     # A key for one user sees what was sent, or asked for, with it; any other, every task there is.
     is_unknown = known.record is None and (caller.user is not None or entry is None)
-    if is_unknown or (whole is not None and entry is None):
+    is_gone = is_unknown or (whole is not None and entry is None)
+    if is_gone or not await _is_of_tenant(services, caller, known.record, entry):
         raise not_found(
             f"there is no task {task_id!r}, or it is past its time (TASKLORE_LEDGER_KEEP_DAYS)"
         )
     if entry is None:
         return Sent(task_id=task_id, state="accepted", status="accepted")
     return _view_entry(entry)
+
+
+async def _is_of_tenant(
+    services: TaskLooks,
+    caller: Caller,
+    record: RequestRecord | None,
+    entry: LedgerEntry | None,
+) -> bool:
+    """Return whether a task is one of the tenant of *caller*, by the record of who sent it, or as the ledger has it."""
+    if caller.own_tenant is None:
+        return True
+    tenant = None if record is None else record.tenant
+    if tenant is None and entry is not None:
+        tenant = await services.ledger.tenant_of(entry)
+    return caller.may_see(caller.user, tenant)
 
 
 def _view_entry(entry: LedgerEntry) -> Sent:

@@ -377,12 +377,13 @@ async def cancel(
     """Cancel a task: one that waits never starts, one that runs is asked to stop, and no later success counts.
 
     Raises:
-        NotPermitted: an unknown one, with a key that is for one user or lacks the role.
+        NotPermitted: an unknown one, with a key that is for one user or tenant, or lacks the role.
     """
     try:
         await read_task(services, caller, task_id)
     except Refused as refused:
-        if not ahead or refused.problem.status != 404 or caller.user is not None:
+        is_bound = caller.user is not None or caller.own_tenant is not None
+        if not ahead or refused.problem.status != 404 or is_bound:
             raise
         caller.demand_role("operate")
     return await cancel_task(

@@ -152,6 +152,7 @@ def _demand_everybody(caller: Caller) -> None:
 
     Raises:
         Refused: 403, the key is for one user.
+        NotPermitted: it is of one tenant.
     """
     if caller.user is not None:
         raise Refused(
@@ -159,6 +160,7 @@ def _demand_everybody(caller: Caller) -> None:
             "other-user",
             "webhooks are of all users, and this key is for one; use another",
         )
+    caller.demand_unbound()
 
 
 async def _demand(services: WebhookServices, webhook_id: str) -> Kept:

@@ -440,6 +440,7 @@ async def _begin_again(
                 "request_id": place.request_id,
                 "conversation_id": conversation_id,
                 "user_id": person.user_id,
+                "tenant": record.tenant,
                 "memory": record.memory,
                 "time_zone": record.time_zone,
                 "not_before": record.not_before,

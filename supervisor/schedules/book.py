@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
+from tasklore.contracts.callers import tenant_of
 from tasklore.contracts.errors import InvalidInput, OwnerFull, QueueFull
 from tasklore.contracts.identifiers import new_id
 from tasklore.memory.schedules.store import (
@@ -301,6 +302,9 @@ def _declared_id(agent_id: str, task: str) -> str:
 
 
 def _same(one: Schedule, other: Schedule) -> bool:
-    """Return whether both run the same at the same times for the same user."""
+    """Return whether both run the same at the same times for the same user, and the tenant that *one* names."""
     names = ("timing", "agent_id", "task", "parameters", "pipeline", "user_id")
-    return all(getattr(one, name) == getattr(other, name) for name in names)
+    is_of_tenant = tenant_of(one.caller) in (None, tenant_of(other.caller))
+    return is_of_tenant and all(
+        getattr(one, name) == getattr(other, name) for name in names
+    )

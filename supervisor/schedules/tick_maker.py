@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from tasklore.contracts.callers import Caller, payer_of
+from tasklore.contracts.callers import Caller, payer_of, tenant_of
 from tasklore.contracts.errors import InvalidInput, MemoryUnavailable, NotAccepted
 from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import (
@@ -93,6 +93,7 @@ class TickMaker:
             )
             if reply.kind != "accepted":
                 raise InvalidInput(reply.text or "the pipeline was refused")
+            await self._note(schedule, "pipeline", task_id, now)
             return
         offer = self.catalogue().find(schedule.agent_id or "", schedule.task or "")
         if offer is None:
@@ -116,13 +117,22 @@ class TickMaker:
             caller=schedule.caller,
         )
         await self.dispatch.assign(assignment)
+        await self._note(schedule, "task-id", task_id, begins)
+
+    async def _note(
+        self, schedule: Schedule, kind: str, task_id: str, begins: datetime
+    ) -> None:
+        """Note whose the work is: its user and its maker may look at it over HTTP, as at what they asked for."""
+        spaces = set[str]()
         if schedule.user_id is not None:
-            # Its user may look at the task over HTTP, as at one that they sent.
-            record = RequestRecord(
-                digest=schedule.id,
-                task_id=task_id,
-                at_ms=int(begins.timestamp() * 1000),
-            )
-            await self.records.claim(
-                place_of(user_token(schedule.user_id), "task-id", task_id), record
-            )
+            spaces.add(user_token(schedule.user_id))
+        if schedule.caller is not None and schedule.caller.own_tenant is not None:
+            spaces.add(schedule.caller.space)
+        record = RequestRecord(
+            digest=schedule.id,
+            task_id=task_id,
+            at_ms=int(begins.timestamp() * 1000),
+            tenant=tenant_of(schedule.caller),
+        )
+        for space in sorted(spaces):
+            await self.records.claim(place_of(space, kind, task_id), record)

@@ -43,6 +43,26 @@ class Doors:
         answer = await self._client.request(method, path, json=body, headers=headers)
         return answer.status_code, answer.json()
 
+    async def send(
+        self,
+        caller: str,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        kind: str = "application/json",
+    ) -> tuple[int, str]:
+        """Send *body* as it is, and return the status and the text; "" of a stream of events."""
+        headers = {
+            "Authorization": f"Bearer {self._keys[caller]}",
+            "Content-Type": kind,
+        }
+        sent = self._client.stream(method, path, content=body, headers=headers)
+        async with sent as answer:
+            is_stream = "event-stream" in answer.headers.get("content-type", "")
+            return answer.status_code, "" if is_stream else (
+                await answer.aread()
+            ).decode()
+
     async def page(
         self, url: str, form: dict[str, str] | None = None
     ) -> tuple[int, str]:

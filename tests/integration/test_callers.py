@@ -222,7 +222,11 @@ async def test_runs_of_pipelines_are_of_the_key_that_began_them(
     await parts.ticks.run_now(kept.schedule)
     runs = PipelineRuns(redis, deadline_s=PATIENCE_S)
     new = NewRun(
-        session_id="of-acme", pipeline=a_chain("a"), supervisor_id="S", state="failed"
+        session_id="of-acme",
+        pipeline=a_chain("a"),
+        supervisor_id="S",
+        state="failed",
+        caller=Caller(name="till", tenant="acme"),
     )
     assert await runs.create(new)
     before = await runs.read("of-acme")
@@ -232,7 +236,7 @@ async def test_runs_of_pipelines_are_of_the_key_that_began_them(
     resumed = await runs.reset_phases("of-acme", {}, restart=True, caller=ACME)
     assert before is not None
     assert resumed is not None
-    assert (before.caller, resumed.caller) == (None, ACME)
+    assert (before.caller, resumed.caller) == (new.caller, ACME)
 
 
 async def test_a_run_keeps_its_caller_in_the_store(redis: Redis) -> None:

@@ -252,7 +252,7 @@ async def test_a_page_of_whole_texts_ends_by_bytes_and_misses_no_message(
         while pages == 0 or before is not None:
             page = await inbox.exact_page("c", before, 4, most_bytes)
             assert page.messages
-            found[:0] = [text for _, text in page.messages]
+            found[:0] = [one.text for one in page.messages]
             before = page.before
             pages += 1
         assert found == texts

@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue
 
 from tasklore.contracts.admission.waits import parse_wait_id
 from tasklore.contracts.identifiers import NAME_PATTERN
+from tasklore.memory.ledger.run_rows import tenant_in
 from tasklore.memory.ledger.waits import WaitState
 from tasklore.supervisor.approvals.answers import AnswerRefused
 from tasklore.supervisor.approvals.links import Link
@@ -78,14 +79,7 @@ def routes(parts: ApiParts) -> APIRouter:
             Query(pattern=NAME_PATTERN, description="Those of this task alone."),
         ] = None,
     ) -> Questions:
-        return Questions(
-            approvals=await list_questions(
-                parts.answers.waits,
-                limit,
-                lambda one: _may_see(caller, one),
-                task_id=task_id,
-            )
-        )
+        return Questions(approvals=await _list_open(parts, caller, limit, task_id))
 
     @router.get(
         "/approvals/{approval_id}",
@@ -110,8 +104,10 @@ def routes(parts: ApiParts) -> APIRouter:
         body: ApprovalReply,
         caller: Annotated[Caller, _ANSWERING],
     ) -> ApprovalQuestion:
+        task_id, slot = parse_wait_id(approval_id)
+        if not await _is_of_tenant(parts, caller, task_id):
+            raise _no_question(approval_id)
         try:
-            task_id, slot = parse_wait_id(approval_id)
             await parts.answers.answer(
                 task_id, slot, body.answer, as_person(caller), digest=body.digest
             )
@@ -158,6 +154,29 @@ def routes(parts: ApiParts) -> APIRouter:
     return router
 
 
+async def _list_open(
+    parts: ApiParts, caller: Caller, limit: int, task_id: str | None
+) -> tuple[ApprovalQuestion, ...]:
+    """Return open questions that *caller* may answer, of all tasks or of one."""
+    waits = parts.answers.waits
+    if task_id is not None:
+        if not await _is_of_tenant(parts, caller, task_id):
+            return ()
+        return await list_questions(
+            waits, limit, lambda one: _may_see(caller, one), task_id=task_id
+        )
+    if caller.own_tenant is None:
+        return await list_questions(waits, limit, lambda one: _may_see(caller, one))
+    return await list_questions(
+        waits,
+        limit,
+        lambda one: (
+            tenant_in(one.assignment) == caller.own_tenant and _may_see(caller, one)
+        ),
+        with_assignments=True,
+    )
+
+
 def _may_see(caller: Caller, state: WaitState) -> bool:
     sees_all = "admin" in caller.roles and caller.user is None
     return sees_all or as_person(caller).may_answer(state, datetime.now(UTC))
@@ -172,10 +191,26 @@ async def _demand(
         Refused: 404, there is none.
     """
     task_id, slot = parse_wait_id(approval_id)
+    if not await _is_of_tenant(parts, caller, task_id):
+        raise _no_question(approval_id)
     try:
         state = await parts.answers.read(task_id, slot)
     except AnswerRefused as refused:
         raise refuse_answer(refused) from refused
     if not _may_see(caller, state):
-        raise not_found(f"there is no question {approval_id!r} for you")
+        raise _no_question(approval_id)
     return task_id, state
+
+
+def _no_question(approval_id: str) -> Refused:
+    return not_found(f"there is no question {approval_id!r} for you")
+
+
+async def _is_of_tenant(parts: ApiParts, caller: Caller, task_id: str) -> bool:
+    """Return whether the task *task_id* is one of the tenant of *caller*; True for a caller of none."""
+    if caller.own_tenant is None:
+        return True
+    ledger = parts.for_tasks.ledger
+    entry = await ledger.read(await ledger.name(task_id))
+    tenant = None if entry is None else await ledger.tenant_of(entry)
+    return caller.own_tenant == tenant

@@ -262,6 +262,7 @@ class _Chat:
                 ),
                 task_id=request_id,
                 at_ms=time.time_ns() // 1_000_000,
+                tenant=caller.tenant,
             )
             await claim_record(self._parts.records, key, record, repeat)
         return request, before

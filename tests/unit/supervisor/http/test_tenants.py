@@ -25,6 +25,25 @@ def test_a_task_is_of_the_tenant_of_its_key(
 
 
 @pytest.mark.parametrize(
+    ("caller", "seen"),
+    [
+        (Caller(name="a"), {None, "acme", "rich"}),
+        (Caller(name="a", tenant="acme"), {"acme"}),
+        (Caller(name="a", tenant="acme", named=True), {None, "acme", "rich"}),
+        (Caller(name="a", user="ann"), {None, "acme", "rich"}),
+        (Caller(name="a", user="ann", tenant="acme"), {"acme"}),
+    ],
+)
+def test_a_key_of_a_tenant_sees_what_names_it_alone(
+    caller: Caller, seen: set[str | None]
+) -> None:
+    tenants = (None, "acme", "rich")
+    assert {one for one in tenants if caller.may_see("ann", one)} == seen
+    may_hear = caller.user is None
+    assert any(caller.may_see("bob", one) for one in tenants) == may_hear
+
+
+@pytest.mark.parametrize(
     "caller",
     [
         Caller(name="a", roles=ASK, tenant="acme"),
