@@ -19,6 +19,7 @@ _OPEN = {
     "/v1/approvals",
     "/v1/conversations",
     "/v1/models",
+    "/v1/openapi.json",
     "/v1/pipelines",
     "/v1/schedules",
     "/v1/tasks",
