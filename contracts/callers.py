@@ -77,7 +77,7 @@ class Caller(Part):
         return self.user is None or user_id == self.user
 
     def may_see(self, user_id: str | None, tenant: str | None) -> bool:
-        """Return whether the caller may see and change what was made for *user_id* and with *tenant*, None for none.
+        """Return whether the caller may see and change things made for *user_id* with *tenant*; either may be None.
 
         A key of a tenant reaches what names that tenant alone; one of no tenant, as an operator has it, reaches all.
         """

@@ -98,7 +98,7 @@ class RunRow(NamedTuple):
 
 
 def tenant_in(assignment: bytes) -> str | None:
-    """Return the tenant of an *assignment* as it is kept; None for none, and of what is no assignment."""
+    """Return the tenant that a kept *assignment* names; None where it names none, or cannot be read."""
     try:
         return TaskAssignment.model_validate_json(assignment).tenant
     except ValidationError:
