@@ -281,7 +281,8 @@ class ConversationList(Model):
 class ConversationPage(Model):
     """A part of a conversation, oldest first; `before` is that of the page before it, null at the beginning.
 
-    To a key for one user only what that user said, and was answered, is shown: a page may hold less than was asked for.
+    To a key for one user only what that user said, and was answered, is shown, to one of a tenant what names that: a
+    page may hold less than was asked for.
     """
 
     before: int | None

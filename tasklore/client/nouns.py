@@ -1761,7 +1761,7 @@ class PipelinesFlows:
         after: str | None = None,
         limit: int | None = None,
     ) -> Flow[models.RunList]:
-        """List the runs whose sessions are there, the last updated first; a key for one user sees those of theirs.
+        """List the runs whose sessions are there, the last updated first; a key for one user or tenant sees theirs.
 
         Args:
             state: How they stand, or ended; all, when left out.
