@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from tasklore.client import models
 from tasklore.client.calls import PAUSE_S, Flow, Pause, encode, new_id
 from tasklore.client.errors import NotDone, TaskFailed
+from tasklore.client.models import PersonReply, Sent
 from tasklore.client.nouns import RequestsFlows, TasksFlows
 
 #: Seconds that one call waits at the server, and the longest pause between two looks.
@@ -33,7 +33,7 @@ class WholeTasks:
         time_zone: str | None = None,
         within_s: float = 60.0,
         request_id: str | None = None,
-    ) -> Flow[models.PersonReply]:
+    ) -> Flow[PersonReply]:
         """Return the reply to *text*; the same *request_id* again starts nothing twice.
 
         Raises:
@@ -71,7 +71,7 @@ class WholeTasks:
         at: datetime | None = None,
         after: timedelta | float | None = None,
         callback_url: str | None = None,
-    ) -> Flow[models.Sent]:
+    ) -> Flow[Sent]:
         """Return a task when it has completed; with 0 *within_s*, once it is accepted.
 
         It begins *at* a time, which has a zone, or *after* a span or seconds, and at once when neither is given.
@@ -139,7 +139,7 @@ class WholeTasks:
         return callee.result.validate_python(sent.result)
 
 
-def _demand_completed(sent: models.Sent) -> None:
+def _demand_completed(sent: Sent) -> None:
     report = sent.report
     if report is not None and report.status == "completed":
         return

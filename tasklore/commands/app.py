@@ -593,7 +593,7 @@ def completion(
     """
     from tasklore.commands.completion import print_completion
 
-    print_completion(shell)
+    print_completion(shell, make_root())
 
 
 def make_root() -> CommandGroup:

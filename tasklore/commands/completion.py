@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tasklore.commands.app import make_root
 from tasklore.contracts.errors import InvalidInput
 
 
@@ -17,20 +16,15 @@ class Offer:
     closed: dict[str, list[str]] = field(default_factory=dict)
 
 
-def print_completion(shell: str) -> None:
-    """Print the script for *shell*.
+def print_completion(shell: str, root: Any) -> None:
+    """Print the script for *shell*, which completes the commands below *root*.
 
     Raises:
         InvalidInput: there is none for it.
     """
     if shell not in _SCRIPTS:
         raise InvalidInput(f"SHELL {shell!r} is none of {', '.join(_SCRIPTS)}")
-    print(_SCRIPTS[shell](find_offers()), end="")
-
-
-def find_offers() -> dict[str, Offer]:
-    """Return the offer of each command, by its words behind `tasklore`."""
-    return dict(_walk(make_root(), ""))
+    print(_SCRIPTS[shell](dict(_walk(root, ""))), end="")
 
 
 def _walk(command: Any, path: str) -> Iterator[tuple[str, Offer]]:

@@ -12,7 +12,12 @@ from typer import echo
 from typer.core import TyperCommand
 
 from tasklore.commands.exits import Interrupted
-from tasklore.commands.operations.entries import operations_of
+from tasklore.commands.operations.entries import (
+    WAIT_S,
+    WAITS,
+    operations_of,
+    param_name,
+)
 from tasklore.commands.options import (
     SETTLED,
     AsTyped,
@@ -24,10 +29,6 @@ from tasklore.commands.options import (
 )
 from tasklore.contracts.manifest import FieldEntry, OperationEntry
 
-#: Seconds that a command waits for an end unless told otherwise.
-WAIT_S = 30.0
-#: Fields that say how long the server waits for an end, each with its unit in seconds.
-WAITS = {"wait": 1.0, "wait_s": 1.0, "wait_seconds": 1.0, "wait_ms": 0.001}
 _API = "Ask the API there, not where TASKLORE_API_URL says."
 
 
@@ -227,11 +228,6 @@ def _make_option(field: FieldEntry) -> TypedOption:
         metavar=None if is_flag else field["metavar"],
         help=_describe_field(field),
     )
-
-
-def param_name(field: FieldEntry) -> str:
-    """Return the name of *field* among the values of a command, where common options have names too."""
-    return f"field_{field['name'].lower().replace('-', '_')}"
 
 
 def _describe_field(field: FieldEntry) -> str:

@@ -8,6 +8,10 @@ from typing import cast
 from tasklore.contracts.manifest import FieldEntry, Manifest, OperationEntry
 
 FILE = Path(__file__).parents[1] / "manifest.json"
+#: Seconds that a command waits for an end unless told otherwise.
+WAIT_S = 30.0
+#: Fields that say how long the server waits for an end, each with its unit in seconds.
+WAITS = {"wait": 1.0, "wait_s": 1.0, "wait_seconds": 1.0, "wait_ms": 0.001}
 
 
 @cache
@@ -37,3 +41,8 @@ def client_version() -> str:
 def spell_name(field: FieldEntry) -> str:
     """Return *field* as a person types it: `--time-zone`, or the name of the argument."""
     return field["metavar"] if field["positional"] else field["option"]
+
+
+def param_name(field: FieldEntry) -> str:
+    """Return the name of *field* among the values of a command, where common options have names too."""
+    return f"field_{field['name'].lower().replace('-', '_')}"

@@ -9,8 +9,12 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from tasklore.commands.exits import FAILED, OK
-from tasklore.commands.operations.commands import WAIT_S, WAITS, param_name
-from tasklore.commands.operations.entries import client_version
+from tasklore.commands.operations.entries import (
+    WAIT_S,
+    WAITS,
+    client_version,
+    param_name,
+)
 from tasklore.commands.operations.exchange import (
     Exchange,
     Outcome,
