@@ -76,6 +76,7 @@ DOCUMENT: dict[str, Any] = {
                 "properties": {
                     "agent": {"type": "string"},
                     "bound": {"type": "string", "default": ""},
+                    "version": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
                     "after": {"type": "string", "default": ""},
                     "dry_run": {"type": "boolean", "default": False},
                 }

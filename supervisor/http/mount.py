@@ -20,7 +20,7 @@ from tasklore.supervisor.http.admission.body_text import find_unkeepable
 from tasklore.supervisor.http.admission.keys import require
 from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.http.responses import ACCEPTED, respond_json, while_connected
-from tasklore.supervisor.operations.forms import Lines, Tagged, Text
+from tasklore.supervisor.operations.forms import Lines, Tagged, Text, View
 from tasklore.supervisor.operations.refusals import Fault, Refused, unusable
 from tasklore.supervisor.operations.table import (
     Operation,
@@ -264,12 +264,12 @@ def respond_to(found: object, status: int = 200, kept: str | None = None) -> Res
             if kept is not None and found.etag in map(str.strip, kept.split(",")):
                 return Response(status_code=304, headers=headers)
             return Response(
-                found.view.model_dump_json(by_alias=True),
+                _write(found.view),
                 media_type="application/json",
                 headers=headers,
             )
         case BaseModel():
-            return _respond_json(found.model_dump_json(by_alias=True), status)
+            return _respond_json(_write(found), status)
         case Unfinished():
             return respond_json(found.view, found.location, is_done=False)
         case Text():
@@ -300,4 +300,10 @@ def _respond_json(body: str | bytes, status: int) -> Response:
 
 async def _encode_lines(views: AsyncIterator[BaseModel]) -> AsyncGenerator[bytes, None]:
     async for view in views:
-        yield view.model_dump_json().encode() + b"\n"
+        yield _write(view).encode() + b"\n"
+
+
+def _write(view: BaseModel) -> str:
+    """Return *view* as JSON, by the names that it has outside."""
+    is_short = isinstance(view, View) and view.is_without_defaults
+    return view.model_dump_json(by_alias=True, exclude_defaults=is_short)

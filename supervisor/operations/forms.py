@@ -86,9 +86,13 @@ def moment_of(when: datetime | timedelta | None, now: datetime) -> datetime | No
 
 
 class View(BaseModel):
-    """A body that an operation returns."""
+    """A body that an operation returns.
+
+    One that `is_without_defaults` is written without the fields that have their default, at any depth.
+    """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, from_attributes=True)
+    is_without_defaults: ClassVar[bool] = False
 
 
 class Form(BaseModel):

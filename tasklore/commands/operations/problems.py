@@ -141,5 +141,5 @@ def _find_command(method: str, path: str) -> str | None:
     for entry in load_manifest()["operations"]:
         pattern = re.sub(r"\\\{\w+\\\}", r"[^/]+", re.escape(entry["path"]))
         if entry["method"] == method and re.fullmatch(pattern, path):
-            return f"{entry['noun']} {entry['verb']}"
+            return entry["shortcut"] or f"{entry['noun']} {entry['verb']}"
     return None

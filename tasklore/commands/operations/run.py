@@ -42,6 +42,8 @@ from tasklore.contracts.manifest import VERSION_HEADER, OperationEntry
 _NUMBER = re.compile(r"[1-9]\d{0,6}")
 #: Seconds for the answer of an operation that may take minutes.
 _LONG_S = 900.0
+#: Fields that bind an operation to what was seen before it.
+_BINDING = frozenset({"bound", "version"})
 _MINOR = re.compile(r"(\d+)\.(\d+)")
 
 
@@ -195,11 +197,12 @@ def _is_nothing(view: object) -> bool:
 def _bind(
     entry: OperationEntry, given: Mapping[str, Any], tried: object
 ) -> Mapping[str, Any]:
-    """Return *given* with the bound that was *tried*: later things are left alone."""
-    has_bound = any(field["name"] == "bound" for field in entry["fields"])
-    if has_bound and isinstance(tried, dict) and tried.get("bound"):
-        return {**given, "bound": tried["bound"]}
-    return given
+    """Return *given* with the bound, and over the version, that was *tried*: later things are left alone."""
+    if not isinstance(tried, dict):
+        return given
+    names = {field["name"] for field in entry["fields"]} & _BINDING
+    bound = {name: tried[name] for name in names if tried.get(name) is not None}
+    return {**given, **bound}
 
 
 def _ask_person(

@@ -606,6 +606,19 @@ def test_a_person_is_asked_about_all_that_was_tried_and_nothing_else_is_done(
     ]
 
 
+def test_what_was_tried_is_done_over_the_version_that_was_seen(
+    run_command: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "confirm", lambda *_, **__: None)
+    view = answer({"concerns": 1, "version": 3, "after": None})
+    with serving(view, view) as server:
+        assert run_command("results", "forget", "A", "--api", server.url) == 0
+    assert _sent(server) == [
+        {"agent": "A", "dry_run": True},
+        {"agent": "A", "version": 3},
+    ]
+
+
 @pytest.mark.parametrize(
     ("concerns", "options"), [(0, ()), (2, ("--dry-run",)), (0, ("--dry-run",))]
 )

@@ -51,6 +51,15 @@ class NoteView(View):
     key: str | None = None
 
 
+class Shelves(View):
+    """Notes of several shelves, in few words."""
+
+    is_without_defaults = True
+
+    shelf: str = "first"
+    notes: tuple[NoteView, ...]
+
+
 class Count(View):
     """How many."""
 
@@ -123,6 +132,13 @@ async def weigh_notes(
 ) -> Weight:
     """Weigh all notes."""
     return Weight(grams=min(most, len(services.notes)) or float("nan"))
+
+
+@operation("notes", "survey", "GET /v1/notes/shelves", roles=("ask",))
+async def survey_notes(services: Shelf, caller: Caller) -> Shelves:
+    """Show all shelves."""
+    notes = (NoteView(name=name, text=text) for name, text in services.notes.items())
+    return Shelves(notes=tuple(notes))
 
 
 @operation("notes", "burn", "DELETE /v1/notes", roles=("ask",), status=204)
@@ -208,6 +224,7 @@ OPERATIONS = (
     import_notes,
     find_notes,
     weigh_notes,
+    survey_notes,
     burn_notes,
     sort_notes,
     put_note,
@@ -257,10 +274,14 @@ def test_a_value_beyond_its_bounds_is_named(limit: str) -> None:
 
 
 def test_an_answer_is_the_view_as_it_is_written() -> None:
-    """By the names that it has outside, for its caller alone; what returns nothing has no body."""
+    """By the names that it has outside, for its caller alone; what returns nothing has no body.
+
+    One that says so leaves out what has its default, however deep.
+    """
     client = client_of(Shelf(notes={"a": "milk"}))
     for path, told in (
         ("/v1/notes/weight", {"g": 1.0}),
+        ("/v1/notes/shelves", {"notes": [{"name": "a", "text": "milk"}]}),
         ("/v1/notes", [{"name": "a", "text": "milk", "keep_s": None, "key": None}]),
     ):
         answer = client.get(path)
