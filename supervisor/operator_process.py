@@ -153,8 +153,10 @@ def make_nouns(opened: OperatorConnections) -> "tuple[Noun[Any], ...]":
     """Return each noun of the table, with the services that an operator has for it."""
     from tasklore.supervisor.http.operations_app import Noun
     from tasklore.supervisor.operations import (
+        budget,
         conversations,
         dead_letters,
+        limits,
         memories,
         pipelines,
         requests,
@@ -241,6 +243,16 @@ def make_nouns(opened: OperatorConnections) -> "tuple[Noun[Any], ...]":
             operations=webhooks.OPERATIONS,
             run_here=webhooks.OPERATIONS,
             services=webhooks.WebhookServices(outbox=WebhookOutbox(opened.redis)),
+        ),
+        Noun(
+            operations=limits.OPERATIONS,
+            run_here=limits.OPERATIONS,
+            services=limits.LimitServices(budgets=Budgets(opened.redis)),
+        ),
+        Noun(
+            operations=budget.OPERATIONS,
+            run_here=budget.OPERATIONS,
+            services=budget.BudgetServices(budgets=Budgets(opened.redis)),
         ),
     )
 

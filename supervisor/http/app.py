@@ -5,10 +5,10 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from tasklore.memory.budgets.store import Budgets
 from tasklore.memory.webhooks.outbox import WebhookOutbox
 from tasklore.supervisor.http import (
     agents,
-    budgets,
     output,
     pipeline_runs,
     problems,
@@ -33,7 +33,9 @@ from tasklore.supervisor.http.requests.events import RequestStreamEvent
 from tasklore.supervisor.http.task_paths import TaskProblem
 from tasklore.supervisor.http.typed_document import TypedDocument
 from tasklore.supervisor.operations import (
+    budget,
     conversations,
+    limits,
     memories,
     pipelines,
     schedules,
@@ -41,6 +43,8 @@ from tasklore.supervisor.operations import (
     webhooks,
 )
 from tasklore.supervisor.operations import requests as asking
+from tasklore.supervisor.operations.budget import BudgetServices
+from tasklore.supervisor.operations.limits import LimitServices
 from tasklore.supervisor.operations.refusals import Problem
 from tasklore.supervisor.operations.schedules import ScheduleServices
 from tasklore.supervisor.operations.webhooks import WebhookServices
@@ -67,7 +71,7 @@ def make_app(parts: ApiParts) -> FastAPI:
         agents,
         task_paths,
     )
-    for module in (*asked, budgets, chat):
+    for module in (*asked, chat):
         app.include_router(module.routes(parts))
     of_pipelines = pipeline_runs.services_of(parts)
     app.include_router(pipeline_runs.routes(parts, of_pipelines))
@@ -90,6 +94,9 @@ def make_app(parts: ApiParts) -> FastAPI:
     app.include_router(mount(parts.for_conversations, conversations.OPERATIONS))
     outbox = WebhookOutbox(parts.redis)
     app.include_router(mount(WebhookServices(outbox=outbox), webhooks.OPERATIONS))
+    budgets = Budgets(parts.redis)
+    app.include_router(mount(LimitServices(budgets=budgets), limits.OPERATIONS))
+    app.include_router(mount(BudgetServices(budgets=budgets), budget.OPERATIONS))
     typed = TypedDocument(lambda: app.openapi(), parts.catalogue)
     app.include_router(typed_document.routes(typed))
     app.add_middleware(requests.ShortPathMiddleware, parts=parts)

@@ -46,6 +46,7 @@ GROUPS = {
     "memory": "Tell it something about a person, look at their memory, take edits back.",
     "limits": "See and change limits on models and on runs; every change holds within a second, and nothing is started "
     "again.",
+    "budget": "See the room under each limit, and the spending.",
     "approvals": "See what tasks ask persons, and answer it.",
     "dead-letters": "See which tasks were given up, send them again, or delete them.",
     "schedules": "Run tasks and pipelines later, and again and again.",
@@ -426,55 +427,6 @@ def bootstrap(
     from tasklore.commands.bootstrap import bootstrap as make_everything
 
     return run(make_everything(references or [], agent_ids or [], wait))
-
-
-@app.command(
-    cls=Command,
-    epilog=example(
-        "tasklore budget --by tenant", "tasklore budget --days 7 --by model --watch"
-    ),
-)
-def budget(
-    by: Annotated[
-        str,
-        Option(
-            "--by", metavar="WHAT", help="Group spending by tenant, agent or model."
-        ),
-    ] = "agent",
-    days: Annotated[
-        int | None,
-        Option(
-            "--days",
-            metavar="N",
-            min=1,
-            help="Spending of so many days, today the last; up to 62.",
-        ),
-    ] = None,
-    tree: Annotated[
-        str | None,
-        Option(
-            "--tree",
-            metavar="TASK",
-            help="Only the tree of this task: what it and its children spent.",
-        ),
-    ] = None,
-    limit: Annotated[
-        int, Option("--limit", metavar="N", min=1, help="At most so many accounts.")
-    ] = 50,
-    watch: Annotated[
-        bool, Option("--watch", help="Stay, and show every change.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Show the room under each limit, and the spending of today and this month, by agent.
-
-    An account has what was spent in its present window, what calls under way have reserved, and what may have been
-    spent by a worker that died. A limit for each value (`*`), task or tree has an account for each. Amounts by list
-    price; days are UTC, those of limits in their time zone. Saved is what recalled answers had cost.
-    """
-    from tasklore.commands.limits.budget import print_budget
-
-    run(print_budget(by, days, tree, limit=limit, is_watched=watch, as_json=as_json))
 
 
 @app.command(

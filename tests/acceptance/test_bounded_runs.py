@@ -65,7 +65,7 @@ def ask(
 
 async def limit(house: House, *words: str) -> None:
     """Change the limits of the deployment."""
-    done = await asyncio.to_thread(house.command, "limits", *words)
+    done = await asyncio.to_thread(house.command, "--direct", "limits", *words)
     assert done.returncode == 0, done.stderr
 
 
@@ -323,7 +323,8 @@ async def test_a_limit_on_runs_is_changed_live(
             assert under_way() <= 2
 
         async def is_shown() -> bool:
-            found = await asyncio.to_thread(watched_house.command, "budget", "--json")
+            words = ("--direct", "budget", "--json")
+            found = await asyncio.to_thread(watched_house.command, *words)
             seen = json.loads(found.stdout)["accounts"][0]
             assert seen["waiting"] > 5
             return (seen["limit"], seen["amount"], seen["reserved"]) == ("agent", 2, 2)

@@ -154,7 +154,7 @@ async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 async def declare_limits(stage: Stage) -> None:
     """Set all limits, before a worker reads them: it does so once a second."""
     for name, words in LIMITS.items():
-        await stage.operate("limits", "set", name, *words)
+        await stage.operate("--direct", "limits", "set", name, *words)
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ async def test_a_limit_is_seen_the_same_by_command_http_and_metrics(
     file = tmp_path / "limits.toml"
     file.write_text(FILE, "utf-8")
     supervisor = own_house.supervisor(limits_file=file).ready()
-    shown = json.loads(own_house.command("limits", "show", "--json").stdout)
+    shown = json.loads(own_house.command("--direct", "limits", "show", "--json").stdout)
     assert (shown["version"], shown["who"]) == (1, "file:limits.toml")
     assert (await ask(supervisor.api, "GET", "/v1/limits")).body == shown
     await until(
@@ -34,8 +34,8 @@ async def test_a_limit_is_seen_the_same_by_command_http_and_metrics(
         "gpt-*",
         "--at-limit",
         "next",
-        "--who",
-        "ada",
+        "--api",
+        supervisor.api,
     )
     made = own_house.command("limits", "set", "openai", *words)
     assert (made.returncode, made.stdout.splitlines()[-1]) == (
@@ -47,11 +47,13 @@ async def test_a_limit_is_seen_the_same_by_command_http_and_metrics(
     body = (await ask(again.api, "GET", "/v1/limits")).body
     assert (body["version"], body["who"], body["limits"]["limits"][1]["at_limit"]) == (
         2,
-        "ada",
+        "key:local",
         "next",
     )
     budget = json.loads(
-        own_house.command("budget", "--json", "--days", "2", "--by", "model").stdout
+        own_house.command(
+            "--direct", "budget", "--json", "--days", "2", "--by", "model"
+        ).stdout
     )
     over_http = (await ask(again.api, "GET", "/v1/budget?days=2&by=model")).body
     for one in (budget, over_http):
@@ -64,7 +66,7 @@ async def test_a_limit_is_seen_the_same_by_command_http_and_metrics(
 async def test_every_command_on_limits_ends_with_its_code(
     own_house: House, tmp_path: Path
 ) -> None:
-    """0 when it worked, 2 with the field and the cure for what cannot be used."""
+    """0 when it worked, 2 with the field and the cure for what cannot be used; the file alone needs no server."""
     file = tmp_path / "limits.toml"
     file.write_text(FILE, "utf-8")
     for *words, code, line in (
@@ -73,7 +75,10 @@ async def test_every_command_on_limits_ends_with_its_code(
         ("apply", str(file), "--yes", 0, "Version 1 holds within a second."),
         ("remove", "acme", 0, "Version 2 holds within a second."),
         ("restore", "1", "--yes", 0, "Version 3 holds within a second."),
-        ("history", 0, "1  "),
+        ("history", 0, "- acme: $20.00 a day, tenant acme, park"),
+        ("show", 0, "operator:"),
+        ("set", "acme", "--usd", "x", 2, "--usd: "),
+        ("remove", "acme", "--version", "9", 2, "version 3 of the limits holds, not 9"),
         (
             "set",
             "acme",
@@ -84,7 +89,7 @@ async def test_every_command_on_limits_ends_with_its_code(
         ),
         ("remove", "acne", 2, "did you mean 'acme'?"),
     ):
-        done = own_house.command("limits", *words)
+        done = own_house.command("--direct", "limits", *words)
         assert done.returncode == code, done.stderr
         assert line in done.stdout + done.stderr
 

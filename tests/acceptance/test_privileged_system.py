@@ -242,24 +242,15 @@ def test_a_dead_letter_is_seen_sent_again_and_deleted(guests: Guests) -> None:
 
 async def test_limits_are_applied_watched_and_changed(guests: Guests) -> None:
     """By a supervisor out of its file, and by the operator."""
-    assert (
-        json.loads(guests.run("operator", "limits", "show", "--json").stdout)["who"]
-        == "file:limits.toml"
-    )
+    direct = ("operator", "--direct")
+    shown = guests.run(*direct, "limits", "show", "--json")
+    assert json.loads(shown.stdout)["who"] == "file:limits.toml"
     made = guests.run(
-        "operator",
-        "limits",
-        "set",
-        "day",
-        "--usd",
-        "5",
-        "--every",
-        "day",
-        "--who",
-        "ann",
+        *(*direct, "limits", "set", "day"),
+        *("--usd", "5", "--every", "day"),
     )
     assert made.returncode == 0, made.stdout + made.stderr
-    accounts = json.loads(guests.run("operator", "budget", "--json").stdout)["accounts"]
+    accounts = json.loads(guests.run(*direct, "budget", "--json").stdout)["accounts"]
     assert [one["limit"] for one in accounts] == ["all", "day"]
     await until(
         lambda: (

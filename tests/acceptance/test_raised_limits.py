@@ -100,7 +100,7 @@ async def by_command(stage: Stage, requests: int | None) -> None:
         if requests is None
         else ("set", "acme", "--requests", f"{requests}")
     )
-    ran = await asyncio.to_thread(stage.house.command, "limits", *words)
+    ran = await asyncio.to_thread(stage.house.command, "--direct", "limits", *words)
     assert ran.returncode == 0, ran.stderr
 
 
@@ -154,7 +154,8 @@ async def test_where_roles_are_enforced_they_go_on_too(
             assert ran.returncode == 0, ran.stderr
 
         await run("bootstrap", "bootstrap", "--agent-id", "AskerAgent")
-        await run("operator", "limits", "set", "d", "--requests", "2", "--every", "day")
+        words = ("set", "d", "--requests", "2", "--every", "day")
+        await run("operator", "--direct", "limits", *words)
         supervisor = house.supervisor(**pair.settings("supervisor"))
         async with provider.llm:
             given = settings(provider, retry_schedule_s=86_400)
@@ -191,10 +192,11 @@ async def test_where_roles_are_enforced_they_go_on_too(
                         await asyncio.sleep(0.1)
 
             await await_done(2)
-            await run("operator", "limits", "set", "d", "--requests", "5")
+            words = ("set", "d", "--requests", "5")
+            await run("operator", "--direct", "limits", *words)
             await await_done(5)
             assert provider.calls == 5
-            await run("operator", "limits", "remove", "d")
+            await run("operator", "--direct", "limits", "remove", "d")
             await await_done(6)
 
 

@@ -162,7 +162,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     with running_house(tmp_path_factory.mktemp("troubles")) as house:
         for name, every in (("acme", "day"), ("rush", "minute")):
             words = ("--tenant", name, "--requests", "2", "--every", every)
-            done = house.command("limits", "set", name, *words)
+            done = house.command("--direct", "limits", "set", name, *words)
             assert done.returncode == 0, done.stderr
         quiet = settings(provider, ack_wait_s=30)
         worker = house.worker(TROUBLED, PAYER, ASKER, **quiet)

@@ -163,10 +163,12 @@ def upgraded(
         )
         if layout == 2:
             assert asyncio.run(move_ledger(house.servers)) > 0
-        limits = json.loads(house.command("limits", "show", "--json").stdout)
+        limits = json.loads(
+            house.command("--direct", "limits", "show", "--json").stdout
+        )
         # Before the parked task is due: without room it would look again in minutes.
         raised = house.command(
-            *("limits", "set", "daily", "--agent", "KeeperAgent"),
+            *("--direct", "limits", "set", "daily", "--agent", "KeeperAgent"),
             *("--requests", "100", "--every", "day", "--at-limit", "park"),
         )
         assert raised.returncode == 0, raised.stderr
@@ -249,13 +251,14 @@ async def test_a_parked_task_goes_on_once_its_budget_allows(upgraded: Upgraded) 
     assert upgraded.limits["limits"] == upgraded.seen["limits"]["limits"]
     report = await upgraded.report(upgraded.seen["parked"])
     assert (report["status"], report["result"]) == ("completed", "blue")
-    assert (await upgraded.told("limits", "show"))["version"] == 2
-    assert len(await upgraded.told("limits", "history")) == 2
+    assert (await upgraded.told("--direct", "limits", "show"))["version"] == 2
+    history = await upgraded.told("--direct", "limits", "history")
+    assert len(history["versions"]) == 2
 
 
 async def test_what_was_spent_is_in_the_books(upgraded: Upgraded) -> None:
     await upgraded.report(upgraded.seen["parked"])
-    book = await upgraded.told("budget", "--days", "62", "--by", "model")
+    book = await upgraded.told("--direct", "budget", "--days", "62", "--by", "model")
     lines = [line for period in book["periods"] for line in period["lines"]]
     assert max(line["spending"]["calls"] for line in lines) == 2
 

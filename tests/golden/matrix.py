@@ -55,7 +55,12 @@ _MORE: dict[str, dict[str, Json]] = {
 }
 _FORGETTING = "DELETE /v1/memory/{user}"
 #: Names of what is not there, by the parameter of a path.
-_ABSENT = {"agent_id": "NoAgent", "approval_id": "nosuch.1", "user": "nobody"}
+_ABSENT = {
+    "agent_id": "NoAgent",
+    "earlier": "999",
+    "approval_id": "nosuch.1",
+    "user": "nobody",
+}
 #: Parameters of a path that any text may stand for.
 _FREE = frozenset({"user"})
 

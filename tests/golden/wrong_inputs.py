@@ -111,7 +111,6 @@ _MEANT = {
     "--note": "",
     "--time-zone": "ZONE",
     "--user": "USER",
-    "--who": "",
 }
 #: What a required value is where nothing is wrong with it.
 _GOOD = {

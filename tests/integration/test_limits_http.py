@@ -49,94 +49,68 @@ async def guarded(
         yield found, headers
 
 
-async def test_limits_are_changed_over_the_version_that_was_read(
+async def test_limits_are_changed_over_http(
     guarded: tuple[Stand, dict[str, Any]],
 ) -> None:
-    """Over another one it is 409; a faulty field is named."""
+    """What has its default is left out of them; over another version it is 409; a faulty field is named."""
     stand, headers = guarded
     before = await ask(stand.url, "GET", "/v1/limits", headers=headers["read"])
     assert before.body == {"version": 0, "who": "", "when": "", "limits": {}}
     body = {"version": 0, "limits": LIMITS}
     made = await ask(stand.url, "PUT", "/v1/limits", body, headers["admin"])
-    assert (made.status, made.body["version"], made.body["who"]) == (
-        200,
-        1,
-        "key:admin",
-    )
-    assert (
-        await ask(stand.url, "GET", "/v1/limits", headers=headers["read"])
-    ).body == made.body
-    assert made.body["limits"] == LIMITS
+    assert (made.status, made.body["concerns"]) == (200, 2)
+    shown = (await ask(stand.url, "GET", "/v1/limits", headers=headers["read"])).body
+    assert (shown["version"], shown["who"], shown["limits"]) == (1, "key:admin", LIMITS)
+    assert {name: made.body[name] for name in shown} == shown
     conflict = await ask(stand.url, "PUT", "/v1/limits", body, headers["admin"])
     assert (conflict.status, conflict.body["type"]) == (
         409,
         "urn:tasklore:problem:version",
     )
-    wrong = {
-        "version": 1,
-        "limits": {"limits": [{"name": "a", "usd": -1, "every": "day"}]},
-    }
+    wrong = {"limits": {"limits": [{"name": "a", "usd": -1, "every": "day"}]}}
     refused = await ask(stand.url, "PUT", "/v1/limits", wrong, headers["admin"])
     assert (refused.status, refused.body["problems"][0]["where"]) == (
         422,
         "limits.limits.0.usd",
     )
-
-
-async def test_only_keys_for_all_users_read_budgets_and_only_admins_change_limits(
-    guarded: tuple[Stand, dict[str, Any]],
-) -> None:
-    """A key for one user sees neither, whatever its role."""
-    stand, headers = guarded
-    for path in ("/v1/limits", "/v1/budget"):
-        statuses = [
-            (await ask(stand.url, "GET", path, headers=headers[who])).status
-            for who in headers
-        ]
-        assert dict(zip(headers, statuses, strict=True)) == {
-            "ask": 403,
-            "ann": 403,
-            "read": 200,
-            "admin": 200,
-        }
+    path = "/v1/limits/named/acme"
+    edit = {"usd": "30", "version": 1}
+    raised = await ask(stand.url, "PATCH", path, edit, headers["admin"])
+    [change] = raised.body["difference"]["limits"]
+    assert (change["before"]["usd"], change["after"]["usd"]) == ("20", "30")
+    gone = await ask(stand.url, "DELETE", f"{path}?version=1", headers=headers["admin"])
+    assert gone.status == 409
+    path = "/v1/limits/versions"
+    back = await ask(stand.url, "POST", f"{path}/1/restore", {}, headers["admin"])
+    assert (back.status, back.body["version"], back.body["limits"]) == (200, 3, LIMITS)
+    listed = await ask(stand.url, "GET", path, headers=headers["read"])
+    assert [one["version"] for one in listed.body["versions"]] == [3, 2, 1]
     for who in ("ask", "ann", "read"):
-        assert (
-            await ask(
-                stand.url,
-                "PUT",
-                "/v1/limits",
-                {"version": 0, "limits": {}},
-                headers[who],
-            )
-        ).status == 403
-    assert (await ask(stand.url, "GET", "/v1/budget")).status == 401
+        denied = await ask(stand.url, "PUT", "/v1/limits", body, headers[who])
+        assert denied.status == 403
 
 
-async def test_a_budget_over_http_is_that_of_the_command(
+async def test_a_budget_is_shown_over_http(
     guarded: tuple[Stand, dict[str, Any]], redis: Redis
 ) -> None:
     """With accounts, periods, and one tree."""
     stand, headers = guarded
     await Budgets(redis).change(read_limits(LIMITS), "ada")
-    shown = (
-        await ask(
-            stand.url, "GET", "/v1/budget?days=2&by=model", headers=headers["read"]
-        )
-    ).body
+    path = "/v1/budget?days=2&by=model"
+    shown = (await ask(stand.url, "GET", path, headers=headers["read"])).body
     assert (shown["version"], shown["by"], len(shown["periods"])) == (1, "model", 1)
-    assert (shown["accounts"][0]["limit"], shown["accounts"][0]["left"]) == (
-        "acme",
-        20.0,
-    )
+    account = shown["accounts"][0]
+    assert (account["limit"], account["left"]) == ("acme", 20.0)
+    assert shown["at"].endswith("Z")
     await redis.hset(keys.budget("tree", "root"), mapping={"calls": 3})
-    tree = (
-        await ask(stand.url, "GET", "/v1/budget?tree=root", headers=headers["read"])
-    ).body
+    path = "/v1/budget?tree=root"
+    tree = (await ask(stand.url, "GET", path, headers=headers["read"])).body
     assert (tree["tree"]["calls"], tree["accounts"], tree["periods"]) == (3, [], [])
-    for wrong in ("days=63", "by=day", "tree=a%20b"):
-        assert (
-            await ask(stand.url, "GET", f"/v1/budget?{wrong}", headers=headers["read"])
-        ).status == 422
+    for wrong in ("days=63", "by=day", "tree=a%20b", "limit=0"):
+        path = f"/v1/budget?{wrong}"
+        refused = await ask(stand.url, "GET", path, headers=headers["read"])
+        assert refused.status == 422
+    assert (await ask(stand.url, "GET", "/v1/budget")).status == 401
 
 
 async def test_a_supervisor_applies_a_file_and_names_a_faulty_field(

@@ -7,20 +7,23 @@ from nats.aio.client import Client
 from pydantic import JsonValue
 
 from tasklore.commands.exits import OK
-from tasklore.commands.limits.views import open_budgets
 from tasklore.commands.pipeline.client import print_problems
 from tasklore.commands.pipeline.cost import print_estimate
 from tasklore.commands.pipeline.sources import read_inputs, read_source
-from tasklore.commands.places import leading_with_the_cure, open_nats
+from tasklore.commands.places import leading_with_the_cure, open_nats, open_redis
 from tasklore.commands.render.screen import print_json, printable, say
 from tasklore.commands.render.words import count_of
 from tasklore.contracts.errors import InvalidPipeline, Unreachable
+from tasklore.memory.budgets.store import Budgets
 from tasklore.supervisor.cards import read_cards
 from tasklore.supervisor.pipelines.cost import estimate, sum_up
 from tasklore.supervisor.pipelines.declaration.cards import problems_with
 from tasklore.supervisor.pipelines.declaration.checks import problems_of
 from tasklore.supervisor.pipelines.declaration.files import Source, describe_problems
 from tasklore.supervisor.pipelines.declaration.inputs import problems_in_inputs
+
+#: Seconds for one read: a person waits, and an answer late is better than none.
+_DEADLINE_S = 5.0
 
 
 async def print_check(
@@ -47,7 +50,8 @@ async def print_check(
         say(f"its agents and their tasks were not looked at: {error}")
     costs = []
     if has_cost:
-        async with open_budgets() as budgets:
+        async with open_redis("tasklore-costs", _DEADLINE_S) as redis:
+            budgets = Budgets(redis, deadline_s=_DEADLINE_S)
             costs = await estimate(source.pipeline, inputs, budgets)
     if as_json:
         document = {

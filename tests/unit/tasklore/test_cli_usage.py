@@ -86,7 +86,7 @@ def test_without_a_system_a_command_names_up(
 
 @pytest.mark.parametrize(
     ("process", "words"),
-    [(os.getpid(), "is starting; try again"), (2**30, "start one with")],
+    [(os.getpid(), "is starting; try again"), (2**30, "start a system with")],
     ids=["alive", "gone"],
 )
 def test_a_starting_system_is_not_called_absent(
@@ -106,7 +106,7 @@ def test_a_starting_system_is_not_called_absent(
     "arguments",
     [
         ("ask", "x"),
-        ("limits", "show"),
+        ("--direct", "limits", "show"),
     ],
 )
 def test_an_absent_server_is_named_without_its_password(
