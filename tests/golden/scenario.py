@@ -116,7 +116,6 @@ SCENARIO: dict[str, tuple[Step, ...]] = {
         "limits history --json",
     ),
     "budget": _steps(
-        "budget",
         "budget --json",
         "budget --by tenant --days 7 --json",
         "budget --tree {task} --json",
