@@ -226,6 +226,21 @@ class ChangedItem(Model):
     wait_seconds: float = 30.0
 
 
+class ChangedLimits(Model):
+    """The version that holds now, and the change: `concerns` many things.
+
+    Of a dry run the `version` is the one over which it was tried, and `limits` are those that would hold.
+    """
+
+    concerns: int
+    difference: LimitsDifference | None
+    dry_run: bool
+    limits: Limits
+    version: int
+    when: str
+    who: str
+
+
 class ChangedProtected(Model):
     """A plan that changed something protected within 30 days: the fact, and the words that say it."""
 
@@ -316,6 +331,16 @@ class Difference(Model):
     since: int
     until: int
     user: str
+
+
+class EarlierLimits(Model):
+    """A version and its difference from the one before; None when that one is not kept any more."""
+
+    difference: LimitsDifference | None
+    limits: Limits
+    version: int
+    when: str
+    who: str
 
 
 class EmittedValue(Model):
@@ -736,6 +761,32 @@ class Limit(Model):
     user: str = ""
 
 
+class LimitChange(Model):
+    """A limit that differs: without `before` it is a new one, without `after` it is gone."""
+
+    after: Limit | None
+    before: Limit | None
+    name: str
+
+
+class LimitEdit(Model):
+    """Fields of one limit: those left out stay as they are, and a size takes the place of another."""
+
+    agent: str | None = None
+    at_limit: Literal["park", "next", "refuse"] | str | None = None
+    at_most: int | None = None
+    at_once: int | None = None
+    every: Literal["minute", "day", "month", "task", "tree"] | str | None = None
+    model: str | None = None
+    requests: int | None = None
+    task: str | None = None
+    tenant: str | None = None
+    tokens: int | None = None
+    usd: float | str | None = None
+    user: str | None = None
+    version: int | None = None
+
+
 class Limits(Model):
     """All limits of a deployment.
 
@@ -749,6 +800,20 @@ class Limits(Model):
     shares: Shares | None = None
     time_zone: str = "UTC"
     without_store: dict[str, Literal["refuse", "pass"] | str] | None = None
+
+
+class LimitsDifference(Model):
+    """What differs between two versions."""
+
+    limits: tuple[LimitChange, ...]
+    settings: tuple[SettingChange, ...]
+
+
+class LimitsHistory(Model):
+    """A page of versions, the newest first; `after` is what to ask for the next page with, None at the end."""
+
+    after: str | None
+    versions: tuple[EarlierLimits, ...]
 
 
 class LimitsVersion(Model):
@@ -965,10 +1030,11 @@ class NewItem(Model):
 
 
 class NewLimits(Model):
-    """All limits, over those of `version`: that of the last `GET /v1/limits`."""
+    """All limits, over those of `version`: that of the last `GET /v1/limits`, or whichever holds."""
 
+    dry_run: bool = False
     limits: Limits
-    version: int
+    version: int | None = None
 
 
 class NewResult(Model):
@@ -1377,6 +1443,13 @@ class RestartedRun(Model):
     attempt: int
     generation: int
     waited: bool
+
+
+class Restoration(Model):
+    """Over which version an earlier one is set again."""
+
+    dry_run: bool = False
+    version: int | None = None
 
 
 class RestoredRun(Model):
@@ -1928,6 +2001,14 @@ class SessionsSwept(Model):
     concerns: int
     dry_run: bool
     sessions: tuple[str, ...]
+
+
+class SettingChange(Model):
+    """A setting beside the limits that differs, such as `time_zone`, or the `order` of the limits."""
+
+    after: JsonValue
+    before: JsonValue
+    name: str
 
 
 class Settled(Model):

@@ -268,56 +268,49 @@ class AsyncApprovals(AsyncNoun):
     show = awaited(ApprovalsFlows.show)
 
 
-class BudgetsFlows:
-    """The requests about budgets, without sending them."""
+class BudgetFlows:
+    """The requests about budget, without sending them."""
 
-    def budget_show(
+    def show(
         self,
         *,
         by: Literal["tenant", "agent", "model"] | None = None,
         days: int | None = None,
         tree: str | None = None,
+        limit: int | None = None,
     ) -> Flow[models.Overview]:
-        """Read what limits leave, and what was spent.
+        """Show the room under each limit, and the spending of today and this month, by agent.
+
+        An account has the spending of its present window, the most that calls under way may cost, and the cost of calls
+        whose worker died. A limit for each value (`*`), task or tree has an account for each. Amounts by list
+        price; days are UTC, those of limits in their time zone. Saved is what recalled answers had cost.
 
         Args:
             by: How spending is grouped.
             days: Spending of so many days; else of today and the month.
             tree: Only the tree of this task.
+            limit: At most so many accounts.
         """
         return fetch(
-            Call("GET", "/v1/budget", query={"by": by, "days": days, "tree": tree}),
+            Call(
+                "GET",
+                "/v1/budget",
+                query={"by": by, "days": days, "tree": tree, "limit": limit},
+            ),
             models.Overview,
         )
 
-    def limits_apply(
-        self, *, limits: models.Limits | Mapping[str, Any], version: int
-    ) -> Flow[models.LimitsVersion]:
-        """Replace the limits on models."""
-        return fetch(
-            Call("PUT", "/v1/limits", body={"limits": limits, "version": version}),
-            models.LimitsVersion,
-        )
 
-    def limits_show(self) -> Flow[models.LimitsVersion]:
-        """Read the limits on models."""
-        return fetch(Call("GET", "/v1/limits"), models.LimitsVersion)
+class Budget(Noun):
+    """The operations on budget."""
+
+    show = waiting(BudgetFlows.show)
 
 
-class Budgets(Noun):
-    """The operations on budgets."""
+class AsyncBudget(AsyncNoun):
+    """The operations on budget."""
 
-    budget_show = waiting(BudgetsFlows.budget_show)
-    limits_apply = waiting(BudgetsFlows.limits_apply)
-    limits_show = waiting(BudgetsFlows.limits_show)
-
-
-class AsyncBudgets(AsyncNoun):
-    """The operations on budgets."""
-
-    budget_show = awaited(BudgetsFlows.budget_show)
-    limits_apply = awaited(BudgetsFlows.limits_apply)
-    limits_show = awaited(BudgetsFlows.limits_show)
+    show = awaited(BudgetFlows.show)
 
 
 class ConversationsFlows:
@@ -718,6 +711,174 @@ class AsyncDeadLetters(AsyncNoun):
     purge = awaited(DeadLettersFlows.purge)
     redrive = awaited(DeadLettersFlows.redrive)
     show = awaited(DeadLettersFlows.show)
+
+
+class LimitsFlows:
+    """The requests about limits, without sending them."""
+
+    def apply(
+        self,
+        *,
+        limits: models.Limits | Mapping[str, Any],
+        dry_run: bool | None = None,
+        version: int | None = None,
+    ) -> Flow[models.ChangedLimits]:
+        """Replace all limits.
+
+        Where nothing differs there is no new version.
+
+        Args:
+            dry_run: Change nothing, only show what would change.
+            limits: All of them, in TOML or JSON.
+            version: Only over this version, that of the last look.
+        """
+        return fetch(
+            Call(
+                "PUT",
+                "/v1/limits",
+                body={"dry_run": dry_run, "limits": limits, "version": version},
+            ),
+            models.ChangedLimits,
+        )
+
+    def history(
+        self, *, after: str | None = None, limit: int | None = None
+    ) -> Flow[models.LimitsHistory]:
+        """List the versions of the limits, the newest first: who, when, and what changed; the last 100 are kept.
+
+        Args:
+            after: The `after` of the page before.
+            limit: At most so many.
+        """
+        return fetch(
+            Call("GET", "/v1/limits/versions", query={"after": after, "limit": limit}),
+            models.LimitsHistory,
+        )
+
+    def each_history(self) -> Pages[models.EarlierLimits]:
+        """Yield every row of `history`, page by page."""
+        return Pages(lambda after: LimitsFlows.history(self, after=after), "versions")
+
+    def remove(
+        self, name: str, *, version: int | None = None
+    ) -> Flow[models.ChangedLimits]:
+        """Remove a limit; its spending stays in the books.
+
+        Args:
+            version: Only over this version, that of the last look.
+        """
+        return fetch(
+            Call(
+                "DELETE",
+                fill_path("/v1/limits/named/{name}", name=name),
+                query={"version": version},
+            ),
+            models.ChangedLimits,
+        )
+
+    def restore(
+        self, earlier: int, *, dry_run: bool | None = None, version: int | None = None
+    ) -> Flow[models.ChangedLimits]:
+        """Set the limits of an earlier version again, as a new version.
+
+        Args:
+            dry_run: Change nothing, only show what would change.
+            version: Only over this version, that of the last look.
+        """
+        return fetch(
+            Call(
+                "POST",
+                fill_path("/v1/limits/versions/{earlier}/restore", earlier=earlier),
+                body={"dry_run": dry_run, "version": version},
+            ),
+            models.ChangedLimits,
+        )
+
+    def set(
+        self,
+        name: str,
+        *,
+        agent: str | None = None,
+        at_limit: Literal["park", "next", "refuse"] | None = None,
+        at_most: int | None = None,
+        at_once: int | None = None,
+        every: Literal["minute", "day", "month", "task", "tree"] | None = None,
+        model: str | None = None,
+        requests: int | None = None,
+        task: str | None = None,
+        tenant: str | None = None,
+        tokens: int | None = None,
+        usd: float | str | None = None,
+        user: str | None = None,
+        version: int | None = None,
+    ) -> Flow[models.ChangedLimits]:
+        """Set a limit: a new one, or the given fields of one that is there.
+
+        Args:
+            agent: For tasks of this agent; "" is all, "*" counts each apart.
+            at_limit: Wait without a slot, ask the next model, or refuse.
+            at_most: So many tasks that run at once.
+            at_once: So many requests under way.
+            every: In each of these; a tree is a task and all that it calls.
+            model: Of this model, or gpt-*; "" is all, "*" counts each apart.
+            requests: So many requests.
+            task: For tasks of this name; "" is all, "*" counts each apart.
+            tenant: For this tenant; "" is all, "*" counts each apart.
+            tokens: So many tokens.
+            usd: So many US dollars.
+            user: For this user; "" is all, "*" counts each apart.
+            version: Only over this version, that of the last look.
+        """
+        return fetch(
+            Call(
+                "PATCH",
+                fill_path("/v1/limits/named/{name}", name=name),
+                body={
+                    "agent": agent,
+                    "at_limit": at_limit,
+                    "at_most": at_most,
+                    "at_once": at_once,
+                    "every": every,
+                    "model": model,
+                    "requests": requests,
+                    "task": task,
+                    "tenant": tenant,
+                    "tokens": tokens,
+                    "usd": usd,
+                    "user": user,
+                    "version": version,
+                },
+            ),
+            models.ChangedLimits,
+        )
+
+    def show(self) -> Flow[models.LimitsVersion]:
+        """Show the limits that hold, their version, who set it and when."""
+        return fetch(Call("GET", "/v1/limits"), models.LimitsVersion)
+
+
+class Limits(Noun):
+    """The operations on limits."""
+
+    apply = waiting(LimitsFlows.apply)
+    history = waiting(LimitsFlows.history)
+    each_history = iterated(LimitsFlows.each_history)
+    remove = waiting(LimitsFlows.remove)
+    restore = waiting(LimitsFlows.restore)
+    set = waiting(LimitsFlows.set)
+    show = waiting(LimitsFlows.show)
+
+
+class AsyncLimits(AsyncNoun):
+    """The operations on limits."""
+
+    apply = awaited(LimitsFlows.apply)
+    history = awaited(LimitsFlows.history)
+    each_history = iterated_async(LimitsFlows.each_history)
+    remove = awaited(LimitsFlows.remove)
+    restore = awaited(LimitsFlows.restore)
+    set = awaited(LimitsFlows.set)
+    show = awaited(LimitsFlows.show)
 
 
 class MemoryFlows:
@@ -2946,9 +3107,10 @@ class Nouns:
     def __init__(self, driver: Driver) -> None:
         self.agents = Agents(driver)
         self.approvals = Approvals(driver)
-        self.budgets = Budgets(driver)
+        self.budget = Budget(driver)
         self.conversations = Conversations(driver)
         self.dead_letters = DeadLetters(driver)
+        self.limits = Limits(driver)
         self.memory = Memory(driver)
         self.pipelines = Pipelines(driver)
         self.requests = Requests(driver)
@@ -2966,9 +3128,10 @@ class AsyncNouns:
     def __init__(self, driver: AsyncDriver) -> None:
         self.agents = AsyncAgents(driver)
         self.approvals = AsyncApprovals(driver)
-        self.budgets = AsyncBudgets(driver)
+        self.budget = AsyncBudget(driver)
         self.conversations = AsyncConversations(driver)
         self.dead_letters = AsyncDeadLetters(driver)
+        self.limits = AsyncLimits(driver)
         self.memory = AsyncMemory(driver)
         self.pipelines = AsyncPipelines(driver)
         self.requests = AsyncRequests(driver)
