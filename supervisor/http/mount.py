@@ -31,6 +31,8 @@ from tasklore.supervisor.operations.table import (
 
 #: The parameter of an operation that is the header of a repeat.
 _IDEMPOTENCY_KEY = "idempotency_key"
+#: The parameter that is the address under which the client reached this door, with a slash at its end.
+_BASE_URL = "base_url"
 _LINES = "application/x-ndjson"
 
 _Parameter = inspect.Parameter
@@ -187,6 +189,9 @@ def _bind(parameter: _Parameter, http: str) -> _Parameter:
     annotation = parameter.annotation
     if annotation is Lines:
         annotation = Annotated[Lines, Depends(_read_lines)]
+    elif parameter.name == _BASE_URL:
+        annotation = Annotated[str, Depends(_read_base_url)]
+        parameter = parameter.replace(default=_Parameter.empty)
     elif parameter.name == _IDEMPOTENCY_KEY:
         header = Header(alias="Idempotency-Key", description=_said_of(annotation)[0])
         annotation = Annotated[annotation, header]
@@ -223,6 +228,10 @@ def _extra_of(annotation: Any) -> Any:
     return next(
         (one.json_schema_extra for one in fields if one.json_schema_extra), None
     )
+
+
+async def _read_base_url(request: Request) -> str:
+    return str(request.base_url)
 
 
 async def _read_lines(request: Request) -> Lines:

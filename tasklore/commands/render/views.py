@@ -156,17 +156,25 @@ def _node(view: Json, columns: Sequence[str]) -> str:
 
 
 def find_value(record: object, name: str) -> object:
-    """Return the value at the place *name*, with dots between its fields; None when it is not there."""
-    for part in name.split("."):
-        if not isinstance(record, Mapping):
-            return None
-        record = record.get(part)
-    return record
+    """Return the value at the place *name*, with dots between its fields; None when it is not there.
+
+    Behind a list that is one value of each of its records.
+    """
+    first, _, rest = name.partition(".")
+    if not isinstance(record, Mapping):
+        return None
+    value = record.get(first)
+    if not rest:
+        return value
+    if isinstance(value, list):
+        found = (find_value(one, rest) for one in value)
+        return [one for one in found if one is not None]
+    return find_value(value, rest)
 
 
 def spell_title(name: str) -> str:
-    """Return the title of the place *name*: its last field in words, without its unit."""
-    last = name.rpartition(".")[2]
+    """Return the title of the place *name*: its last field in words, without its unit; the name of a thing is it."""
+    last = name.removesuffix(".name").rpartition(".")[2]
     for unit in _UNITS:
         if last.endswith(unit) and last != unit:
             last = last.removesuffix(unit)

@@ -106,6 +106,12 @@ async def put_note(
     return NoteView(name=name, text=new.text, keep_s=new.keep, key=idempotency_key)
 
 
+@operation("notes", "link", "GET /v1/notes/link", roles=("ask",))
+async def link_notes(services: Shelf, caller: Caller, *, base_url: str) -> str:
+    """Say where the notes are."""
+    return f"{base_url}notes"
+
+
 class NoteFilter(Form):
     """Which notes are meant, in a list and in a bulk action alike."""
 
@@ -218,6 +224,7 @@ async def show_note(
 
 OPERATIONS = (
     list_notes,
+    link_notes,
     export_notes,
     print_notes,
     find_note,
@@ -303,6 +310,16 @@ def test_the_document_says_what_a_parameter_is_for() -> None:
     assert by_name["most"]["description"] == "At most."
     assert by_name["most"]["schema"]["x-cli"] == {"option": "--top"}
     assert by_name["Idempotency-Key"]["description"] == "Once."
+
+
+def test_an_operation_learns_under_which_address_it_was_asked() -> None:
+    """The door knows it, and it is no parameter of the document."""
+    client = client_of(Shelf())
+    assert client.get("/v1/notes/link").json() == "http://testserver/notes"
+    app = FastAPI()
+    app.include_router(mount(Shelf(), OPERATIONS))
+    linking = app.openapi()["paths"]["/v1/notes/link"]["get"]
+    assert "parameters" not in linking
 
 
 def test_a_form_is_the_query_of_what_is_read() -> None:

@@ -55,6 +55,18 @@ def test_rows_are_a_table_with_the_columns_that_say_something(
     )
 
 
+def test_a_column_may_hold_a_field_of_each_record_of_a_list(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The column of names is called after the things."""
+    rows = [
+        {"id": "a", "tasks": [{"name": "walk"}, {"name": "run"}, "odd"]},
+        {"id": "b", "tasks": []},
+    ]
+    print_view({"agents": rows}, "agents", ["id", "tasks.name"])
+    assert capsys.readouterr().out == "ID  TASKS\na   walk, run\nb\n"
+
+
 def test_facts_are_nested(capsys: pytest.CaptureFixture[str]) -> None:
     view = {
         "id": "a",
