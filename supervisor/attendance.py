@@ -1,11 +1,12 @@
-"""Which agents have no live worker, read at most every two seconds however many ask."""
+"""Which workers are alive, read at most every two seconds however many ask."""
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 import structlog
 
 from tasklore.contracts.errors import Unreachable
+from tasklore.contracts.messages import WorkerPresence
 from tasklore.runtime.messaging.direct import Line
 from tasklore.runtime.messaging.presences import live_workers
 
@@ -16,24 +17,30 @@ _READ_EVERY_S = 2.0
 
 
 class Attendance:
-    """The agents that have a live worker, by the signs of life at *line*; a worker that died counts for 15 s."""
+    """The live workers, by their signs of life at *line*; one that died counts for 15 s."""
 
     def __init__(self, line: Line, clock: Callable[[], float] = time.monotonic) -> None:
         self._line = line
         self._clock = clock
-        self._alive: frozenset[str] = frozenset()
+        self._alive: Sequence[WorkerPresence] = ()
         self._until = float("-inf")
+
+    async def alive(self) -> Sequence[WorkerPresence] | None:
+        """Return every live worker; None while the bucket does not answer."""
+        if self._clock() >= self._until:
+            try:
+                self._alive = await live_workers(self._line)
+            except Unreachable as error:
+                log.info("workers_not_read", error=str(error))
+                return None
+            self._until = self._clock() + _READ_EVERY_S
+        return self._alive
 
     async def absent(self, agents: Collection[str]) -> frozenset[str]:
         """Return which of *agents* have no live worker; none while the bucket does not answer."""
         if not agents:
             return frozenset()
-        if self._clock() >= self._until:
-            try:
-                workers = await live_workers(self._line)
-            except Unreachable as error:
-                log.info("workers_not_read", error=str(error))
-                return frozenset()
-            self._alive = frozenset(worker.agent_id for worker in workers)
-            self._until = self._clock() + _READ_EVERY_S
-        return frozenset(agents) - self._alive
+        alive = await self.alive()
+        if alive is None:
+            return frozenset()
+        return frozenset(agents) - {worker.agent_id for worker in alive}

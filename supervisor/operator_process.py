@@ -23,6 +23,7 @@ from tasklore.memory.conversations.inbox import Inbox
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.requests import RequestRecords
+from tasklore.memory.ledger.waits import Waits
 from tasklore.memory.projects.project import ProjectMemory
 from tasklore.memory.schedules.store import ScheduleStore
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
@@ -38,6 +39,7 @@ from tasklore.runtime.settings import Settings
 from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.cards import CardIndex
+from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.operations.dead_letters import (
     DeadLetterServices,
     open_dead_letter_services,
@@ -153,6 +155,8 @@ def make_nouns(opened: OperatorConnections) -> "tuple[Noun[Any], ...]":
     """Return each noun of the table, with the services that an operator has for it."""
     from tasklore.supervisor.http.operations_app import Noun
     from tasklore.supervisor.operations import (
+        agents,
+        approvals,
         budget,
         conversations,
         dead_letters,
@@ -172,6 +176,12 @@ def make_nouns(opened: OperatorConnections) -> "tuple[Noun[Any], ...]":
     book = ScheduleBook(store, lambda: opened.cards.catalogue)
     keep_days = opened.settings.memory_keep_days
     ledger = Ledger(opened.redis)
+
+    async def read_catalogue() -> Catalogue:
+        # Nothing tells this process of a card that changes.
+        await opened.cards.load(opened.link)
+        return opened.cards.catalogue
+
     return (
         Noun(
             operations=schedules.OPERATIONS,
@@ -228,6 +238,18 @@ def make_nouns(opened: OperatorConnections) -> "tuple[Noun[Any], ...]":
                 opened.redis,
                 max_value_bytes=opened.settings.session_value_max_bytes,
             ),
+        ),
+        Noun(
+            operations=agents.OPERATIONS,
+            run_here=agents.LOOKS,
+            services=agents.AgentLooks(
+                read_catalogue=read_catalogue, attendance=Attendance(opened.link)
+            ),
+        ),
+        Noun(
+            operations=approvals.OPERATIONS,
+            run_here=approvals.LOOKS,
+            services=approvals.ApprovalStore(waits=Waits(opened.redis), ledger=ledger),
         ),
         Noun(
             operations=retirement.OPERATIONS,

@@ -89,13 +89,7 @@ class Answers:
         Raises:
             AnswerRefused: there is none.
         """
-        state = await self.waits.read(task_id, slot)
-        if state is None or state.wait.kind != "ask":
-            raise AnswerRefused(
-                f"there is no question {wait_id(task_id, slot)!r}, or it is past its time",
-                "unknown",
-            )
-        return state
+        return await demand_question(self.waits, task_id, slot)
 
     async def answer(
         self,
@@ -258,6 +252,22 @@ class Answers:
                 "the question has changed since it was shown; look at it again",
                 "changed",
             )
+
+
+async def demand_question(waits: Waits, task_id: str, slot: str) -> WaitState:
+    """Return the question in *slot* of a task.
+
+    Raises:
+        AnswerRefused: there is none.
+        MemoryUnavailable: the ledger does not answer.
+    """
+    state = await waits.read(task_id, slot)
+    if state is None or state.wait.kind != "ask":
+        raise AnswerRefused(
+            f"there is no question {wait_id(task_id, slot)!r}, or it is past its time",
+            "unknown",
+        )
+    return state
 
 
 def _refuse_second(answer: WaitAnswer) -> AnswerRefused:

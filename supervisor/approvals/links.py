@@ -13,6 +13,8 @@ from tasklore.supervisor.approvals.answers import AnswerRefused, Answers, Person
 
 log = structlog.get_logger(__name__)
 
+#: Where the page behind a link is.
+PATH = "/approve/"
 #: What is signed begins with this, so that the secret signs nothing else by accident.
 _PURPOSE = b"tasklore approval link 1\n"
 

@@ -7,8 +7,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from tasklore.memory.budgets.store import Budgets
 from tasklore.memory.webhooks.outbox import WebhookOutbox
+from tasklore.supervisor.attendance import Attendance
+from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.http import (
-    agents,
     output,
     pipeline_runs,
     problems,
@@ -18,7 +19,6 @@ from tasklore.supervisor.http import (
 )
 from tasklore.supervisor.http.admission.middleware import AdmissionMiddleware
 from tasklore.supervisor.http.approvals import page as approval_page
-from tasklore.supervisor.http.approvals import routes as approvals
 from tasklore.supervisor.http.chat import routes as chat
 from tasklore.supervisor.http.chat.errors import as_openai, is_openai
 from tasklore.supervisor.http.mount import mount
@@ -33,6 +33,8 @@ from tasklore.supervisor.http.requests.events import RequestStreamEvent
 from tasklore.supervisor.http.task_paths import TaskProblem
 from tasklore.supervisor.http.typed_document import TypedDocument
 from tasklore.supervisor.operations import (
+    agents,
+    approvals,
     budget,
     conversations,
     limits,
@@ -43,6 +45,7 @@ from tasklore.supervisor.operations import (
     webhooks,
 )
 from tasklore.supervisor.operations import requests as asking
+from tasklore.supervisor.operations.agents import AgentServices
 from tasklore.supervisor.operations.budget import BudgetServices
 from tasklore.supervisor.operations.limits import LimitServices
 from tasklore.supervisor.operations.refusals import Problem
@@ -64,11 +67,9 @@ def make_app(parts: ApiParts) -> FastAPI:
     app = begin_app()
     asked = (
         requests,
-        approvals,
         approval_page,
         output,
         stream_token_routes,
-        agents,
         task_paths,
     )
     for module in (*asked, chat):
@@ -92,6 +93,8 @@ def make_app(parts: ApiParts) -> FastAPI:
     app.include_router(mount(parts.for_tasks, tasks.OPERATIONS))
     app.include_router(mount(parts.for_requests, asking.OPERATIONS))
     app.include_router(mount(parts.for_conversations, conversations.OPERATIONS))
+    app.include_router(mount(_agents_of(parts), agents.OPERATIONS))
+    app.include_router(mount(parts.for_approvals, approvals.OPERATIONS))
     outbox = WebhookOutbox(parts.redis)
     app.include_router(mount(WebhookServices(outbox=outbox), webhooks.OPERATIONS))
     budgets = Budgets(parts.redis)
@@ -101,6 +104,17 @@ def make_app(parts: ApiParts) -> FastAPI:
     app.include_router(typed_document.routes(typed))
     app.add_middleware(requests.ShortPathMiddleware, parts=parts)
     return guard_app(app, parts)
+
+
+def _agents_of(parts: ApiParts) -> AgentServices:
+    async def read_catalogue() -> Catalogue:
+        return parts.catalogue()
+
+    return AgentServices(
+        read_catalogue=read_catalogue,
+        attendance=Attendance(parts.client),
+        tasks=parts.for_tasks,
+    )
 
 
 def begin_app() -> FastAPI:

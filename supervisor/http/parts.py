@@ -31,6 +31,7 @@ from tasklore.supervisor.http.admission.key_file import KeyRing
 from tasklore.supervisor.http.admission.limits import ClientLimits
 from tasklore.supervisor.http.admission.stream_tokens import StreamTokens
 from tasklore.supervisor.json_schemas import JsonSchemas
+from tasklore.supervisor.operations.approvals import ApprovalServices
 from tasklore.supervisor.operations.conversations import ConversationServices
 from tasklore.supervisor.operations.memory.services import (
     MemoryServices,
@@ -213,4 +214,11 @@ class ApiParts(Door):
         """What reads conversations."""
         return ConversationServices(
             conversations=self.conversations, inbox=Inbox(self.redis)
+        )
+
+    @property
+    def for_approvals(self) -> ApprovalServices:
+        """The services of operations of approvals."""
+        return ApprovalServices(
+            answers=self.answers, ledger=self.ledger, links=self.links
         )

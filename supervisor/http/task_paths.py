@@ -11,7 +11,6 @@ from starlette.responses import Response
 from tasklore.contracts.identifiers import NAME_PATTERN
 from tasklore.contracts.messages import ErrorNote
 from tasklore.supervisor.http.admission.keys import Caller, require_role
-from tasklore.supervisor.http.agents import AgentId
 from tasklore.supervisor.http.openapi import SCHEMAS
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import MEDIA_TYPE, answers
@@ -27,6 +26,7 @@ OPERATION = "agents_run"
 
 #: The status of the answer by that of a task that did not complete; of one that its agent rejected it is 422.
 _STATUSES = {"failed": 502, "expired": 504, "cancelled": 409}
+_AgentId = Annotated[str, Path(pattern=NAME_PATTERN, description="The id of an agent.")]
 _LOCATION = {
     "Location": {
         "description": "Where the task and its report are.",
@@ -87,7 +87,7 @@ def routes(parts: ApiParts) -> APIRouter:
         },
     )
     async def run(
-        agent_id: AgentId,
+        agent_id: _AgentId,
         task: Annotated[
             str, Path(pattern=NAME_PATTERN, description="The name of a task of it.")
         ],

@@ -66,7 +66,6 @@ WRITTEN = frozenset(
         "ltm",
         "memory",
         "limits",
-        "approvals",
         "dlq",
         "k8s",
     }

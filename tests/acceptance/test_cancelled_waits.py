@@ -261,7 +261,8 @@ async def test_whatever_a_task_waits_for_it_is_cancelled_at_once(stage: Stage) -
     assert (await stage.find(holder))["state"] == "running"
     for name in waiting:
         assert len(stage.house.runs(name)) == (name in runs or name == "call"), name
-    assert "No task asks anybody" in await stage.operate("approvals", "list")
+    listed = await stage.operate("--direct", "approvals", "list")
+    assert "There are no approvals." in listed
 
 
 async def test_a_task_that_waits_for_its_turn_is_cancelled_at_once(

@@ -113,24 +113,25 @@ def test_nobody_who_takes_requests_is_said_with_the_cure(
 
 
 def test_agents_and_their_workers_are_listed(command: Command) -> None:
-    lines = command("agents", "list").stdout.splitlines()
-    assert lines[0].split() == ["AGENT", "VERSION", "WORKERS", "TASKS"]
+    lines = command("--direct", "agents", "list").stdout.splitlines()
+    assert lines[0].split() == ["AGENT", "ID", "VERSION", "LIVE", "WORKERS", "TASKS"]
     assert any(
-        line.split()[:2] == [AGENT, "v2"] and "analyze_budget" in line for line in lines
+        line.split()[:3] == [AGENT, "2", "1"] and "analyze_budget" in line
+        for line in lines
     )
-    listed = json.loads(command("agents", "list", "--json").stdout)
-    card = next(one["card"] for one in listed if one["card"]["agent_id"] == AGENT)
+    listed = json.loads(command("--direct", "agents", "list", "--json").stdout)
+    card = next(one for one in listed["agents"] if one["agent_id"] == AGENT)
     assert card["tasks"][0]["name"] == "analyze_budget"
 
 
 def test_an_agent_is_shown_with_its_parameters_and_its_workers_address(
     command: Command, standing: Standing
 ) -> None:
-    done = command("agents", "show", AGENT)
+    done = command("--direct", "agents", "show", AGENT)
     assert "budget_limit (required)" in done.stdout
     assert "history (default [])" in done.stdout
     assert standing.worker.http in done.stdout
-    unknown = command("agents", "show", "NoAgent")
+    unknown = command("--direct", "agents", "show", "NoAgent")
     assert unknown.returncode == 2
     assert AGENT in unknown.stderr
 
@@ -139,13 +140,13 @@ async def test_an_agent_is_retired_once_its_workers_are_gone(
     own: Command, own_house: House
 ) -> None:
     refused = own("--direct", "agents", "retire", AGENT)
-    assert refused.returncode != 0
+    assert refused.returncode == 1
     assert "live worker" in refused.stderr
     assert own("--direct", "agents", "retire", AGENT, "--force").returncode == 0
-    assert "No agent" in own("agents", "list").stdout
+    assert "no agents" in own("--direct", "agents", "list").stdout
     asked = answer(own("ask", "--json", QUESTION), NOBODY_DOES)
     assert asked["kind"] == "unable"
-    assert own("--direct", "agents", "retire", AGENT).returncode != 0
+    assert own("--direct", "agents", "retire", AGENT).returncode == 2
 
 
 async def test_what_is_remembered_can_be_seen_changed_and_forgotten(

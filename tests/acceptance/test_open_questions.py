@@ -97,9 +97,10 @@ async def test_questions_of_one_run_are_open_and_noticed_at_once_and_answered_in
     await program.eventually(lambda: are_noticed(noticed, 3))
     await program.eventually(lambda: holds_nothing(program))
     listed = await asyncio.to_thread(
-        own_house.command, "approvals", "list", "--task", task_id, "--json"
+        own_house.command,
+        *("--direct", "approvals", "list", "--task", task_id, "--json"),
     )
-    assert [one["id"] for one in json.loads(listed.stdout)] == [
+    assert [one["id"] for one in json.loads(listed.stdout)["approvals"]] == [
         one["id"] for one in asked
     ]
     traced = await asyncio.to_thread(own_house.command, "trace", task_id)

@@ -131,6 +131,8 @@ PIPELINE = {
 #: What an operator reads and mends, the role that it takes, and a body where it has one.
 OWN = (
     ("GET", "/v1/schedules", "ask", None),
+    ("GET", "/v1/agents", "read", None),
+    ("GET", "/v1/approvals", "ask", None),
     ("GET", "/v1/tasks", "read", None),
     ("GET", "/v1/conversations?user=ana", "read", None),
     ("GET", "/v1/pipelines", "read", None),

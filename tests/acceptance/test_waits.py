@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import AsyncMock
@@ -389,40 +390,26 @@ async def test_a_person_answers_on_the_command_line(
     own_house.worker(PAYER).ready()
     task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
     approval_id = (await doors.find("finance", task_id))["id"]
-    listed = await asyncio.to_thread(own_house.command, "approvals", "list")
+    direct = partial(asyncio.to_thread, own_house.command, "--direct", "approvals")
+    listed = await direct("list")
     assert (
         approval_id in listed.stdout,
         "role:finance" in listed.stdout,
         "Pay 12?" in listed.stdout,
     ) == (True,) * 3
-    refused = await asyncio.to_thread(
-        own_house.command, "approvals", "approve", approval_id
-    )
-    assert (refused.returncode, "role:finance is asked" in refused.stderr) == (2, True)
-    words = (
-        "approvals",
-        "reject",
-        approval_id,
-        "--as",
-        "role:finance",
-        "--note",
-        "too much",
-    )
-    assert (await asyncio.to_thread(own_house.command, *words)).returncode == 0
+    unasked = await direct("approve", approval_id)
+    assert ("Pay 12?" in unasked.stdout, "--yes" in unasked.stderr) == (True, True)
+    assert (await direct("show", approval_id, "--json")).returncode == 0
+    rejected = await direct("reject", approval_id, "--note", "too much", "--yes")
+    assert rejected.returncode == 0, rejected.stderr
     report = await program.report_of(task_id)
-    assert report["result"] == {
-        "approved": False,
-        "by": "role:finance",
-        "note": "too much",
-    }
-    shown = json.loads(
-        (
-            await asyncio.to_thread(
-                own_house.command, "approvals", "show", approval_id, "--json"
-            )
-        ).stdout
-    )
-    assert (shown["answer"]["door"], shown["refused"][0]["why"]) == ("cli", "person")
+    result = report["result"]
+    assert (result["approved"], result["note"]) == (False, "too much")
+    assert result["by"].startswith("key:operator:")
+    late = await direct("approve", approval_id, "--yes")
+    assert (late.returncode, "first answer counts" in late.stderr) == (1, True)
+    shown = json.loads((await direct("show", approval_id, "--json")).stdout)
+    assert (shown["answer"]["door"], shown["refused"][0]["why"]) == ("http", "answered")
 
 
 @pytest.mark.parametrize(

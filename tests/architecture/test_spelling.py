@@ -16,7 +16,7 @@ _SUBJECT = re.compile(
 
 #: Strings that only look like a stream, and what they are.
 _OTHERWISE = {
-    ("tasklore/commands/agents/cards.py", "TASKS"): "the heading of a column",
+    ("supervisor/operations/agents.py", "tasks.name"): "a column of a table",
     ("contracts/manifest.py", "Tasklore-Version"): "a header of HTTP",
     ("supervisor/http/chat/forms.py", "messages."): "where a field of a request stands",
 }

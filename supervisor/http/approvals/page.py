@@ -16,13 +16,12 @@ from starlette.responses import HTMLResponse, Response
 from tasklore.contracts.admission.waits import parse_wait_id
 from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
 from tasklore.supervisor.approvals.answers import AnswerRefused
-from tasklore.supervisor.approvals.links import Link
+from tasklore.supervisor.approvals.links import PATH, Link
 from tasklore.supervisor.approvals.questions import ApprovalQuestion, view_of
 from tasklore.supervisor.http.admission.body_text import find_unkeepable
 from tasklore.supervisor.http.parts import ApiParts
 
-#: Where the page is; its form may be sent to itself alone, and no other page learns of the link.
-PATH = "/approve/"
+#: The form of the page may be sent to itself alone, and no other page learns of the link.
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"

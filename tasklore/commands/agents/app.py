@@ -1,11 +1,10 @@
-"""`tasklore agents`: the catalogue of agents, and checks of what their cards understand."""
+"""`tasklore agents check|try`: what cards understand, read here without a server."""
 
 from typing import Annotated
 
 from typer import Argument, Context, Typer
 
 from tasklore.commands.options import SETTLED, Command, Json, example, show_help_alone
-from tasklore.commands.running import run
 
 app = Typer(epilog=example("tasklore agents list"), **SETTLED)
 
@@ -16,29 +15,12 @@ References = Annotated[
         help="A module (my_agents.greeter), a file (./greeter.py), an installed agent.",
     ),
 ]
-AgentArgument = Annotated[str, Argument(metavar="AGENT", help="The agent's id.")]
 
 
 @app.callback(invoke_without_command=True)
 def front(context: Context) -> None:
     """See which agents there are, check what their cards understand, and retire one."""
     show_help_alone(context)
-
-
-@app.command("list", cls=Command, epilog=example("tasklore agents list"))
-def list_agents(as_json: Json = False) -> None:
-    """List every agent that was ever started, with its live workers."""
-    from tasklore.commands.agents.cards import print_agents
-
-    run(print_agents(as_json=as_json))
-
-
-@app.command(cls=Command, epilog=example("tasklore agents show BudgetTrackerAgent"))
-def show(agent: AgentArgument, as_json: Json = False) -> None:
-    """Show one agent: its tasks, their parameters, and its workers."""
-    from tasklore.commands.agents.cards import print_agent
-
-    run(print_agent(agent, as_json=as_json))
 
 
 @app.command(

@@ -42,8 +42,8 @@ from tasklore.contracts.manifest import VERSION_HEADER, OperationEntry
 _NUMBER = re.compile(r"[1-9]\d{0,6}")
 #: Seconds for the answer of an operation that may take minutes.
 _LONG_S = 900.0
-#: Fields that bind an operation to what was seen before it.
-_BINDING = frozenset({"bound", "version"})
+#: Fields that bind a change to what was tried: what came later is left alone, what changed is refused.
+_BINDING = frozenset({"bound", "digest", "version"})
 _MINOR = re.compile(r"(\d+)\.(\d+)")
 
 
@@ -197,12 +197,15 @@ def _is_nothing(view: object) -> bool:
 def _bind(
     entry: OperationEntry, given: Mapping[str, Any], tried: object
 ) -> Mapping[str, Any]:
-    """Return *given* with the bound, and over the version, that was *tried*: later things are left alone."""
-    if not isinstance(tried, dict):
-        return given
+    """Return *given* with the bounds of the view that was *tried*, where it names none."""
+    seen = tried if isinstance(tried, dict) else {}
     names = {field["name"] for field in entry["fields"]} & _BINDING
-    bound = {name: tried[name] for name in names if tried.get(name) is not None}
-    return {**given, **bound}
+    bounds = {
+        name: seen[name]
+        for name in names
+        if seen.get(name) is not None and given.get(name) is None
+    }
+    return {**given, **bounds}
 
 
 def _ask_person(

@@ -1,0 +1,320 @@
+"""Agents: their cards with their live workers, and the decision of one in a world."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, ClassVar
+
+from pydantic import ConfigDict, Field, JsonValue
+
+from tasklore.contracts.callers import Caller
+from tasklore.contracts.conversations import MessageId
+from tasklore.contracts.identifiers import NAME_PATTERN
+from tasklore.contracts.messages import AgentCard, WorkerPresence
+from tasklore.contracts.observations import Action, SensoryData, Word, WorldTime
+from tasklore.memory.conversations.observations import Observations
+from tasklore.supervisor.attendance import Attendance
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.operations.card_fit import (
+    demand_fit,
+    demand_offer,
+    no_such_agent,
+)
+from tasklore.supervisor.operations.forms import Form, View
+from tasklore.supervisor.operations.idempotency import IdempotencyKey
+from tasklore.supervisor.operations.owners import (
+    demand_conversation,
+    world_conversation,
+)
+from tasklore.supervisor.operations.refusals import Refused
+from tasklore.supervisor.operations.sent_tasks import (
+    NewTask,
+    TaskServices,
+    demand_accepted,
+    send_task,
+)
+from tasklore.supervisor.operations.table import Shows, operation
+
+#: The task that decides, by convention of every agent that lives in a world.
+DECIDE = "decide"
+
+AgentId = Annotated[str, Field(pattern=NAME_PATTERN, description="The id of an agent.")]
+
+#: Seconds more than a task may take: the worker reports when its time is over.
+_REPORT_S = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentLooks:
+    """The cards of agents as of now, and their live workers."""
+
+    read_catalogue: Callable[[], Awaitable[Catalogue]]
+    attendance: Attendance
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentServices(AgentLooks):
+    """The services of operations of agents."""
+
+    tasks: TaskServices
+
+
+class LiveWorker(View):
+    """A worker that is alive: how many tasks it holds at once, and the address of its health and metrics."""
+
+    worker_id: str
+    slots: int
+    started_at: datetime
+    http: str | None
+
+
+class AgentView(AgentCard):
+    """The card of an agent, and the number of its live workers, null while that is not known.
+
+    To a key with the role `operate` its `workers` are shown, to others none.
+    """
+
+    live_workers: int | None
+    workers: tuple[LiveWorker, ...]
+
+
+class Agents(View):
+    """Agents that have reported, by id, also while no worker of them is alive.
+
+    `after` is that of the next page, None at the end.
+    """
+
+    agents: tuple[AgentView, ...]
+    after: str | None
+
+
+class HeardMessage(Form):
+    """A message to the agent since it was last asked."""
+
+    sender: Word
+    message: Annotated[str, Field(min_length=1, max_length=2000)]
+    time: WorldTime | None = None
+    message_id: MessageId | None = None
+
+
+class Sensed(Form):
+    """The senses and messages of an agent at one moment; other fields of a world are passed on as they are.
+
+    `name` None is that of the agent. `simulation_time` None is when it last observed something, 0 when it never did.
+    `agents` None are those that it sees or hears of. `conversation` None is the one named after agent, name and user.
+    See docs/reference/decisions.md for every field.
+    """
+
+    sensory_data: Annotated[SensoryData, Field(description="What it senses.")]
+    new_messages: Annotated[
+        tuple[HeardMessage, ...],
+        Field(max_length=200, description="What it was told since it was last asked."),
+    ] = ()
+    name: Annotated[Word | None, Field(description="Its name in the world.")] = None
+    simulation_time: Annotated[
+        WorldTime | None, Field(description="Seconds of the world.")
+    ] = None
+    allowed: Annotated[
+        tuple[Word, ...] | None,
+        Field(min_length=1, max_length=20, description="Actions that it may choose."),
+    ] = None
+    agents: Annotated[
+        tuple[Word, ...] | None,
+        Field(max_length=500, description="Names of others that there are."),
+    ] = None
+    conversations: Annotated[
+        dict[str, str] | None, Field(description="Conversations with others, by name.")
+    ] = None
+    bounds: Annotated[
+        dict[str, JsonValue] | None, Field(description="Where the world ends.")
+    ] = None
+    reach: Annotated[
+        float | None, Field(ge=0, description="How far away it can act.")
+    ] = None
+    step: Annotated[
+        float | None, Field(ge=0, description="How far it gets at once.")
+    ] = None
+    tell_prompt: Annotated[
+        bool | None, Field(description="Answer with the prompt as well.")
+    ] = None
+    user: Annotated[
+        str | None,
+        Field(min_length=1, max_length=256, description="Decide as this user's."),
+    ] = None
+    conversation: Annotated[
+        str | None,
+        Field(min_length=1, max_length=256, description="Where it is kept."),
+    ] = None
+    wait_seconds: Annotated[
+        float, Field(ge=1, le=600, description="How long it may take.")
+    ] = 30.0
+
+
+class Decided(Action):
+    """The agent's action, its reason, and who decided: `rules`, a model by its name, or `earlier run`."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="allow")
+
+    reasoning: str = ""
+    by: str = ""
+
+
+@operation(
+    "agents",
+    "list",
+    "GET /v1/agents",
+    roles=("ask", "read"),
+    shows=Shows(
+        rows="agents",
+        columns=("agent_id", "version", "live_workers", "tasks.name"),
+        example="agents list",
+    ),
+)
+async def list_agents(
+    services: AgentLooks,
+    caller: Caller,
+    *,
+    limit: Annotated[
+        int | None,
+        Field(ge=1, le=200, description="Agents at most; all without it."),
+    ] = None,
+    after: Annotated[
+        str | None, Field(pattern=NAME_PATTERN, description="Those behind this page.")
+    ] = None,
+) -> Agents:
+    """List every agent that was ever started, with its live workers.
+
+    Raises:
+        Unreachable: the cards cannot be read.
+    """
+    cards = (await services.read_catalogue()).cards
+    left = [card for name, card in cards.items() if after is None or name > after]
+    alive = await services.attendance.alive() if left else ()
+    page = left[:limit]
+    return Agents(
+        agents=tuple(_view(card, alive, caller) for card in page),
+        after=page[-1].agent_id if len(page) < len(left) else None,
+    )
+
+
+@operation(
+    "agents",
+    "show",
+    "GET /v1/agents/{agent_id}",
+    roles=("ask", "read"),
+    problems=(404,),
+    shows=Shows(picture="agent", example="agents show BudgetTrackerAgent"),
+)
+async def show_agent(
+    services: AgentLooks, caller: Caller, agent_id: AgentId
+) -> AgentView:
+    """Show an agent: its tasks, their parameters, and its live workers.
+
+    Raises:
+        Refused: 404, there is no such agent.
+        Unreachable: the cards cannot be read.
+    """
+    catalogue = await services.read_catalogue()
+    card = catalogue.cards.get(agent_id)
+    if card is None:
+        raise no_such_agent(agent_id, catalogue)
+    return _view(card, await services.attendance.alive(), caller)
+
+
+@operation(
+    "agents",
+    "decide",
+    "POST /v1/agents/{agent_id}/brain/decide",
+    roles=("ask",),
+    problems=(404, 409),
+    waits=True,
+    shows=Shows(
+        example="""agents decide DecisionAgent --sensory-data @senses.json --user ana"""
+    ),
+)
+async def decide(
+    services: AgentServices,
+    caller: Caller,
+    agent_id: AgentId,
+    sensed: Sensed,
+    *,
+    idempotency_key: IdempotencyKey = None,
+) -> Decided:
+    """Ask an agent in a world for its next action.
+
+    Raises:
+        Refused: 404, there is no such agent, or it does not decide; 409, the key was used for something else; 403, the
+            conversation is another user's; 422, it needs other senses; 503, it did not decide, or not in time.
+    """
+    catalogue = await services.read_catalogue()
+    offer = demand_offer(catalogue, agent_id, DECIDE)
+    user_id = caller.demand_user(sensed.user)
+    conversation_id = sensed.conversation or world_conversation(
+        agent_id, sensed.name or agent_id, user_id
+    )
+    tasks = services.tasks
+    await demand_conversation(tasks.conversations, caller, conversation_id)
+    task = NewTask(
+        offer=offer,
+        parameters=await _complete_senses(tasks, agent_id, sensed, conversation_id),
+        user_id=user_id,
+        conversation_id=conversation_id,
+        chosen=idempotency_key,
+        within_s=sensed.wait_seconds,
+    )
+    demand_fit(offer.task, task.parameters)
+    sent = await send_task(tasks, caller, task, sensed.wait_seconds + _REPORT_S)
+    demand_accepted(report := sent.report)
+    if report is None or report.status == "expired":
+        detail = f"{agent_id} did not decide in time; is a worker of it up? Allow more with wait_seconds"
+        raise Refused(503, "late", detail, headers={"Retry-After": "1"})
+    if report.status != "completed":
+        reason = report.error.message if report.error is not None else report.status
+        raise Refused(
+            503,
+            "undecided",
+            f"{agent_id} did not decide: {reason}",
+            headers={"Retry-After": "1"},
+        )
+    return Decided.model_validate(report.result)
+
+
+OPERATIONS = (list_agents, show_agent, decide)
+#: Those that need no dispatch.
+LOOKS = (list_agents, show_agent)
+
+
+def _view(
+    card: AgentCard, alive: Sequence[WorkerPresence] | None, caller: Caller
+) -> AgentView:
+    """Return *card* with those of *alive* that are its workers; None: they are not known."""
+    own = [one for one in alive or () if one.agent_id == card.agent_id]
+    # Names and addresses of machines are no matter of those who only ask.
+    sees_machines = not caller.roles.isdisjoint({"operate", "admin"})
+    return AgentView(
+        **dict(card),
+        live_workers=None if alive is None else len(own),
+        workers=tuple(map(LiveWorker.model_validate, own)) if sees_machines else (),
+    )
+
+
+async def _complete_senses(
+    tasks: TaskServices, agent_id: str, sensed: Sensed, conversation_id: str
+) -> dict[str, Any]:
+    """Return the parameters of the decision: *sensed*, with what its world left out."""
+    ours = {"user", "conversation", "wait_seconds"}
+    senses = sensed.model_dump(
+        mode="json", by_alias=True, exclude=ours, exclude_none=True
+    )
+    if sensed.simulation_time is None:
+        last = await Observations(tasks.redis).recent(conversation_id, 1)
+        senses["simulation_time"] = last[-1].time if last else 0.0
+    senses.setdefault("name", agent_id)
+    if sensed.agents is None:
+        met = [one.name for one in sensed.sensory_data.nearby_agents] + [
+            one.sender for one in sensed.new_messages
+        ]
+        senses["agents"] = [
+            name for name in dict.fromkeys(met) if name != senses["name"]
+        ]
+    return senses

@@ -1,1 +1,0 @@
-"""`tasklore approvals`: questions that tasks ask persons."""

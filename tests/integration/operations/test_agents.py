@@ -1,0 +1,193 @@
+"""Operations on agents on real servers: their cards, their live workers, and decisions that nobody makes."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from nats.aio.client import Client
+from redis.asyncio import Redis
+
+from tasklore.contracts import subjects
+from tasklore.contracts.callers import Caller
+from tasklore.contracts.errors import NotPermitted, Unreachable
+from tasklore.contracts.messages import AgentCard, ChatTurn, TaskCard, WorkerPresence
+from tasklore.contracts.observations import SensoryData
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.messaging.presences import key_of_presence
+from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.attendance import Attendance
+from tasklore.supervisor.cards import CardIndex
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.operations.agents import (
+    LOOKS,
+    AgentLooks,
+    AgentServices,
+    Sensed,
+    decide,
+    list_agents,
+    show_agent,
+)
+from tasklore.supervisor.operations.refusals import Refused
+from tests.integration.burials import put_card
+from tests.integration.http_stand import http_stand
+from tests.integration.operations.doors import door_of
+
+OPERATOR = Caller(name="ops", roles=frozenset({"operate", "read"}))
+ASKER = Caller(name="asker", roles=frozenset({"ask"}))
+NAMES = ("OldAgent", "SoloAgent", "TripAgent")
+
+
+@pytest.fixture
+async def client(own_servers: EmbeddedServers) -> AsyncIterator[Client]:
+    async with connected(own_servers.nats_url, "agents") as opened:
+        await declare_streams(opened, Sizes())
+        for agent in reversed(NAMES):
+            await put_card(opened, agent)
+        bucket = await opened.jetstream().key_value(subjects.WORKERS_BUCKET)
+        for number in (1, 2):
+            presence = WorkerPresence(
+                worker_id=f"w{number}",
+                agent_id="TripAgent",
+                digest="d",
+                slots=4,
+                started_at=datetime.now(UTC),
+                http="http://10.0.0.7:8000",
+            )
+            body = presence.model_dump_json().encode()
+            await bucket.put(key_of_presence(presence), body)
+        yield opened
+
+
+def looks_at(client: Client) -> AgentLooks:
+    """Return what looks at the agents of *client* with no word from a supervisor."""
+    index = CardIndex()
+
+    async def read_catalogue() -> Catalogue:
+        await index.load(client)
+        return index.catalogue
+
+    return AgentLooks(read_catalogue=read_catalogue, attendance=Attendance(client))
+
+
+async def test_agents_are_listed_with_their_live_workers_page_by_page(
+    client: Client,
+) -> None:
+    services = looks_at(client)
+    whole = await list_agents(services, OPERATOR)
+    assert [(one.agent_id, one.live_workers) for one in whole.agents] == [
+        ("OldAgent", 0),
+        ("SoloAgent", 0),
+        ("TripAgent", 2),
+    ]
+    assert whole.after is None
+    assert whole.agents[0].tasks[0].name == "share_trip"
+    first = await list_agents(services, OPERATOR, limit=2)
+    assert (len(first.agents), first.after) == (2, "SoloAgent")
+    rest = await list_agents(services, OPERATOR, limit=2, after=first.after)
+    assert ([one.agent_id for one in rest.agents], rest.after) == (["TripAgent"], None)
+
+
+async def test_an_agent_is_shown_and_its_machines_to_an_operator_alone(
+    client: Client,
+) -> None:
+    services = looks_at(client)
+    shown = await show_agent(services, OPERATOR, "TripAgent")
+    assert [(one.worker_id, one.slots) for one in shown.workers] == [
+        ("w1", 4),
+        ("w2", 4),
+    ]
+    assert {one.http for one in shown.workers} == {"http://10.0.0.7:8000"}
+    for found in (
+        await show_agent(services, ASKER, "TripAgent"),
+        (await list_agents(services, ASKER)).agents[-1],
+    ):
+        assert (found.live_workers, found.workers) == (2, ())
+    with pytest.raises(Refused, match=r"no agent 'TripAgen'.*TripAgent") as refused:
+        await show_agent(services, ASKER, "TripAgen")
+    assert refused.value.problem.status == 404
+
+
+async def test_cards_are_shown_while_nobody_knows_who_is_alive(client: Client) -> None:
+    """A bucket of cards that is away is said, and no agent is left out in silence."""
+    services = looks_at(client)
+    for bucket in (subjects.WORKERS_BUCKET, subjects.AGENTS_BUCKET):
+        found = await list_agents(services, OPERATOR)
+        known = None if bucket == subjects.AGENTS_BUCKET else 2
+        assert found.agents[-1].live_workers == known
+        await ask_jetstream(client, f"STREAM.DELETE.{subjects.bucket_stream(bucket)}")
+        services = looks_at(client)
+    with pytest.raises(Unreachable):
+        await list_agents(services, OPERATOR)
+
+
+async def test_agents_are_for_keys_that_ask_or_read(
+    client: Client, own_servers: EmbeddedServers, redis: Redis, tmp_path: Path
+) -> None:
+    approver = Caller(name="approver", roles=frozenset({"approve"}))
+    for operation in LOOKS:
+        with pytest.raises(NotPermitted, match="'ask' or 'read'"):
+            await operation(looks_at(client), approver)
+    async with door_of(
+        own_servers, redis, tmp_path, looks_at(client), LOOKS, asker=("ask",)
+    ) as desks:
+        # The stand has one agent of its own, and its worker is not alive.
+        page = (await desks["asker"].ask("GET", "/v1/agents?limit=1")).json()
+        assert [one["live_workers"] for one in page["agents"]] == [0]
+        assert page["agents"][0]["workers"] == []
+        assert (
+            await desks["asker"].ask("GET", "/v1/agents?limit=0")
+        ).status_code == 422
+
+
+DECIDER = AgentCard(
+    agent_id="DeciderAgent", tasks=(TaskCard(name="decide", parameters={}),), digest="d"
+)
+SENSED = Sensed(
+    sensory_data=SensoryData.model_validate({"position": {"x": 0, "y": 0, "z": 0}}),
+    wait_seconds=1,
+)
+
+
+async def test_a_decision_that_nobody_makes_is_late_and_one_of_strangers_is_refused(
+    own_servers: EmbeddedServers, redis: Redis
+) -> None:
+    known = Catalogue([DECIDER, AgentCard(agent_id="Mute", tasks=(), digest="d")])
+
+    async def read_catalogue() -> Catalogue:
+        return known
+
+    async with http_stand(own_servers, redis) as stand:
+        services = AgentServices(
+            read_catalogue=read_catalogue,
+            attendance=Attendance(stand.parts.client),
+            tasks=stand.parts.for_tasks,
+        )
+        with pytest.raises(Refused, match="did not decide in time") as late:
+            await decide(services, ASKER, "DeciderAgent", SENSED)
+        assert (late.value.problem.status, late.value.headers) == (
+            503,
+            {"Retry-After": "1"},
+        )
+        with pytest.raises(Refused, match="'Mute' has no task 'decide'"):
+            await decide(services, ASKER, "Mute", SENSED)
+        bound = ASKER.model_copy(update={"user": "ann"})
+        other = SENSED.model_copy(update={"user": "bob"})
+        with pytest.raises(NotPermitted, match="another user"):
+            await decide(services, bound, "DeciderAgent", other)
+        turn = ChatTurn(
+            turn_id="t",
+            conversation_id="talk",
+            user_id="bob",
+            speaker="person",
+            text="hello",
+            at=datetime.now(UTC),
+        )
+        await stand.parts.conversations.append(
+            "talk", turn.model_dump_json().encode(), "t", user_id="bob"
+        )
+        theirs = SENSED.model_copy(update={"conversation": "talk"})
+        with pytest.raises(Refused, match="not of the user that the key is for"):
+            await decide(services, bound, "DeciderAgent", theirs)
