@@ -41,7 +41,7 @@ def test_a_command_needs_no_key_and_says_who_gave_it(house: House) -> None:
             "--id",
             "nightly",
         ),
-        *("--cron", "0 3 * * *", "-p", "limit=50000", "-p", "spent=42000", "--yes"),
+        *("--cron", "0 3 * * *", "-p", "limit=50000", "-p", "spent=42000"),
     )
     assert made.returncode == 0, made.stderr
     listed = run(house, "schedules", "list", "--json")
@@ -66,6 +66,12 @@ def test_a_command_needs_no_key_and_says_who_gave_it(house: House) -> None:
     alone = run(house, "schedules", "list", "--json")
     assert alone.returncode == 0, alone.stderr
     assert [one["id"] for one in json.loads(alone.stdout)["schedules"]] == ["nightly"]
+    agents = json.loads(run(house, "agents", "list", "--json").stdout)["agents"]
+    assert [(one["agent_id"], one["live_workers"]) for one in agents] == [
+        ("BudgetTrackerAgent", 1)
+    ]
+    assert [one["http"] for one in agents[0]["workers"]] == [worker.http]
+    assert "There are no approvals." in run(house, "approvals", "list").stdout
     left = run(house, "schedules", "run", "nightly")
     assert left.returncode == 3
     assert "tasklore supervisor" in left.stderr

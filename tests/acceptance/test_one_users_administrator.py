@@ -130,4 +130,7 @@ async def test_another_users_things_are_neither_seen_nor_changed(
     assert stands[0]["state"] == "accepted"
     assert stands[1]["state"] == "running"
     assert (stands[2]["paused"], stands[2]["last"]) == (False, None)
-    assert (stands[3]["state"], stands[3].get("refused")) == ("open", [])
+    assert stands[3]["state"] == "open"
+    # A yes and a no take no body: they did not count, and that is kept.
+    refused = [(one["by"], one["why"]) for one in stands[3]["refused"]]
+    assert refused == [("user:alice", "person")] * 2

@@ -407,7 +407,7 @@ async def test_a_person_answers_on_the_command_line(
     assert (result["approved"], result["note"]) == (False, "too much")
     assert result["by"].startswith("key:operator:")
     late = await direct("approve", approval_id, "--yes")
-    assert (late.returncode, "first answer counts" in late.stderr) == (1, True)
+    assert (late.returncode, "first answer counts" in late.stderr) == (2, True)
     shown = json.loads((await direct("show", approval_id, "--json")).stdout)
     assert (shown["answer"]["door"], shown["refused"][0]["why"]) == ("http", "answered")
 
