@@ -49,21 +49,6 @@ class AccountView(Model):
     whose: dict[str, str]
 
 
-class AgentCard(Model):
-    """What an agent offers; kept in the bucket `agents` under its id, also while no worker of it is alive.
-
-    `digest` is over everything a caller or a memory depends on: two live cards of one id and version must agree on it.
-    """
-
-    agent_id: str
-    description: str = ""
-    digest: str
-    keywords: tuple[str, ...] = ()
-    schema_version: int = 1
-    tasks: tuple[TaskCard, ...]
-    version: int = 1
-
-
 class AgentRetired(Model):
     """An agent that was taken out of the catalogue, and its workers that were alive."""
 
@@ -83,10 +68,31 @@ class AgentToRetire(Model):
     force: bool = False
 
 
-class Agents(Model):
-    """Every agent that has reported, by id, also while no worker of it is alive."""
+class AgentView(Model):
+    """The card of an agent, and the number of its live workers, null while that is not known.
 
-    agents: tuple[AgentCard, ...]
+    To a key with the role `operate` its `workers` are shown, to others none.
+    """
+
+    agent_id: str
+    description: str = ""
+    digest: str
+    keywords: tuple[str, ...] = ()
+    live_workers: int | None
+    schema_version: int = 1
+    tasks: tuple[TaskCard, ...]
+    version: int = 1
+    workers: tuple[LiveWorker, ...]
+
+
+class Agents(Model):
+    """Agents that have reported, by id, also while no worker of them is alive.
+
+    `after` is that of the next page, None at the end.
+    """
+
+    after: str | None
+    agents: tuple[AgentView, ...]
 
 
 class AlikeTasks(Model):
@@ -313,6 +319,14 @@ class Decided(Model, extra="allow"):
     reasoning: str = ""
     target: Position | AgentTarget | None = None
     utterance: str | None = None
+
+
+class Decision(Model):
+    """A yes or a no; with *digest* it counts only for the question that had it."""
+
+    digest: str | None = None
+    dry_run: bool = False
+    note: str = ""
 
 
 class DeclaredPipeline(Model):
@@ -826,7 +840,7 @@ class LimitsVersion(Model):
 
 
 class LinkWish(Model):
-    """In whose name a link answers, `user:ana` or `role:finance`, and for how many seconds."""
+    """In whose name a link answers, `user:ana` or `role:finance`, and for how long."""
 
     who: str
     within_seconds: int = 86400
@@ -898,6 +912,15 @@ class Listing(Model):
 
     documents: tuple[Listed, ...]
     user: str
+
+
+class LiveWorker(Model):
+    """A worker that is alive: how many tasks it holds at once, and the address of its health and metrics."""
+
+    http: str | None
+    slots: int
+    started_at: datetime
+    worker_id: str
 
 
 class Lookup(Model):

@@ -55,7 +55,24 @@ class AgentsFlows:
         wait_seconds: float | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.Decided]:
-        """Ask an agent in a world what it does."""
+        """Ask an agent in a world for its next action.
+
+        Args:
+            agents: Names of others that there are.
+            allowed: Actions that it may choose.
+            bounds: Where the world ends.
+            conversation: Where it is kept.
+            conversations: Conversations with others, by name.
+            name: Its name in the world.
+            new_messages: What it was told since it was last asked.
+            reach: How far away it can act.
+            sensory_data: What it senses.
+            simulation_time: Seconds of the world.
+            step: How far it gets at once.
+            tell_prompt: Answer with the prompt as well.
+            user: Decide as this user's.
+            wait_seconds: How long it may take.
+        """
         return fetch(
             Call(
                 "POST",
@@ -86,9 +103,23 @@ class AgentsFlows:
         """Describe the API with a path for each task of each agent."""
         return fetch(Call("GET", "/v1/openapi.json"), dict[str, Any])
 
-    def list(self) -> Flow[models.Agents]:
-        """List the agents."""
-        return fetch(Call("GET", "/v1/agents"), models.Agents)
+    def list(
+        self, *, limit: int | None = None, after: str | None = None
+    ) -> Flow[models.Agents]:
+        """List every agent that was ever started, with its live workers.
+
+        Args:
+            limit: Agents at most; all without it.
+            after: Those behind this page.
+        """
+        return fetch(
+            Call("GET", "/v1/agents", query={"limit": limit, "after": after}),
+            models.Agents,
+        )
+
+    def each(self) -> Pages[models.AgentView]:
+        """Yield every row of `list`, page by page."""
+        return Pages(lambda after: AgentsFlows.list(self, after=after), "agents")
 
     def retire(
         self, agent_id: str, *, force: bool | None = None
@@ -167,11 +198,11 @@ class AgentsFlows:
             Any | models.Sent,
         )
 
-    def show(self, agent_id: str) -> Flow[models.AgentCard]:
-        """See what an agent offers."""
+    def show(self, agent_id: str) -> Flow[models.AgentView]:
+        """Show an agent: its tasks, their parameters, and its live workers."""
         return fetch(
             Call("GET", fill_path("/v1/agents/{agent_id}", agent_id=agent_id)),
-            models.AgentCard,
+            models.AgentView,
         )
 
 
@@ -181,6 +212,7 @@ class Agents(Noun):
     decide = waiting(AgentsFlows.decide)
     describe = waiting(AgentsFlows.describe)
     list = waiting(AgentsFlows.list)
+    each = iterated(AgentsFlows.each)
     retire = waiting(AgentsFlows.retire)
     run = waiting(AgentsFlows.run)
     show = waiting(AgentsFlows.show)
@@ -192,6 +224,7 @@ class AsyncAgents(AsyncNoun):
     decide = awaited(AgentsFlows.decide)
     describe = awaited(AgentsFlows.describe)
     list = awaited(AgentsFlows.list)
+    each = iterated_async(AgentsFlows.each)
     retire = awaited(AgentsFlows.retire)
     run = awaited(AgentsFlows.run)
     show = awaited(AgentsFlows.show)
@@ -203,7 +236,12 @@ class ApprovalsFlows:
     def answer(
         self, approval_id: str, *, answer: JsonValue, digest: str | None = None
     ) -> Flow[models.ApprovalQuestion]:
-        """Answer a question."""
+        """Answer a question. The first answer counts; the task goes on at once.
+
+        Args:
+            answer: The answer, as the schema of the question says.
+            digest: Of the question as it was shown: another one is not answered.
+        """
         return fetch(
             Call(
                 "POST",
@@ -213,10 +251,41 @@ class ApprovalsFlows:
             models.ApprovalQuestion,
         )
 
+    def approve(
+        self,
+        approval_id: str,
+        *,
+        digest: str | None = None,
+        dry_run: bool | None = None,
+        note: str | None = None,
+    ) -> Flow[models.ApprovalQuestion]:
+        """Answer yes to the question as it is shown. The first answer counts; the task goes on at once.
+
+        Args:
+            digest: Of the question as it was shown: another one is not answered.
+            dry_run: Answer nothing, only show the question.
+            note: Why; the task sees it.
+        """
+        return fetch(
+            Call(
+                "POST",
+                fill_path(
+                    "/v1/approvals/{approval_id}/approve", approval_id=approval_id
+                ),
+                body={"digest": digest, "dry_run": dry_run, "note": note},
+            ),
+            models.ApprovalQuestion,
+        )
+
     def link(
         self, approval_id: str, *, who: str, within_seconds: int | None = None
     ) -> Flow[models.SignedLink]:
-        """Make a link that answers a question."""
+        """Make a link that answers a question in the name of one person, once.
+
+        Args:
+            who: Such as user:ana or role:finance.
+            within_seconds: How long it answers.
+        """
         return fetch(
             Call(
                 "POST",
@@ -229,7 +298,7 @@ class ApprovalsFlows:
     def list(
         self, *, limit: int | None = None, task_id: str | None = None
     ) -> Flow[models.Questions]:
-        """List the questions that wait for you.
+        """List the questions that wait for you, the one that ends first on top; of one task in its own order.
 
         Args:
             limit: Questions at most.
@@ -240,8 +309,34 @@ class ApprovalsFlows:
             models.Questions,
         )
 
+    def reject(
+        self,
+        approval_id: str,
+        *,
+        digest: str | None = None,
+        dry_run: bool | None = None,
+        note: str | None = None,
+    ) -> Flow[models.ApprovalQuestion]:
+        """Answer no to the question as it is shown. The first answer counts; the task goes on at once.
+
+        Args:
+            digest: Of the question as it was shown: another one is not answered.
+            dry_run: Answer nothing, only show the question.
+            note: Why; the task sees it.
+        """
+        return fetch(
+            Call(
+                "POST",
+                fill_path(
+                    "/v1/approvals/{approval_id}/reject", approval_id=approval_id
+                ),
+                body={"digest": digest, "dry_run": dry_run, "note": note},
+            ),
+            models.ApprovalQuestion,
+        )
+
     def show(self, approval_id: str) -> Flow[models.ApprovalQuestion]:
-        """See a question and its answer."""
+        """Show a question, its answer, and the answers that did not count: who, when, and through which door."""
         return fetch(
             Call(
                 "GET", fill_path("/v1/approvals/{approval_id}", approval_id=approval_id)
@@ -254,8 +349,10 @@ class Approvals(Noun):
     """The operations on approvals."""
 
     answer = waiting(ApprovalsFlows.answer)
+    approve = waiting(ApprovalsFlows.approve)
     link = waiting(ApprovalsFlows.link)
     list = waiting(ApprovalsFlows.list)
+    reject = waiting(ApprovalsFlows.reject)
     show = waiting(ApprovalsFlows.show)
 
 
@@ -263,8 +360,10 @@ class AsyncApprovals(AsyncNoun):
     """The operations on approvals."""
 
     answer = awaited(ApprovalsFlows.answer)
+    approve = awaited(ApprovalsFlows.approve)
     link = awaited(ApprovalsFlows.link)
     list = awaited(ApprovalsFlows.list)
+    reject = awaited(ApprovalsFlows.reject)
     show = awaited(ApprovalsFlows.show)
 
 

@@ -47,6 +47,10 @@ def seeded_system(folder: Path, *agents: str) -> Iterator[Seeded]:
         name: make_key(file, name, roles, user, tenant=tenant)
         for name, (roles, user, tenant) in CALLERS.items()
     }
+    # Whoever gives commands answers questions, too.
+    keys["commander"] = make_key(
+        file, "commander", ("admin",), None, approves=("finance",)
+    )
     settings = {
         "llm_base_url": "",
         "llm_api_key": "",

@@ -127,7 +127,7 @@ def show_commands(folder: Path) -> dict[str, dict[str, Any]]:
         variables = system.house.environment | {
             "COLUMNS": "100",
             "TASKLORE_API_URL": system.api,
-            "TASKLORE_API_KEY": system.keys["admin"],
+            "TASKLORE_API_KEY": system.keys["commander"],
             "TASKLORE_OPERATIONS_URL": system.operations,
             "LOGNAME": "operator",
             "TASKLORE_DATA_DIR": str(place / ".tasklore"),
