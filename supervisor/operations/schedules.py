@@ -211,6 +211,7 @@ async def show_schedule(
     problems=(404, 409),
     shows=Shows(
         arguments=("agent_id", "task"),
+        confirm="Keep this schedule?",
         example="schedules add ReportAgent write --every 6h --parameter kind=sales",
     ),
 )

@@ -406,7 +406,9 @@ async def test_killed_supervisors_and_workers_lose_and_double_nothing(
     async with sending(house) as sender:
         labels = []
         assert (
-            house.command("schedules", "add", "TurnAgent", "work", *TICKS).returncode
+            house.command(
+                "schedules", "add", "TurnAgent", "work", *TICKS, "--yes"
+            ).returncode
             == 0
         )
         for _ in range(number // 20):

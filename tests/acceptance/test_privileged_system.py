@@ -201,11 +201,13 @@ def test_a_supervisor_may_count_what_a_user_and_a_task_keep(guests: Guests) -> N
 def test_what_a_person_tells_is_kept_read_and_forgotten(guests: Guests) -> None:
     """The switchboard finds the fact, the memory worker keeps it, the operator reads it and has it forgotten."""
     told = guests.run(
-        "operator", "memory", "tell", "--user", "ann", "--json", "I like omelettes"
+        "operator", "--direct", "memory", "tell", "ann", "I like omelettes", "--json"
     )
     assert told.returncode == 0, told.stdout + told.stderr
     assert [fact["state"] for fact in json.loads(told.stdout)["facts"]] == ["done"]
-    forgotten = guests.run("operator", "memory", "forget", "ann", "--yes", "--json")
+    forgotten = guests.run(
+        "operator", "--direct", "memory", "forget", "ann", "--yes", "--json"
+    )
     assert forgotten.returncode == 0, forgotten.stdout + forgotten.stderr
     assert json.loads(forgotten.stdout)["left"] == {}
 

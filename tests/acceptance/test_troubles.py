@@ -122,7 +122,7 @@ class Reader:
         program, *words = shlex.split(command)
         assert program == "tasklore"
         given = [self._find(word) for word in words]
-        done = await asyncio.to_thread(self._house.command, *given)
+        done = await asyncio.to_thread(self._house.command, "--direct", *given)
         self.printed.append(f"{done.stdout}{done.stderr}")
         return done.returncode
 
@@ -255,7 +255,7 @@ async def forget(scene: Scene) -> str:
     )
     await scene.await_wait(task, "person")
     words = ("memory", "forget", "zed", "--yes")
-    done = await asyncio.to_thread(scene.house.command, *words)
+    done = await asyncio.to_thread(scene.house.command, "--direct", *words)
     assert done.returncode == 0, done.stderr
     return task
 

@@ -343,18 +343,18 @@ async def test_what_is_known_of_a_person_is_there_with_its_history(
     upgraded: Upgraded, user: str
 ) -> None:
     for name, before in upgraded.seen["people"][user].items():
-        found = await upgraded.told("memory", name, "--user", user)
+        found = await upgraded.told("memory", name, user)
         assert without_times(found) == without_times(before), name
 
 
 async def test_a_person_is_found_in_what_was_said_and_learned_of_anew(
     upgraded: Upgraded,
 ) -> None:
-    found = await upgraded.told("memory", "search", "mushrooms", "--user", "ben")
+    found = await upgraded.told("memory", "search", "ben", "mushrooms")
     memories = {one["source"]: one["text"] for one in found["memories"]}
     assert memories == {"item": "Mushrooms", "turn": "I hate mushrooms"}
-    await upgraded.command("memory", "tell", "I live in Lisbon", "--user", "ben")
-    assert "Lisbon" in await upgraded.command("memory", "show", "--user", "ben")
+    await upgraded.command("memory", "tell", "ben", "I live in Lisbon")
+    assert "Lisbon" in await upgraded.command("memory", "show", "ben")
 
 
 async def test_decisions_are_there_and_another_one_gets_the_next_number(

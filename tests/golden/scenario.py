@@ -280,11 +280,11 @@ SCENARIO: dict[str, tuple[Step, ...]] = {
         "schedules add NapAgent take_nap -p ms=4 --at 2099-12-24T18:00 --id once "
         "--dry-run",
         "schedules add NapAgent take_nap -p ms=4 --at 2099-12-24T18:00 --id once "
-        "--user bob --json",
+        "--user bob --yes --json",
         "schedules add NapAgent take_nap -p ms=5 --cron '0 3 * * *' "
-        "--time-zone Europe/Berlin --id nightly --json",
+        "--time-zone Europe/Berlin --id nightly --yes --json",
         "schedules add --pipeline naps.toml -p ms=6 --every 6h --missed skip "
-        "--id naps --json",
+        "--id naps --yes --json",
         "schedules list --json",
         "schedules list --user bob --json",
         "schedules show once --json",

@@ -56,6 +56,7 @@ def test_brokers_serve_neither_tasks_nor_reports() -> None:
         "requests.SupervisorAgent",
         "pipelines.SupervisorAgent",
         "analyses.SupervisorAgent",
+        "operations.SupervisorAgent",
     }
     assert subscribed(broker) == {
         *asked,

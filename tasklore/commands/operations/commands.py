@@ -293,7 +293,8 @@ def _text(
 def _make_examples(entry: OperationEntry, called: str) -> list[str]:
     """Return lines as they are typed: those of the manifest, else one of the values that must be given."""
     if entry["examples"]:
-        return [f"tasklore {one}" for one in entry["examples"]]
+        own = f"{entry['noun']} {entry['verb']}"
+        return [f"tasklore {one.replace(own, called, 1)}" for one in entry["examples"]]
     words = ["tasklore", called]
     words += [
         field["metavar"] if field["positional"] else f"{field['option']} {field['metavar']}"
