@@ -40,6 +40,7 @@ from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.cards import CardIndex
 from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.dispatch import Dispatch
 from tasklore.supervisor.operations.dead_letters import (
     DeadLetterServices,
     open_dead_letter_services,
@@ -305,7 +306,8 @@ def _make_memory(opened: OperatorConnections) -> "OperatorMemory":
     settings = opened.settings
     kinds = Kinds.load(*filter(None, [settings.kinds_dir]))
     looks = look_at_memories(opened.redis, kinds, settings.episodes_kept)
-    return OperatorMemory(**vars(looks), hands=opened.hands)
+    dispatch = Dispatch(opened.outbox, Ledger(opened.redis))
+    return OperatorMemory(**vars(looks), dispatch=dispatch, hands=opened.hands)
 
 
 async def run_operations(

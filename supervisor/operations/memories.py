@@ -24,10 +24,9 @@ LOOKS: Operations[MemoryLooks] = (
     *review.LOOKS,
 )
 CHANGES: Operations[MemoryServices] = (
-    *turns.CHANGES,
     *search.CHANGES,
     *items.CHANGES,
     *history.CHANGES,
 )
-EDITS: Operations[OperatorMemory] = hand_edits.EDITS
+EDITS: Operations[OperatorMemory] = (*turns.OPERATORS, *hand_edits.EDITS)
 OPERATIONS: tuple[Operation[Any, ..., Any], ...] = (*CHANGES, *LOOKS, *EDITS)

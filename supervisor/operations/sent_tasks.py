@@ -275,7 +275,8 @@ async def read_task(services: TaskLooks, caller: Caller, task_id: str) -> Sent:
     is_gone = is_unknown or (whole is not None and entry is None)
     if is_gone or not await _is_of_tenant(services, caller, known.record, entry):
         raise not_found(
-            f"there is no task {task_id!r}, or it is past its time (TASKLORE_LEDGER_KEEP_DAYS)"
+            f"there is no task {task_id!r}: it is past its time (TASKLORE_LEDGER_KEEP_DAYS), no worker has taken what "
+            "a program published, or that could not be read as a task (GET /v1/dead-letters?reason=unreadable)"
         )
     if entry is None:
         return Sent(task_id=task_id, state="accepted", status="accepted")

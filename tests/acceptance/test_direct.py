@@ -41,7 +41,7 @@ def test_a_command_needs_no_key_and_says_who_gave_it(house: House) -> None:
             "--id",
             "nightly",
         ),
-        *("--cron", "0 3 * * *", "-p", "limit=50000", "-p", "spent=42000"),
+        *("--cron", "0 3 * * *", "-p", "limit=50000", "-p", "spent=42000", "--yes"),
     )
     assert made.returncode == 0, made.stderr
     listed = run(house, "schedules", "list", "--json")

@@ -103,7 +103,7 @@ async def test_questions_of_one_run_are_open_and_noticed_at_once_and_answered_in
     assert [one["id"] for one in json.loads(listed.stdout)["approvals"]] == [
         one["id"] for one in asked
     ]
-    traced = await asyncio.to_thread(own_house.command, "trace", task_id)
+    traced = await asyncio.to_thread(own_house.command, "--direct", "trace", task_id)
     assert all(
         f"(question {one['id']})" in traced.stdout.replace("\n", " ") for one in asked
     )

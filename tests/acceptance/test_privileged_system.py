@@ -9,10 +9,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from subprocess import CompletedProcess
 
+import httpx2
 import nkeys  # type: ignore[import-untyped]
 import pytest
 
 from deploy.privileges.roles import Cast
+from tasklore.commands.operations.entries import load_manifest
 from tasklore.contracts import subjects
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import (
@@ -21,6 +23,7 @@ from tasklore.contracts.errors import (
     NotAccepted,
     Unreachable,
 )
+from tasklore.contracts.manifest import OperationEntry
 from tasklore.contracts.messages import PersonReply, PersonRequest, TaskAssignment
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.task_tree import TaskTree
@@ -210,6 +213,32 @@ def test_what_a_person_tells_is_kept_read_and_forgotten(guests: Guests) -> None:
     )
     assert forgotten.returncode == 0, forgotten.stdout + forgotten.stderr
     assert json.loads(forgotten.stdout)["left"] == {}
+
+
+@pytest.mark.parametrize(
+    "looked",
+    [
+        one
+        for one in load_manifest()["operations"]
+        if one["mounted"] == "supervisor" and one["method"] == "GET"
+    ],
+    ids=lambda one: f"{one['noun']} {one['verb']}",
+)
+def test_a_supervisor_may_do_what_it_serves(
+    guests: Guests, looked: OperationEntry
+) -> None:
+    """No look that it serves needs a right at the servers that it has not."""
+    path = looked["path"]
+    for field in looked["fields"]:
+        path = path.replace(f"{{{field['name']}}}", "any")
+    needed = [
+        f"{field['name']}=x"
+        for field in looked["fields"]
+        if field["required"] and field["place"] == "query"
+    ]
+    address = f"{guests.answering.api}{path}?{'&'.join(needed)}"
+    with httpx2.stream("GET", address, timeout=60) as answer:
+        assert answer.status_code < 500, answer.read()
 
 
 def test_doctor_finds_nothing_that_it_may_not_look_at(guests: Guests) -> None:

@@ -123,6 +123,10 @@ class Reader:
         assert program == "tasklore"
         given = [self._find(word) for word in words]
         done = await asyncio.to_thread(self._house.command, "--direct", *given)
+        if "say --yes where nobody can be asked" in done.stderr:
+            # At a terminal they are asked, and say yes.
+            given.append("--yes")
+            done = await asyncio.to_thread(self._house.command, "--direct", *given)
         self.printed.append(f"{done.stdout}{done.stderr}")
         return done.returncode
 
@@ -400,7 +404,7 @@ TROUBLES = {
         poison,
         "TroubledAgent",
         (
-            "no task 'half-a-task' is known",
+            "there is no task 'half-a-task'",
             "could not be read as a task",
             "tasks.TroubledAgent.nap",
             "this is no task assignment",

@@ -24,9 +24,9 @@ from tasklore.supervisor.operations.forms import Form, Lines, View
 from tasklore.supervisor.operations.memory.history import find_plan
 from tasklore.supervisor.operations.memory.plans import PlanTold, view_plan
 from tasklore.supervisor.operations.memory.services import (
-    MemoryLooks,
     Owner,
     OwnerScope,
+    TurnServices,
     demand_owner,
     find_resource,
 )
@@ -84,7 +84,7 @@ class MemoryHands:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OperatorMemory(MemoryLooks):
+class OperatorMemory(TurnServices):
     """The stores of an operator's looks at memories, and the hands that change them."""
 
     hands: MemoryHands

@@ -87,10 +87,16 @@ class MemoryLooks:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoryServices(MemoryLooks):
-    """The stores and functions of operations on memories."""
+class TurnServices(MemoryLooks):
+    """The stores of looks at memories, and the way that turns go in."""
 
     dispatch: Dispatch
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryServices(TurnServices):
+    """The stores and functions of operations on memories."""
+
     catalogue: Callable[[], Catalogue]
     send: SendMemoryTask
 

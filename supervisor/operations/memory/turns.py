@@ -21,9 +21,9 @@ from tasklore.supervisor.operations.forms import Form, View
 from tasklore.supervisor.operations.memory.plans import PlanTold, view_plan
 from tasklore.supervisor.operations.memory.services import (
     MemoryLooks,
-    MemoryServices,
     Owner,
     OwnerScope,
+    TurnServices,
     demand_owner,
 )
 from tasklore.supervisor.operations.refusals import Fault, unusable
@@ -167,6 +167,7 @@ class _Seen:
     "tell",
     "POST /v1/memory/{user}/tell",
     roles=("ask",),
+    mounted="operations",
     shows=Shows(
         arguments=("text",),
         picture="memory_turn",
@@ -174,7 +175,7 @@ class _Seen:
     ),
 )
 async def tell_turn(
-    services: MemoryServices, caller: Caller, user: Owner, telling: Telling
+    services: TurnServices, caller: Caller, user: Owner, telling: Telling
 ) -> TurnOutcome | Unfinished[TurnOutcome]:
     """Say something as in a chat, and see the edits that follow.
 
@@ -212,6 +213,7 @@ async def tell_turn(
     "turn",
     "GET /v1/memory/{user}/turns/{turn_id}",
     roles=("read", "ask"),
+    mounted="operations",
     shows=Shows(
         picture="memory_turn", example="memory turn ana 0192d4b2-5f7c-7000-8000-0d0e"
     ),
@@ -234,6 +236,7 @@ async def see_turn(
     "facts",
     "GET /v1/memory/{user}/facts",
     roles=("read",),
+    mounted="operations",
     shows=Shows(
         rows="facts",
         columns=("text", "state", "at", "attempts", "reason"),
@@ -292,8 +295,9 @@ async def list_waiting(
     return WaitingRows(user=owner, rows=rows, total=max(total, len(rows)))
 
 
-LOOKS: Operations[MemoryLooks] = (see_turn, list_facts, list_waiting)
-CHANGES: Operations[MemoryServices] = (tell_turn,)
+LOOKS: Operations[MemoryLooks] = (list_waiting,)
+#: Those that read rows which are closed: supervisors may not.
+OPERATORS: Operations[TurnServices] = (tell_turn, see_turn, list_facts)
 
 
 def _place_behind(rows: Sequence[KnownRow], after: str) -> int:

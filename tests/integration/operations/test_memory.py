@@ -248,6 +248,7 @@ def editing_on(store: DocumentStore, erased: Erased | None = None) -> OperatorMe
         turns=nothing,
         facts=nothing,
         embedder=lambda: None,
+        dispatch=nothing,
         hands=MemoryHands(put=put, redo=redo, erase=erase),
     )
 
