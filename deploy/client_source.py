@@ -488,8 +488,10 @@ def _answers_of(spec: Json) -> dict[str, Json]:
         if int(status) >= 300 or "content" not in response:
             continue
         for media, content in response["content"].items():
-            # The client reads the JSON in the data of an event before it is typed.
-            schema = content.get("x-event", content["schema"])
+            # The client reads the JSON of an event's data, and of a line, before it is typed.
+            schema = (
+                content.get("x-event") or content.get("x-line") or content["schema"]
+            )
             if media in found and found[media] != schema:
                 schema = {"anyOf": [found[media], schema]}
             found[media] = schema

@@ -18,6 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from tasklore.contracts.callers import Caller
 from tasklore.supervisor.http.admission.body_text import find_unkeepable
 from tasklore.supervisor.http.admission.keys import require
+from tasklore.supervisor.http.openapi import LINES
 from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.http.responses import ACCEPTED, respond_json, while_connected
 from tasklore.supervisor.operations.forms import Lines, Tagged, Text, View
@@ -33,7 +34,6 @@ from tasklore.supervisor.operations.table import (
 _IDEMPOTENCY_KEY = "idempotency_key"
 #: The parameter that is the address under which the client reached this door, with a slash at its end.
 _BASE_URL = "base_url"
-_LINES = "application/x-ndjson"
 
 _Parameter = inspect.Parameter
 
@@ -64,7 +64,7 @@ def _add(
     summary, _, description = (inspect.getdoc(operation.function) or "").partition("\n")
     method, _, path = operation.http.partition(" ")
     parts = _parts_of(signature.return_annotation)
-    view, is_stream, later = parts
+    view, line, later = parts
     responses = answers(*operation.problems)
     if later is not None:
         responses[202] = {**ACCEPTED, "model": later}
@@ -73,15 +73,17 @@ def _add(
     if view is not None and _returns(signature, Text):
         text = {"text/*": {"schema": {"type": "string"}}}
         responses.setdefault(operation.status, {})["content"] = text
-    if is_stream:
+    if line is not None:
         responses[operation.status] = {
             "description": "One JSON object a line.",
-            "content": {_LINES: {"schema": {"type": "string"}}},
+            # The document says it as `x-line`: the answer as a whole is no JSON.
+            "model": line,
+            "content": {LINES: {"schema": {"type": "string"}}},
         }
     extra: dict[str, Any] = {"x-tasklore": _describe(operation)}
     if any(one.annotation is Lines for one in signature.parameters.values()):
         # None at all is a body too: of no lines.
-        extra["requestBody"] = {"content": {_LINES: {"schema": {"type": "string"}}}}
+        extra["requestBody"] = {"content": {LINES: {"schema": {"type": "string"}}}}
     router.add_api_route(
         path,
         _route_of(services, operation, signature),
@@ -113,8 +115,8 @@ def _without_errors(description: str) -> str:
     return description.partition("\nRaises:\n")[0].strip()
 
 
-def _parts_of(returned: Any) -> tuple[Any, bool, Any]:
-    """Return the view in an annotation of results, whether it is a stream of lines, and the view of unfinished work."""
+def _parts_of(returned: Any) -> tuple[Any, Any, Any]:
+    """Return the view in an annotation of results, that of each line of a stream, and that of unfinished work."""
     kinds = (
         get_args(returned)
         if get_origin(returned) in (Union, UnionType)
@@ -126,13 +128,14 @@ def _parts_of(returned: Any) -> tuple[Any, bool, Any]:
         for one in kinds
         if get_origin(one) is not Unfinished
     ]
-    if any(get_origin(one) in (AsyncIterator, AsyncGenerator) for one in views):
-        return None, True, None
+    for one in views:
+        if get_origin(one) in (AsyncIterator, AsyncGenerator):
+            return None, get_args(one)[0], None
     models = [one for one in views if one is not Text]
     view: Any = None
     for one in models:
         view = one if view is None else view | one
-    return view, False, later[0] if later else None
+    return view, None, later[0] if later else None
 
 
 def _returns(signature: inspect.Signature, kind: type) -> bool:
@@ -290,7 +293,7 @@ def respond_to(found: object, status: int = 200, kept: str | None = None) -> Res
         case AsyncIterator():
             return StreamingResponse(
                 _encode_lines(found),
-                media_type=_LINES,
+                media_type=LINES,
                 headers={"Cache-Control": "no-store"},
             )
         case None:

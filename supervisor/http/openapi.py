@@ -15,6 +15,8 @@ from tasklore.contracts.words import OTHER
 #: Places of schemas and responses in the document.
 SCHEMAS = "#/components/schemas/"
 _RESPONSES = "#/components/responses/"
+#: The media type of JSON lines.
+LINES = "application/x-ndjson"
 #: The bounds of a field whose schema is written by hand, which pydantic calls so, and their keywords.
 _BOUNDS = {
     "gt": "exclusiveMinimum",
@@ -68,6 +70,7 @@ def describe_api(app: FastAPI, models: Sequence[type[BaseModel]]) -> dict[str, A
         for operation in operations_of(document):
             _remove_impossible(operation)
             _spell_events(operation, schemas)
+            _spell_lines(operation)
             _share_errors(operation, document["components"])
         app.openapi_schema = document
     return app.openapi_schema
@@ -127,6 +130,13 @@ def _spell_events(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None
             "description": f"Once the JSON of its data is read, an event is a `{name}`.",
             "oneOf": [_spell_event(schemas[event]) for event in events],
         }
+
+
+def _spell_lines(operation: dict[str, Any]) -> None:
+    """Say of the JSON lines that *operation* answers what each of them is, as `x-line`: the answer itself is a text."""
+    content = operation["responses"].get("200", {}).get("content", {})
+    if LINES in content:
+        content[LINES]["x-line"] = content.pop("application/json")["schema"]
 
 
 def _spell_event(event: Mapping[str, Any]) -> dict[str, Any]:

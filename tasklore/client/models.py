@@ -980,6 +980,14 @@ class MemoryDocument(Model):
     """A document as it is stored; `_metadata` is about itself, its other fields depend on its kind."""
 
 
+class MemoryFile(Model):
+    """A document as a file: an imported one comes back to the byte while nothing edits it."""
+
+    content: str
+    resource: str
+    revision: int
+
+
 class MemoryNote(Model):
     """What the long-term memory had to do with a result.
 
@@ -1482,6 +1490,14 @@ class RestoredRun(Model):
     expired: tuple[str, ...]
     masked: tuple[str, ...]
     session_id: str
+
+
+class ResultLine(Model):
+    """A line of a file of results; `complete` says of a key with a list of five values that these are all."""
+
+    complete: str | None = None
+    key: str
+    result: JsonValue
 
 
 class ResultPage(Model):

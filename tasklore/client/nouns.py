@@ -1387,7 +1387,7 @@ class MemoryFlows:
         *,
         scope: Literal["user", "agent", "run", "org"] | None = None,
         resource: str | None = None,
-    ) -> JsonLines[str]:
+    ) -> JsonLines[models.MemoryFile]:
         """Return each document as a JSON file; those that were never edited are left out unless one is named.
 
         Args:
@@ -1400,7 +1400,7 @@ class MemoryFlows:
                 fill_path("/v1/memory/{user}/export", user=user),
                 query={"scope": scope, "resource": resource},
             ),
-            str,
+            models.MemoryFile,
         )
 
     def facts(
@@ -2298,11 +2298,11 @@ class AsyncRequests(AsyncNoun):
 class ResultsFlows:
     """The requests about results, without sending them."""
 
-    def export(self, agent_id: str) -> JsonLines[str]:
+    def export(self, agent_id: str) -> JsonLines[models.ResultLine]:
         """Return an agent's shared results as lines that `import` reads: of each task those of the version used last."""
         return JsonLines(
             Call("GET", fill_path("/v1/agents/{agent_id}/results", agent_id=agent_id)),
-            str,
+            models.ResultLine,
         )
 
     def forget(

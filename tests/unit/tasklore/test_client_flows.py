@@ -11,8 +11,14 @@ from tasklore.client import (
     UnknownAnswer,
     Unreachable,
 )
-from tasklore.client.calls import Answer, Call, Flow, Pages, Pause
-from tasklore.client.nouns import MemoryFlows, SchedulesFlows, TasksFlows
+from tasklore.client.calls import Answer, Call, Flow, JsonLines, Pages, Pause
+from tasklore.client.models import MemoryFile, ResultLine
+from tasklore.client.nouns import (
+    MemoryFlows,
+    ResultsFlows,
+    SchedulesFlows,
+    TasksFlows,
+)
 from tasklore.client.streams import StreamReader
 from tasklore.client.whole_tasks import WholeTasks
 
@@ -240,3 +246,27 @@ def test_an_event_of_a_newer_server_is_kept() -> None:
     lines = ["event: applause", 'data: {"loud": true}', ""]
     [found] = [one for line in lines if (one := reader.take(line)) is not None]
     assert (found.event, found.data) == ("applause", {"loud": True})
+
+
+@pytest.mark.parametrize(
+    ("stream", "line", "found"),
+    [
+        (
+            ResultsFlows().export("Budget"),
+            '{"key": "k", "result": {"total": 7}}',
+            ResultLine(key="k", result={"total": 7}),
+        ),
+        (
+            MemoryFlows().export("ana"),
+            '{"resource": "food", "revision": 2, "content": "# Food"}',
+            MemoryFile(resource="food", revision=2, content="# Food"),
+        ),
+    ],
+    ids=["results", "memory"],
+)
+def test_a_line_of_an_export_is_a_model(
+    stream: JsonLines[Any], line: str, found: object
+) -> None:
+    reader = StreamReader(stream)
+    assert reader.begin(200)
+    assert reader.take(line) == found

@@ -134,6 +134,21 @@ def test_events_are_described_as_they_are_sent(document: dict[str, Any]) -> None
         assert set(data["contentSchema"]) & {"$ref", "anyOf"}
 
 
+def test_lines_are_described_by_the_model_of_one(document: dict[str, Any]) -> None:
+    """The answer as a whole is no JSON: none is promised."""
+    contents = [
+        content
+        for one in operations(document)
+        if "application/x-ndjson"
+        in (content := one["responses"].get("200", {}).get("content", {}))
+    ]
+    assert contents
+    for content in contents:
+        assert set(content) == {"application/x-ndjson"}
+        name = content["application/x-ndjson"]["x-line"]["$ref"].rpartition("/")[2]
+        assert document["components"]["schemas"][name]["properties"]
+
+
 def test_no_request_fits_two_paths(document: dict[str, Any]) -> None:
     """But for one that spells out what the other has a parameter for, which counts then."""
     assert not [
