@@ -122,9 +122,9 @@ class JsonLines(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Pages(Generic[T]):
-    """A list with pages: *page* asks for the one behind a place, "" for the first; *rows* is its field of rows."""
+    """A list with pages: *page* asks for the one behind a place, None for the first; *rows* is its field of rows."""
 
-    page: Callable[[str], Flow[Any]]
+    page: Callable[[str | None], Flow[Any]]
     rows: str
 
 

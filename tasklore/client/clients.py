@@ -108,11 +108,13 @@ class Client(Nouns):
                 pause = reader.pause_after_cut(_silence(self._http.base_url, error))
 
     def _iterate_pages(self, pages: Pages[T]) -> Iterator[T]:
-        after: str | None = ""
-        while after is not None:
+        after: str | None = None
+        is_first = True
+        while is_first or after is not None:
             page = self.drive(pages.page(after))
             yield from getattr(page, pages.rows)
             after = page.after
+            is_first = False
 
 
 class AsyncClient(AsyncNouns):
@@ -200,12 +202,14 @@ class AsyncClient(AsyncNouns):
                 pause = reader.pause_after_cut(_silence(self._http.base_url, error))
 
     async def _iterate_pages(self, pages: Pages[T]) -> AsyncIterator[T]:
-        after: str | None = ""
-        while after is not None:
+        after: str | None = None
+        is_first = True
+        while is_first or after is not None:
             page = await self.drive(pages.page(after))
             for row in getattr(page, pages.rows):
                 yield row
             after = page.after
+            is_first = False
 
 
 def _headers(api_key: str | None) -> dict[str, str]:

@@ -1,11 +1,16 @@
 """The client's flows: what is sent again, under which id, and when it is given up."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import httpx2
 import pytest
 
 from tasklore.client import (
     ApiError,
+    AsyncClient,
+    Client,
     NotDone,
     TaskFailed,
     UnknownAnswer,
@@ -201,13 +206,68 @@ def test_a_list_of_tasks_goes_on_behind_pages_that_are_short() -> None:
     pages = TasksFlows().each(state="failed")
     assert isinstance(pages, Pages)
     page: dict[str, Any] = {"tasks": [], "after": None}
-    first = Drive(pages.page(""), Answer(200, page | {"after": "9.1.A"}))
+    first = Drive(pages.page(None), Answer(200, page | {"after": "9.1.A"}))
     second = Drive(pages.page("9.1.A"), Answer(200, page))
     assert [call.calls[0].spell_query() for call in (first, second)] == [
-        {"state": "failed", "after": ""},
+        {"state": "failed"},
         {"state": "failed", "after": "9.1.A"},
     ]
     assert (first.result.after, second.result.after) == ("9.1.A", None)
+
+
+class Door:
+    """A server in this process, of which both clients are: answers in turn, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.answers: list[httpx2.Response] = []
+        self.asked: list[httpx2.Request] = []
+
+    def answer(self, request: httpx2.Request) -> httpx2.Response:
+        """Return the next answer."""
+        self.asked.append(request)
+        return self.answers.pop(0)
+
+
+@pytest.fixture
+def door(monkeypatch: pytest.MonkeyPatch) -> Door:
+    """Return what every client of this test asks."""
+    door = Door()
+    transport = httpx2.MockTransport(door.answer)
+    for name in ("Client", "AsyncClient"):
+        made = partial(getattr(httpx2, name), transport=transport)
+        monkeypatch.setattr(httpx2, name, made)
+    return door
+
+
+Taking = Callable[[Client | AsyncClient], Any]
+
+
+async def take_all(kind: type[Client | AsyncClient], take: Taking) -> list[Any]:
+    """Return all that *take* yields of a client of *kind*."""
+    client = kind("http://here")
+    found = take(client)
+    if isinstance(client, Client):
+        with client:
+            return list(found)
+    async with client:
+        return [one async for one in found]
+
+
+both = pytest.mark.parametrize("kind", [Client, AsyncClient])
+
+
+@both
+async def test_each_begins_without_a_place(
+    door: Door, kind: type[Client | AsyncClient]
+) -> None:
+    """Not every list takes an empty one for its beginning."""
+    pages: tuple[dict[str, Any], ...] = (
+        {"agents": [], "after": "Budget"},
+        {"agents": [], "after": None},
+    )
+    door.answers = [httpx2.Response(200, json=page) for page in pages]
+    assert await take_all(kind, lambda client: client.agents.each()) == []
+    assert [dict(one.url.params) for one in door.asked] == [{}, {"after": "Budget"}]
 
 
 def reader_of_events() -> StreamReader[Any]:
