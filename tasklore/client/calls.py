@@ -156,10 +156,15 @@ def read_as(shape: Any, body: Any) -> Any:
     try:
         return TypeAdapter(shape).validate_python(body)
     except ValidationError as error:
-        raise UnknownAnswer(
-            f"the answer of the server cannot be read ({fault_of(error.errors()[0])}); "
-            "use a client of the server's version"
-        ) from error
+        raise unread(error) from error
+
+
+def unread(error: ValidationError) -> UnknownAnswer:
+    """Return the error of an answer that is something else, by what is wrong with it."""
+    return UnknownAnswer(
+        f"the answer of the server cannot be read ({fault_of(error.errors()[0])}); "
+        "use a client of the server's version"
+    )
 
 
 def fetch_text(call: Call) -> Flow[str]:

@@ -99,10 +99,9 @@ class Client(Nouns):
                     refusal = "" if response.is_success else _text(response.read())
                     if not reader.begin(response.status_code, refusal):
                         return
-                    for line in response.iter_lines():
-                        found = reader.take(line)
-                        if found is not None:
-                            yield found
+                    for text in response.iter_text():
+                        yield from reader.read(text)
+                    yield from reader.read_rest()
                 pause = reader.pause_after_end()
             except httpx2.TransportError as error:
                 pause = reader.pause_after_cut(_silence(self._http.base_url, error))
@@ -193,10 +192,11 @@ class AsyncClient(AsyncNouns):
                     )
                     if not reader.begin(response.status_code, refusal):
                         return
-                    async for line in response.aiter_lines():
-                        found = reader.take(line)
-                        if found is not None:
+                    async for text in response.aiter_text():
+                        for found in reader.read(text):
                             yield found
+                    for found in reader.read_rest():
+                        yield found
                 pause = reader.pause_after_end()
             except httpx2.TransportError as error:
                 pause = reader.pause_after_cut(_silence(self._http.base_url, error))

@@ -1,16 +1,26 @@
 """Streams of the server: how an event is read from its lines, and what a cut one does."""
 
 import json
+from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
-from tasklore.client.calls import PAUSE_S, TRIES, Answer, Events, JsonLines, error_of
+from tasklore.client.calls import (
+    PAUSE_S,
+    TRIES,
+    Answer,
+    Events,
+    JsonLines,
+    error_of,
+    unread,
+)
 
 T = TypeVar("T")
 
 #: Characters of one event; a longer one is none of ours.
 _LONGEST = 16 * 1024 * 1024
+_ANY_JSON: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 class StreamReader(Generic[T]):
@@ -27,6 +37,8 @@ class StreamReader(Generic[T]):
         self._last_id = ""
         self._cuts = 0
         self._fields: dict[str, str] = {}
+        # Of the line that has not ended.
+        self._pieces: list[str] = []
 
     @property
     def headers(self) -> dict[str, str]:
@@ -41,6 +53,7 @@ class StreamReader(Generic[T]):
             ApiError: the server refused; *body* says why.
         """
         self._fields = {}
+        self._pieces = []
         if 200 <= status < 300:
             return status != 204
         try:
@@ -49,8 +62,45 @@ class StreamReader(Generic[T]):
             problem = {"detail": body[:500]}
         raise error_of(Answer(status, problem))
 
+    def read(self, text: str) -> Iterator[T]:
+        """Yield what the next *text* of the connection ends, wherever it was cut.
+
+        Lines end with a line feed, behind a carriage return or not: what `str.splitlines` takes for an end beside
+        these is a character of JSON.
+
+        Raises:
+            UnknownAnswer: a line or an event is something else.
+        """
+        *ended, left = text.split("\n")
+        for line in ended:
+            whole = "".join([*self._pieces, line]).removesuffix("\r")
+            self._pieces = []
+            if (found := self.take(whole)) is not None:
+                yield found
+        if left:
+            self._pieces.append(left)
+
+    def read_rest(self) -> Iterator[T]:
+        """Yield what is left once the connection is over: a last line may lack its end, an event may not.
+
+        Raises:
+            UnknownAnswer: it is something else.
+        """
+        if self._pieces:
+            yield from self.read("\n")
+
     def take(self, line: str) -> T | None:
-        """Return what *line* ends, None while that is nothing."""
+        """Return what *line* ends, None while that is nothing.
+
+        Raises:
+            UnknownAnswer: it is something else.
+        """
+        try:
+            return self._take(line)
+        except ValidationError as error:
+            raise unread(error) from error
+
+    def _take(self, line: str) -> T | None:
         if not self._is_of_events:
             return self._adapter.validate_json(line) if line.strip() else None
         if line:
@@ -70,7 +120,7 @@ class StreamReader(Generic[T]):
         self._last_id = fields.get("id", self._last_id)
         event: dict[str, Any] = {
             "event": fields["event"],
-            "data": json.loads(fields.get("data") or "null"),
+            "data": _ANY_JSON.validate_json(fields.get("data") or "null"),
             "id": fields.get("id", ""),
         }
         return self._adapter.validate_python(event)

@@ -1,5 +1,6 @@
 """The client's flows: what is sent again, under which id, and when it is given up."""
 
+import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ from tasklore.client import (
     UnknownAnswer,
     Unreachable,
 )
-from tasklore.client.calls import Answer, Call, Flow, JsonLines, Pages, Pause
+from tasklore.client.calls import Answer, Call, Events, Flow, JsonLines, Pages, Pause
 from tasklore.client.models import MemoryFile, ResultLine
 from tasklore.client.nouns import (
     MemoryFlows,
@@ -330,3 +331,52 @@ def test_a_line_of_an_export_is_a_model(
     reader = StreamReader(stream)
     assert reader.begin(200)
     assert reader.take(line) == found
+
+
+#: Ends of lines to `str.splitlines`, and characters of a text to JSON and to a stream of events.
+NO_ENDS = "a\u2028b\u2029c\x85d"
+
+
+@both
+async def test_lines_end_at_line_feeds_alone(
+    door: Door, kind: type[Client | AsyncClient]
+) -> None:
+    lines: list[dict[str, Any]] = [
+        {"key": "k", "result": NO_ENDS},
+        {"key": "l", "result": 1},
+    ]
+    first, second = (json.dumps(line, ensure_ascii=False) for line in lines)
+    # The last line may lack its end.
+    door.answers = [httpx2.Response(200, text=f"{first}\r\n\n{second}")]
+    found = await take_all(kind, lambda client: client.results.export("Budget"))
+    assert found == [ResultLine(**line) for line in lines]
+    event = f"event: text\r\ndata: {json.dumps(NO_ENDS, ensure_ascii=False)}\r\n\r\n"
+    door.answers = [httpx2.Response(200, text=event), httpx2.Response(204)]
+    [text] = await take_all(kind, lambda client: client.tasks.follow("t1"))
+    assert text.data == NO_ENDS
+
+
+def test_a_line_may_come_in_pieces() -> None:
+    reader = StreamReader(ResultsFlows().export("Budget"))
+    assert reader.begin(200)
+    pieces = ['{"key": "k", ', '"result": 1}\r', "\n", '{"key": "l", "result": 2}']
+    found = [one.key for piece in pieces for one in reader.read(piece)]
+    assert (found, [one.key for one in reader.read_rest()]) == (["k"], ["l"])
+
+
+@pytest.mark.parametrize(
+    ("stream", "text"),
+    [
+        (ResultsFlows().export("Budget"), '{"key": "k", "res\n'),
+        (ResultsFlows().export("Budget"), '{"key": 1}\n'),
+        (TasksFlows().follow("t1"), 'event: text\ndata: "Hel\n\n'),
+    ],
+    ids=["half a line", "another line", "half an event"],
+)
+def test_a_line_that_cannot_be_read_is_said_so(
+    stream: JsonLines[Any] | Events[Any], text: str
+) -> None:
+    reader = StreamReader(stream)
+    assert reader.begin(200)
+    with pytest.raises(UnknownAnswer, match="client of the server's version"):
+        list(reader.read(text))
