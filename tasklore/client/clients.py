@@ -97,11 +97,14 @@ class Client(Nouns):
                     reader.call.method, reader.call.path, **_stream_options(reader)
                 ) as response:
                     refusal = "" if response.is_success else _text(response.read())
-                    if not reader.begin(response.status_code, refusal):
-                        return
-                    for text in response.iter_text():
-                        yield from reader.read(text)
-                    yield from reader.read_rest()
+                    if reader.begin(
+                        response.status_code,
+                        refusal,
+                        retry_after_s=_retry_after_s(response),
+                    ):
+                        for text in response.iter_text():
+                            yield from reader.read(text)
+                        yield from reader.read_rest()
                 pause = reader.pause_after_end()
             except httpx2.TransportError as error:
                 pause = reader.pause_after_cut(_silence(self._http.base_url, error))
@@ -190,13 +193,16 @@ class AsyncClient(AsyncNouns):
                     refusal = (
                         "" if response.is_success else _text(await response.aread())
                     )
-                    if not reader.begin(response.status_code, refusal):
-                        return
-                    async for text in response.aiter_text():
-                        for found in reader.read(text):
+                    if reader.begin(
+                        response.status_code,
+                        refusal,
+                        retry_after_s=_retry_after_s(response),
+                    ):
+                        async for text in response.aiter_text():
+                            for found in reader.read(text):
+                                yield found
+                        for found in reader.read_rest():
                             yield found
-                    for found in reader.read_rest():
-                        yield found
                 pause = reader.pause_after_end()
             except httpx2.TransportError as error:
                 pause = reader.pause_after_cut(_silence(self._http.base_url, error))
@@ -247,8 +253,12 @@ def _read(response: httpx2.Response) -> Answer:
             body = {"detail": response.text[:500]}
     elif not response.is_success:
         body = {"detail": response.text[:500]}
+    return Answer(response.status_code, body, _retry_after_s(response))
+
+
+def _retry_after_s(response: httpx2.Response) -> float | None:
     after = response.headers.get("retry-after", "")
-    return Answer(response.status_code, body, float(after) if after.isdigit() else None)
+    return float(after) if after.isdigit() else None
 
 
 def _text(content: bytes) -> str:

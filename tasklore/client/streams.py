@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from tasklore.client.calls import (
+    LATER,
     PAUSE_S,
     TRIES,
     Answer,
@@ -26,8 +27,9 @@ _ANY_JSON: TypeAdapter[Any] = TypeAdapter(Any)
 class StreamReader(Generic[T]):
     """Reads the lines of one stream, over all connections that it takes.
 
-    A stream of events is over when the server says that there is nothing more (204), or refuses; when it is cut, or
-    the server ends it, it is taken up again behind the last event. JSON lines are over when they end.
+    A stream of events is over when the server says that there is nothing more (204), or refuses for good; when it is
+    cut, refused for now, or the server ends it, it is taken up again behind the last event. JSON lines are over when
+    they end.
     """
 
     def __init__(self, stream: Events[T] | JsonLines[T]) -> None:
@@ -36,6 +38,10 @@ class StreamReader(Generic[T]):
         self._adapter: TypeAdapter[T] = TypeAdapter(stream.shape)
         self._last_id = ""
         self._cuts = 0
+        # Of the connection: whether there is nothing more, what was refused for now, and whether an event came.
+        self._is_over = False
+        self._refusal: Answer | None = None
+        self._has_event = False
         self._fields: dict[str, str] = {}
         # Of the line that has not ended.
         self._pieces: list[str] = []
@@ -46,21 +52,30 @@ class StreamReader(Generic[T]):
         place = {"Last-Event-ID": self._last_id} if self._last_id else {}
         return self.call.spell_headers() | place
 
-    def begin(self, status: int, body: str = "") -> bool:
-        """Return whether lines come, by the *status* of a connection.
+    def begin(
+        self, status: int, body: str = "", *, retry_after_s: float | None = None
+    ) -> bool:
+        """Return whether lines come, by the *status* of a connection; where none do, `pause_after_end` says what next.
 
         Raises:
-            ApiError: the server refused; *body* says why.
+            ApiError: the server refused for good; *body* says why.
         """
         self._fields = {}
         self._pieces = []
+        self._has_event = False
+        self._refusal = None
         if 200 <= status < 300:
-            return status != 204
+            self._is_over = status == 204
+            return not self._is_over
         try:
             problem = json.loads(body)
         except ValueError:
             problem = {"detail": body[:500]}
-        raise error_of(Answer(status, problem))
+        answer = Answer(status, problem, retry_after_s)
+        if not self._is_of_events or status not in LATER:
+            raise error_of(answer)
+        self._refusal = answer
+        return False
 
     def read(self, text: str) -> Iterator[T]:
         """Yield what the next *text* of the connection ends, wherever it was cut.
@@ -117,6 +132,7 @@ class StreamReader(Generic[T]):
         if "event" not in fields:
             return None
         self._cuts = 0
+        self._has_event = True
         self._last_id = fields.get("id", self._last_id)
         event: dict[str, Any] = {
             "event": fields["event"],
@@ -126,8 +142,19 @@ class StreamReader(Generic[T]):
         return self._adapter.validate_python(event)
 
     def pause_after_end(self) -> float | None:
-        """Return the seconds after which to take it up again, now that its lines have ended; None: it is over."""
-        return 0.0 if self._is_of_events else None
+        """Return the seconds after which to take it up again, now that its lines have ended; None: it is over.
+
+        Raises:
+            ApiError: the server refused it for now, over so many connections.
+            Unreachable: no event came over so many connections.
+        """
+        if self._is_over or not self._is_of_events:
+            return None
+        if self._has_event:
+            return 0.0
+        return self._pause(
+            self._refusal or Answer(0, {"detail": "the stream ended without an event"})
+        )
 
     def pause_after_cut(self, reason: str) -> float:
         """Return the seconds after which to take it up again, now that it was cut for *reason*.
@@ -135,7 +162,15 @@ class StreamReader(Generic[T]):
         Raises:
             Unreachable: nothing came over so many connections, or it cannot be taken up again.
         """
+        cut = Answer(0, {"detail": reason})
+        if not self._is_of_events:
+            raise error_of(cut)
+        return self._pause(cut)
+
+    def _pause(self, answer: Answer) -> float:
         self._cuts += 1
-        if not self._is_of_events or self._cuts >= TRIES:
-            raise error_of(Answer(0, {"detail": reason}))
+        if self._cuts >= TRIES:
+            raise error_of(answer)
+        if answer.retry_after_s is not None:
+            return answer.retry_after_s
         return float(PAUSE_S * 2**self._cuts)

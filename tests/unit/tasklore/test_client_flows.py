@@ -289,6 +289,55 @@ def test_a_cut_stream_is_taken_up_behind_its_last_event() -> None:
     assert reader.begin(200)
     assert reader.take("") is None
     assert reader.begin(204) is False
+    assert reader.pause_after_end() is None
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_a_stream_that_is_refused_for_now_is_taken_up_later(status: int) -> None:
+    """As often as one that is cut; with the server's own pause, where it says one."""
+    reader = reader_of_events()
+    assert reader.begin(status, '{"detail": "busy"}', retry_after_s=7.0) is False
+    assert reader.pause_after_end() == 7.0
+    assert reader.begin(status) is False
+    assert reader.pause_after_end() == 1.0
+    assert reader.pause_after_cut("nobody there") == 2.0
+    assert reader.begin(status, '{"detail": "still busy"}') is False
+    with pytest.raises(ApiError, match="still busy") as refused:
+        reader.pause_after_end()
+    assert refused.value.status == status
+
+
+def test_a_stream_that_ends_without_an_event_was_cut() -> None:
+    """It is not asked for again and again without a pause; an event makes good for all before it."""
+    reader = reader_of_events()
+    assert reader.begin(200)
+    assert reader.pause_after_end() == 0.5
+    assert reader.begin(200)
+    assert len(list(reader.read("event: text\ndata: 1\n\n"))) == 1
+    assert reader.pause_after_end() == 0.0
+    for pause in (0.5, 1.0, 2.0):
+        assert reader.begin(200)
+        assert list(reader.read(": here\n\n")) == []
+        assert reader.pause_after_end() == pause
+    assert reader.begin(200)
+    with pytest.raises(Unreachable, match="ended without an event"):
+        reader.pause_after_end()
+
+
+@both
+async def test_both_clients_take_up_a_stream_of_a_busy_server(
+    door: Door, kind: type[Client | AsyncClient]
+) -> None:
+    event = 'id: 1.1.3\nevent: text\ndata: "Hello"\n\n'
+    door.answers = [
+        httpx2.Response(200, text=event),
+        httpx2.Response(503, headers={"Retry-After": "0"}, json={"detail": "busy"}),
+        httpx2.Response(204),
+    ]
+    found = await take_all(kind, lambda client: client.tasks.follow("t1"))
+    assert [one.data for one in found] == ["Hello"]
+    places = [one.headers.get("Last-Event-ID") for one in door.asked]
+    assert places == [None, "1.1.3", "1.1.3"]
 
 
 def test_a_stream_of_which_nothing_comes_is_given_up() -> None:
