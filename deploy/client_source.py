@@ -405,6 +405,8 @@ def _result(
     shape = type_of(answers["application/json"], models="models.")
     if takes_lines:
         return f"Flow[tuple[{shape}, ...]]", f"send_lines({call}, lines, {shape})"
+    if any(media.startswith("text/") for media in answers):
+        shape = _join([*shape.split(" | "), "str"])
     return f"Flow[{shape}]", f"fetch({call}, {shape})"
 
 

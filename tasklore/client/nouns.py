@@ -1258,7 +1258,7 @@ class MemoryFlows:
         *,
         scope: Literal["user", "agent", "run", "org"] | None = None,
         format: Literal["json", "markdown"] | None = None,
-    ) -> Flow[models.MemoryDocument]:
+    ) -> Flow[models.MemoryDocument | str]:
         """Read a document as it is stored; its `ETag` begins with its revision.
 
         Args:
@@ -1275,7 +1275,7 @@ class MemoryFlows:
                 ),
                 query={"scope": scope, "format": format},
             ),
-            models.MemoryDocument,
+            models.MemoryDocument | str,
         )
 
     def document_history(
@@ -1702,7 +1702,7 @@ class MemoryFlows:
         resource: str | None = None,
         at: str | None = None,
         format: Literal["json", "markdown"] | None = None,
-    ) -> Flow[models.ShownMemory]:
+    ) -> Flow[models.ShownMemory | str]:
         """Show the documents of a memory, entry by entry.
 
         Args:
@@ -1722,7 +1722,7 @@ class MemoryFlows:
                     "format": format,
                 },
             ),
-            models.ShownMemory,
+            models.ShownMemory | str,
         )
 
     def tell(

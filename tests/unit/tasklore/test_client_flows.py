@@ -1,5 +1,6 @@
 """The client's flows: what is sent again, under which id, and when it is given up."""
 
+import inspect
 import json
 from collections.abc import Callable
 from functools import partial
@@ -18,7 +19,7 @@ from tasklore.client import (
     Unreachable,
 )
 from tasklore.client.calls import Answer, Call, Events, Flow, JsonLines, Pages, Pause
-from tasklore.client.models import MemoryFile, ResultLine
+from tasklore.client.models import MemoryDocument, MemoryFile, ResultLine
 from tasklore.client.nouns import (
     MemoryFlows,
     ResultsFlows,
@@ -356,6 +357,31 @@ def test_an_event_of_a_newer_server_is_kept() -> None:
     lines = ["event: applause", 'data: {"loud": true}', ""]
     [found] = [one for line in lines if (one := reader.take(line)) is not None]
     assert (found.event, found.data) == ("applause", {"loud": True})
+
+
+@both
+@pytest.mark.parametrize(
+    ("response", "found"),
+    [
+        (
+            {"text": "# Food", "headers": {"Content-Type": "text/markdown"}},
+            "# Food",
+        ),
+        ({"json": {"_metadata": {"revision": 2}}}, MemoryDocument()),
+    ],
+    ids=["markdown", "json"],
+)
+async def test_a_document_is_a_text_or_a_model(
+    door: Door,
+    kind: type[Client | AsyncClient],
+    response: dict[str, Any],
+    found: object,
+) -> None:
+    """Both under one address: the caller says which."""
+    door.answers = [httpx2.Response(200, **response)]
+    client = kind("http://here")
+    shown = client.memory.document("ana", "food", format="markdown")
+    assert (await shown if inspect.isawaitable(shown) else shown) == found
 
 
 @pytest.mark.parametrize(
