@@ -140,7 +140,7 @@ def _model(name: str, schema: Json) -> str:
     required = set(schema.get("required", ()))
     fields = schema.get("properties", {})
     base = "Reported" if "report" in fields and "result" not in fields else "Model"
-    if schema.get("additionalProperties") is True:
+    if schema.get("additionalProperties"):
         base += ", extra='allow'"
     lines = [f"class {name}({base}):", _docstring(schema.get("description", name))]
     for key, one in fields.items():

@@ -976,7 +976,7 @@ class Matches(Model):
     user: str
 
 
-class MemoryDocument(Model):
+class MemoryDocument(Model, extra="allow"):
     """A document as it is stored; `_metadata` is about itself, its other fields depend on its kind."""
 
 
@@ -1890,7 +1890,7 @@ class Sensed(Model):
     wait_seconds: float = 30.0
 
 
-class SensoryData(Model):
+class SensoryData(Model, extra="allow"):
     """Senses of an agent at one moment; further senses are kept under their own keys.
 
     `collected` counts what it has, by kind.

@@ -359,6 +359,15 @@ def test_an_event_of_a_newer_server_is_kept() -> None:
     assert (found.event, found.data) == ("applause", {"loud": True})
 
 
+FOOD = {"_metadata": {"revision": 2}, "likes": ["tea"]}
+
+
+def test_a_model_keeps_the_fields_that_have_no_names_before() -> None:
+    """Those of a document depend on its kind."""
+    document = MemoryDocument.model_validate(FOOD)
+    assert document.model_dump() == FOOD
+
+
 @both
 @pytest.mark.parametrize(
     ("response", "found"),
@@ -367,7 +376,7 @@ def test_an_event_of_a_newer_server_is_kept() -> None:
             {"text": "# Food", "headers": {"Content-Type": "text/markdown"}},
             "# Food",
         ),
-        ({"json": {"_metadata": {"revision": 2}}}, MemoryDocument()),
+        ({"json": FOOD}, MemoryDocument.model_validate(FOOD)),
     ],
     ids=["markdown", "json"],
 )
