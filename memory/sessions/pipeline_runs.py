@@ -26,6 +26,7 @@ from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
 from tasklore.memory.sessions import pipeline_scripts
 from tasklore.memory.sessions import scripts as session_scripts
 from tasklore.memory.sessions.entries import root_words
+from tasklore.memory.sessions.index import noting_user
 from tasklore.memory.sessions.pipeline_records import (
     MOST_LAPSES,
     SET_ASIDE,
@@ -89,13 +90,11 @@ class PipelineRuns:
             keys.index("sessions"),
             new.session_id,
         )
-        commands: list[Command] = [listed]
+        # For good: forgetting them has to find a session however long it lives.
+        noted = [] if new.user_id is None else noting_user(new.user_id, new.session_id)
+        commands: list[Command] = [*noted, listed]
         if new.state == "running":
             commands.append(_mark(keys.running(new.supervisor_id), new.session_id))
-        if new.user_id is not None:
-            users = keys.user_sessions(user_token(new.user_id))
-            # For good: forgetting them has to find a session however long it lives.
-            commands += [("SADD", users, new.session_id), ("PERSIST", users)]
         phases = {
             phase.name: _spelled(new.phases.get(phase.name, PhaseState()))
             for phase in new.pipeline.phases
@@ -111,17 +110,33 @@ class PipelineRuns:
             *_words({phase: _json(dict(marks)) for phase, marks in new.seen.items()}),
         )
         # Listed first: a session that nobody can find would be worse than a listed one that is not there.
-        if new.state != "running":
-            return bool((await self._batch.run([*commands, made]))[-1])
         # So is its maker: a run whose maker is not known would be that of whoever its session names.
-        commands.append(_noting(new.session_id, new.caller, new.user_id, is_new=True))
-        *_, is_noted, is_made = await self._batch.run([*commands, made])
+        if new.state == "running":
+            commands.append(
+                _noting(new.session_id, new.caller, new.user_id, is_new=True)
+            )
+        replies = await self._batch.run([*commands, made])
+        is_made = bool(replies[-1])
+        if noted and replies[0] and not is_made:
+            await self._unlist_unless_of(new)
+        if new.state != "running":
+            return is_made
+        is_noted = replies[-2]
         if is_made and not is_noted:
             # What was noted is left from a run that an earlier version ended.
             await self._batch.run([_noting(new.session_id, new.caller, new.user_id)])
         elif is_noted and not is_made:
             await self._batch.run([_dropping(new.session_id)])
-        return bool(is_made)
+        return is_made
+
+    async def _unlist_unless_of(self, new: NewRun) -> None:
+        """List a session that was taken no longer as that of the user of *new*, unless it is theirs."""
+        if (
+            new.user_id is not None
+            and await self.user_of(new.session_id) != new.user_id
+        ):
+            users = keys.user_sessions(user_token(new.user_id))
+            await self._batch.run([("SREM", users, new.session_id)])
 
     async def read(self, session_id: str) -> RunRecord | None:
         """Return the run, None when there is no such session, its time is over, or no pipeline runs in it.

@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import structlog
@@ -1107,6 +1108,7 @@ async def _make_anew(
             services.sessions,
             inputs,
             supervisor_id=services.supervisor_id,
+            may_see=partial(_may_see, caller),
         )
     except InvalidPipeline as error:
         raise unusable(_faults_of(error.problems)) from error

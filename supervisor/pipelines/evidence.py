@@ -229,8 +229,10 @@ def read_bundle(path: Path) -> dict[str, Any]:
     return found
 
 
-async def _create(runs: PipelineRuns, new: NewRun) -> None:
-    """Create *new*, unless the same failed run is there.
+async def _create(
+    runs: PipelineRuns, new: NewRun, may_see: Callable[[RunRecord], bool]
+) -> None:
+    """Create *new*, unless the same failed run is there, and *may_see* holds for it.
 
     Raises:
         InvalidInput: the session is there with another run, or in another state.
@@ -238,9 +240,11 @@ async def _create(runs: PipelineRuns, new: NewRun) -> None:
     if await runs.create(new):
         return
     known = await runs.read(new.session_id)
-    is_same = known is not None and (known.pipeline, known.run) == (
-        new.pipeline,
-        new.run,
+    is_same = (
+        known is not None
+        and may_see(known)
+        and (known.pipeline, known.run, known.user_id)
+        == (new.pipeline, new.run, new.user_id)
     )
     if known is None or known.state != "failed" or not is_same:
         raise InvalidInput(
@@ -256,11 +260,13 @@ async def restore(
     inputs: Mapping[str, JsonValue],
     *,
     supervisor_id: str,
+    may_see: Callable[[RunRecord], bool] = lambda _record: True,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Restored:
     """Make the run in *bundle* anew, as failed, so that resuming it runs only phases that failed or are missing.
 
-    *inputs* are given for those that were masked. Uses of entries are counted anew. Doing so twice does no harm.
+    *inputs* are given for those that were masked. Uses of entries are counted anew. Doing so twice does no harm:
+    a run that is there is written to when it is the same one, of the same user, and *may_see* holds for it.
 
     Raises:
         InvalidInput: the bundle is broken, a masked input is not given, or the session is there with another run.
@@ -311,7 +317,7 @@ async def restore(
     file = session_files.read(
         read.session | {"cache": entries}, new.session_id, now_ms, MAX_VALUE_BYTES
     )
-    await _create(runs, new)
+    await _create(runs, new, may_see)
     await _put(file, cache, now_ms)
     return Restored(
         new.session_id,

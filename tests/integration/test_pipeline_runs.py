@@ -126,6 +126,27 @@ async def test_a_run_is_created_once_and_read_as_it_was_made(
     assert record.created_ms == record.began_ms == record.updated_ms > 0
 
 
+async def test_a_session_that_is_taken_is_listed_for_its_own_user_alone(
+    runs: PipelineRuns, valkey_or_redis: Redis
+) -> None:
+    """Also once its outcome alone is there."""
+    sessions = SessionCache(valkey_or_redis, deadline_s=PATIENCE_S)
+    fence = await driven(runs)
+    for other in (
+        replace(NEW, user_id="bob"),
+        replace(NEW, user_id="bob", state="failed"),
+        NEW,
+    ):
+        assert not await runs.create(other)
+    assert await sessions.of_user("bob") == []
+    assert await sessions.of_user("ada") == [RUN]
+    await runs.end(RUN, fence, "completed", b"{}", keep=False)
+    for other in (replace(NEW, user_id="bob"), NEW):
+        assert not await runs.create(other)
+    assert await sessions.of_user("bob") == []
+    assert await sessions.of_user("ada") == [RUN]
+
+
 async def test_an_unknown_run_is_neither_read_nor_due_nor_claimed(
     runs: PipelineRuns,
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tasklore.contracts.callers import Caller
-from tasklore.contracts.errors import NotPermitted
+from tasklore.contracts.errors import InvalidInput, NotPermitted
 from tasklore.contracts.messages import AgentCard, TaskCard
 from tasklore.contracts.pipelines import Input, Phase, Pipeline
 from tasklore.memory.budgets.store import Budgets
@@ -437,6 +437,40 @@ async def test_who_is_no_operator_restores_a_run_as_their_own(place: Place) -> N
     assert record.caller == DESK
     with pytest.raises(NotPermitted, match="another user"):
         await restore_run(services, ANN, "s1", Lines(({"evidence": bundle},)))
+
+
+async def test_evidence_changes_no_run_that_its_caller_may_not_see(
+    place: Place,
+) -> None:
+    """Nor one that is there as another user's; and nobody is listed as the user of a session that was there."""
+    services = place.services
+    ours = DESK.model_copy(update={"tenant": "ours"})
+    theirs = DESK.model_copy(update={"tenant": "theirs"})
+    for session_id, user in (("s1", None), ("s2", "ann")):
+        await place.run(
+            ours, session_id=session_id, pipeline=declared(broken()), user=user
+        )
+        await place.until_over(session_id)
+    for caller, session_id, user_id in (
+        (theirs, "s1", None),
+        (theirs, "s2", "ann"),
+        (ours, "s1", "bob"),
+        (ours, "s2", "bob"),
+        (ours, "s2", None),
+    ):
+        told = await export_evidence(services, DESK, session_id)
+        bundle = json.loads(told.model_dump_json())
+        bundle["user_id"] = user_id
+        (entry,) = bundle["session"]["cache"].values()
+        entry["value"] = {"label": "forged"}
+        lines = Lines(({"evidence": bundle, "inputs": {"secret": None}},))
+        with pytest.raises(InvalidInput, match="is there, with another run"):
+            await restore_run(services, caller, session_id, lines)
+        kept = await services.sessions.get(session_id, "first:results")
+        assert kept is not None
+        assert kept.value == {"label": "a", "told": ""}
+    assert await services.sessions.of_user("bob") == []
+    assert await services.sessions.of_user("ann") == ["s2"]
 
 
 async def test_a_key_of_one_user_sees_and_steers_no_run_of_another(
