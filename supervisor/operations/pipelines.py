@@ -10,7 +10,7 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import structlog
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
 from tasklore.contracts.admission.schedules import Timing
 from tasklore.contracts.callers import Caller, payer_of, tenant_of
@@ -20,6 +20,7 @@ from tasklore.contracts.errors import (
     MemoryUnavailable,
     NotPermitted,
 )
+from tasklore.contracts.faults import fault_of
 from tasklore.contracts.identifiers import NAME_PATTERN, Name
 from tasklore.contracts.messages import PhaseNote, PipelineReply, PipelineRequest
 from tasklore.contracts.pipelines import Pipeline
@@ -1116,12 +1117,20 @@ async def _make_anew(
 
 
 def _maker_of(caller: Caller, bundle: Mapping[str, Any]) -> JsonValue:
-    """Return the caller of the restored run: the one in the evidence for an administrator, else *caller*."""
+    """Return the caller of the restored run: *caller*, but the one in the evidence for an unbound administrator.
+
+    Raises:
+        Refused: 422, the one in the evidence is none.
+    """
     told = bundle.get("caller")
-    if "admin" in caller.roles and isinstance(told, dict):
-        maker = payer_of(caller, Caller.model_validate(told))
-    else:
-        maker = caller
+    is_unbound = caller.user is None and caller.own_tenant is None
+    maker: Caller | None = caller
+    if "admin" in caller.roles and is_unbound and isinstance(told, dict):
+        try:
+            maker = payer_of(caller, Caller.model_validate(told))
+        except ValidationError as error:
+            words = f"is none ({fault_of(error.errors()[0])}); take the evidence as it was written"
+            raise unusable([Fault(where="caller", message=words)]) from error
     return None if maker is None else maker.model_dump(mode="json")
 
 

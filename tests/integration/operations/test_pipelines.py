@@ -473,6 +473,29 @@ async def test_evidence_changes_no_run_that_its_caller_may_not_see(
     assert await services.sessions.of_user("ann") == ["s2"]
 
 
+@pytest.mark.parametrize("bound", [{"user": "ann"}, {"tenant": "ours"}])
+async def test_a_bound_administrator_restores_a_run_as_their_own(
+    place: Place, bound: dict[str, str]
+) -> None:
+    """One who is not bound restores it for its maker, whom the evidence has to spell."""
+    services = place.services
+    await place.run(ANN, session_id="s1", pipeline=declared(broken()))
+    await place.until_over("s1")
+    bundle = json.loads((await export_evidence(services, DESK, "s1")).model_dump_json())
+    await services.sessions.drop("s1")
+    head: dict[str, Any] = {"evidence": bundle, "inputs": {"secret": None}}
+    bundle["caller"] = {"name": 3, "roles": "all"}
+    with pytest.raises(Refused, match="caller") as refused:
+        await restore_run(services, ADMIN, "s1", Lines((head,)))
+    assert refused.value.problem.status == 422
+    bundle["caller"] = ADMIN.model_dump(mode="json")
+    boss = ADMIN.model_copy(update=bound)
+    await restore_run(services, boss, "s1", Lines((head,)))
+    record = await services.runs.read("s1")
+    assert record is not None
+    assert record.caller == boss
+
+
 async def test_a_key_of_one_user_sees_and_steers_no_run_of_another(
     place: Place,
 ) -> None:
