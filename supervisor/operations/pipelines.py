@@ -522,14 +522,16 @@ async def check_pipeline(
 )
 async def estimate_cost(
     services: PipelineStores,
-    caller: Caller,  # noqa: ARG001 - an operation has one
+    caller: Caller,
     declared: DeclaredPipeline,
 ) -> PipelineCost:
     """Estimate the next run by the cost in the last reports of its tasks, of all users.
 
     Raises:
+        NotPermitted: the key is for one user or tenant.
         Refused: 422, the declaration cannot be read.
     """
+    caller.demand_unbound()
     pipeline = _read_pipeline(declared.pipeline)
     costs = await estimate(pipeline, declared.inputs or {}, services.budgets)
     mean_usd, largest_usd = sum_up(costs)

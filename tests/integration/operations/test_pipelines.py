@@ -299,6 +299,9 @@ async def test_a_run_is_estimated_by_its_last_reports(place: Place) -> None:
     asking = Caller(name="asker", roles=frozenset({"ask"}))
     with pytest.raises(NotPermitted, match="operate"):
         await estimate_cost(place.services, asking, body)
+    for bound in ({"user": "ann"}, {"tenant": "ours"}):
+        with pytest.raises(NotPermitted, match="one user or tenant"):
+            await estimate_cost(place.services, DESK.model_copy(update=bound), body)
 
 
 async def test_after_a_failure_only_what_failed_and_what_waits_for_it_runs_again(
