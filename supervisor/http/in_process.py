@@ -3,6 +3,7 @@
 import asyncio
 from urllib.parse import unquote, urlsplit
 
+import structlog
 from starlette.types import ASGIApp, Message, Scope
 
 from tasklore.contracts import subjects
@@ -11,6 +12,8 @@ from tasklore.supervisor.http.admission.keys import CALLER
 from tasklore.supervisor.http.event_streams import EventStream
 from tasklore.supervisor.http.problems import respond
 from tasklore.supervisor.operations.refusals import Refused
+
+log = structlog.get_logger(__name__)
 
 #: Headers of a response that are about one connection, or that whoever passes it on says anew.
 _OF_CONNECTIONS = frozenset({"connection", "content-length", "transfer-encoding"})
@@ -26,8 +29,8 @@ async def call_in_process(
 ) -> HandedResponse:
     """Return the response of *app*, which is served at *url*, to *request*; a refusal is a response, too.
 
-    A stream of events, a response of more than *most_bytes*, by default those that one message takes, and one that is
-    not there within `request.within_s` are refused.
+    A stream of events, a response of more than *most_bytes*, by default those that one message takes, one that is not
+    there within `request.within_s`, and one that breaks off are refused.
     """
     collected = _Collected(url, most_bytes)
     try:
@@ -46,6 +49,15 @@ async def call_in_process(
         # Of the refusal of what was sent, or said in a response by then.
         if collected.problem is None and not collected.status:
             raise
+        if collected.problem is None and not collected.is_whole:
+            log.exception("response_broke_off", status=collected.status)
+    if collected.problem is None and not collected.is_whole:
+        collected.problem = Refused(
+            502,
+            "broken-off",
+            "the response broke off before its end, and what was asked may have come about; look, or send it again "
+            "with the same Idempotency-Key",
+        )
     if collected.problem is not None:
         return await refuse_in_process(collected.problem)
     return HandedResponse(
@@ -103,13 +115,14 @@ class _Sent:
 
 
 class _Collected:
-    """A response as it is collected; `problem` is why it is given up."""
+    """A response as it is collected; `problem` is why it is given up, and once it `is_whole` nothing follows."""
 
     def __init__(self, url: str, most_bytes: int) -> None:
         self.status = 0
         self.headers: list[tuple[str, str]] = []
         self.pieces: list[bytes] = []
         self.problem: Refused | None = None
+        self.is_whole = False
         self._url = url
         self._most = most_bytes
         self._left = most_bytes
@@ -141,6 +154,7 @@ class _Collected:
                 )
             )
         self.pieces.append(piece)
+        self.is_whole = not message.get("more_body", False)
 
     def _give_up(self, problem: Refused) -> None:
         self.problem = problem

@@ -294,6 +294,35 @@ async def test_bodies_and_responses_are_bounded_by_one_message(
     assert stand.url in response.body.decode()
 
 
+@pytest.mark.parametrize("is_raised", [True, False])
+async def test_a_response_that_breaks_off_is_no_whole_one(*, is_raised: bool) -> None:
+    """An error behind the last piece is of no concern to who asked: they have all of the response."""
+
+    async def breaks_off(scope: Scope, receive: Receive, send: Send) -> None:
+        del receive
+        is_whole = scope["path"] == "/v1/whole"
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send(
+            {"type": "http.response.body", "body": b"half", "more_body": not is_whole}
+        )
+        if is_raised:
+            raise ConnectionError("the store is away")
+
+    response = await call_in_process(breaks_off, a_request(), "http://here")
+    assert response.status == 502
+    assert "broke off" in json.loads(response.body)["detail"]
+    whole = await call_in_process(breaks_off, a_request("/v1/whole"), "http://here")
+    assert (whole.status, whole.body) == (200, b"half")
+
+
+async def test_an_application_that_answers_nothing_is_a_502() -> None:
+    async def says_nothing(scope: Scope, receive: Receive, send: Send) -> None:
+        del scope, receive, send
+
+    response = await call_in_process(says_nothing, a_request(), "http://here")
+    assert response.status == 502
+
+
 async def test_no_supervisor_is_a_503_with_the_cure_within_seconds(
     client: Client,
 ) -> None:
