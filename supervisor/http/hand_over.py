@@ -23,6 +23,7 @@ from tasklore.runtime.messaging.refusals import unless_refused
 from tasklore.supervisor.http.admission.keys import CALLER, Caller
 from tasklore.supervisor.http.admission.middleware import GUARDED
 from tasklore.supervisor.http.problems import respond
+from tasklore.supervisor.operations.forms import read_seconds
 from tasklore.supervisor.operations.refusals import Refused, unavailable
 
 #: Headers that the application reads; who asks, and over which connection, is said otherwise.
@@ -198,7 +199,7 @@ def _read_wait(scope: Scope, body: bytes) -> float:
         if named is None and body:
             content = json.loads(body)
             named = content.get(_WAIT) if isinstance(content, dict) else None
-        wait_s = _WAIT_S if named is None else float(str(named))
+        wait_s = _WAIT_S if named is None else float(str(read_seconds(named)))
     except (ValueError, RecursionError):
         # The application explains what is wrong with it.
         return _WAIT_S

@@ -27,7 +27,7 @@ _V = TypeVar("_V")
 _CLOCKS_DIFFER = timedelta(minutes=1)
 
 
-def _read_seconds(given: object) -> object:
+def read_seconds(given: object) -> object:
     """Return the seconds of a text such as "2h" or, in a query, "7200"; any other value stays."""
     if not isinstance(given, str):
         return given
@@ -44,7 +44,7 @@ def _read_seconds(given: object) -> object:
 #: A span of time: a number of seconds, or a text such as "2h".
 Seconds = Annotated[
     float,
-    BeforeValidator(_read_seconds),
+    BeforeValidator(read_seconds),
     WithJsonSchema(
         {"anyOf": [{"type": "number"}, {"type": "string", "examples": ["15m", "2h"]}]}
     ),

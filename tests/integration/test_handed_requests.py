@@ -388,8 +388,13 @@ async def test_the_time_that_a_client_waits_for_is_the_time_that_is_given(
         await ask(url, "GET", "/v1/agents?wait_seconds=5")
         await ask(url, "POST", "/v1/requests", HELLO | {"wait_seconds": "soon"})
         await ask(url, "POST", "/v1/requests", HELLO | {"wait_seconds": 1e300})
+        await ask(url, "POST", "/v1/requests", HELLO | {"wait_seconds": "2m"})
+        await ask(url, "POST", "/v1/requests", HELLO | {"wait_seconds": "90"})
+        await ask(url, "POST", "/v1/requests", HELLO | {"wait_seconds": 10**400})
+        await ask(url, "POST", "/v1/requests", HELLO | {"wait_seconds": [5]})
+        await ask(url, "GET", "/v1/agents?wait_seconds=1m")
         times = [HandedRequest.decode(one).within_s for one in came]
-        assert times == [315.0, 20.0, 45.0, 615.0]
+        assert times == [315.0, 20.0, 45.0, 615.0, 135.0, 105.0, 45.0, 45.0, 75.0]
 
 
 async def test_of_two_supervisors_one_answers_and_two_operators_ask_alike(
