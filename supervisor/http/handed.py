@@ -1,6 +1,7 @@
 """Requests that a process of the role `operator` hands over: a supervisor answers them by its own application."""
 
 import asyncio
+from urllib.parse import unquote
 
 from starlette.types import ASGIApp
 
@@ -43,7 +44,7 @@ class HandedRequests:
                 "the supervisor cannot read what was handed over; are the versions the same?",
             )
             return (await refuse_in_process(unreadable)).encode()
-        if request.path.startswith(_ELSEWHERE):
+        if unquote(request.path).startswith(_ELSEWHERE):
             return (await refuse_in_process(refuse_stream(self._url))).encode()
         response = await call_in_process(self._app, request, self._url)
         return response.encode()

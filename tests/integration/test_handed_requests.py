@@ -256,6 +256,10 @@ async def test_streams_are_refused_with_the_place_where_they_are(
         before = len(stand.service.asked)
         refused = await ask(url, "POST", "/v1/chat/completions", chat)
         assert refused.status == 421
+        # However its path is spelled, and also without a stream.
+        whole = chat | {"stream": False}
+        spelled = await ask(url, "POST", "/v1/ch%61t/completions", whole)
+        assert spelled.status == 421
         assert len(stand.service.asked) == before
         assert stand.parts.life.streams == 0
         await until(lambda: stand.parts.life.inside == 0)
