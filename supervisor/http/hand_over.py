@@ -13,6 +13,7 @@ from urllib.parse import parse_qs
 from nats.aio.client import Client
 from nats.errors import ConnectionClosedError, NoRespondersError
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -135,15 +136,29 @@ class HandOverMiddleware:
             await self._app(scope, receive, send)
             return
         try:
-            body = (await receive()).get("body", b"")
-            found = await self._hand_over.ask(_read_request(scope, body, caller))
-        except (Refused, TaskloreError) as error:
+            found = await self._hand_over.ask(
+                _read_request(scope, await _read_body(receive), caller)
+            )
+        except (ClientDisconnect, Refused, TaskloreError) as error:
             await respond(error)(scope, receive, send)
             return
         response = Response(found.body, found.status)
         for name, value in found.headers:
             response.headers.append(name, value)
         await response(scope, receive, send)
+
+
+async def _read_body(receive: Receive) -> bytes:
+    """Return the body of a request, which comes as one message.
+
+    Raises:
+        ClientDisconnect: the client left before all of it was there.
+    """
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise ClientDisconnect
+    body: bytes = message.get("body", b"")
+    return body
 
 
 def _read_response(message: bytes) -> HandedResponse:

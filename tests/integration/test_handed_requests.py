@@ -13,6 +13,7 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from redis.asyncio import Redis
+from starlette.applications import Starlette
 from starlette.types import Message, Receive, Scope, Send
 
 from tasklore.contracts import subjects
@@ -22,9 +23,10 @@ from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.http import hand_over
 from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
+from tasklore.supervisor.http.admission.keys import CALLER as KEY_OF_CALLER
 from tasklore.supervisor.http.admission.limits import ClientLimits
 from tasklore.supervisor.http.app import make_app
-from tasklore.supervisor.http.hand_over import HandOver
+from tasklore.supervisor.http.hand_over import HandOver, HandOverMiddleware
 from tasklore.supervisor.http.handed import HandedRequests
 from tasklore.supervisor.http.in_process import call_in_process
 from tasklore.supervisor.http.operations_app import Noun, make_operations_app
@@ -223,6 +225,43 @@ async def test_the_caller_goes_along_whole_and_the_supervisor_holds_its_roles_to
         assert (caller.name, caller.roles) == ("ask", {"ask"})
         # Nobody's key is handed on.
         assert not any(b"tlk_" in one or b"uthorization" in one for one in came)
+
+
+async def test_a_client_that_leaves_while_it_sends_has_asked_for_nothing(
+    client: Client,
+) -> None:
+    came: list[Msg] = []
+
+    async def hear(message: Msg) -> None:
+        came.append(message)
+        await message.respond(HandedResponse(status=200, body=b"").encode())
+
+    async def leave() -> Message:
+        return {"type": "http.disconnect"}
+
+    sent: list[Message] = []
+
+    async def take(message: Message) -> None:
+        sent.append(message)
+
+    subscription = await client.subscribe(subjects.operations("Left"), cb=hear)
+    await client.flush()
+    door = HandOverMiddleware(
+        Starlette(), HandOver(client, "Left"), lambda _scope: False
+    )
+    scope: Scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/dead-letters/redrive",
+        "raw_path": b"/v1/dead-letters/redrive",
+        "query_string": b"",
+        "headers": [],
+        KEY_OF_CALLER: CALLER,
+    }
+    await door(scope, leave, take)
+    await subscription.unsubscribe()
+    assert came == []
+    assert sent[0]["status"] == 499
 
 
 async def test_no_header_makes_a_request_a_handed_one(
