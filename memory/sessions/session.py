@@ -354,6 +354,21 @@ class SessionCache:
             if one.listed_ms <= last_ms
         ]
 
+    async def count_expired(self) -> int:
+        """Return how many entries have expired and lie there still, those of running sessions left out."""
+        count, place = 0, None
+        while places := await self._list.after(place, PAGE):
+            place = places[-1]
+            ids = [one.session_id for one in places]
+            for at in range(0, len(ids), _SWEPT_AT_ONCE):
+                some = ids[at : at + _SWEPT_AT_ONCE]
+                found = await self._batch.run(
+                    [self._script(name, session_scripts.CLEANUP, 1, 1) for name in some]
+                )
+                # A session that is gone, or runs, has none to sweep.
+                count += sum(int(one or 0) for one in found)
+        return count
+
     async def _lost_pages(self, *, is_cleaning: bool) -> AsyncIterator[list[ListPlace]]:
         """Yield pages of places in the list whose sessions are gone, on the way *is_cleaning* the others."""
         place = None

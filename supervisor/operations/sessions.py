@@ -195,7 +195,7 @@ class SessionToDrop(Form):
 
 
 class SessionDropped(View):
-    """A session that was removed with its entries, or would be where it is a `dry_run`; `concerns` counts those."""
+    """A session that was removed, or would be where it is a `dry_run`; `concerns` counts it and its entries."""
 
     session_id: str
     dry_run: bool
@@ -217,7 +217,10 @@ class Sweeping(Form):
 
 
 class SessionsSwept(View):
-    """The sessions that were over, and were swept away unless it is a `dry_run`."""
+    """The sessions that were over, and were swept away unless it is a `dry_run`.
+
+    `concerns` counts them, and the entries that were over in other sessions.
+    """
 
     dry_run: bool
     concerns: int
@@ -482,7 +485,7 @@ async def invalidate_entries(
     mounted="operations",
     problems=(404, 409),
     shows=Shows(
-        confirm="Entries that go with session {session_id}: {concerns}. Go on?",
+        confirm="To remove, session {session_id} and its entries: {concerns}. Go on?",
         example="sessions drop health-3f9a2c71d0",
     ),
 )
@@ -503,7 +506,7 @@ async def drop_session(
     return SessionDropped(
         session_id=session_id,
         dry_run=wanted.dry_run,
-        concerns=root.entries,
+        concerns=1 + root.entries,
         bound=bound,
     )
 
@@ -516,7 +519,8 @@ async def drop_session(
     mounted="operations",
     waits=True,
     shows=Shows(
-        confirm="Sessions to sweep away: {concerns}. Go on?", example="sessions sweep"
+        confirm="Sessions and entries to sweep away: {concerns}. Go on?",
+        example="sessions sweep",
     ),
 )
 async def sweep_sessions(
@@ -524,6 +528,7 @@ async def sweep_sessions(
 ) -> SessionsSwept:
     """Remove expired entries and sessions; never one that runs."""
     caller.demand_unbound()
+    expired = await services.cache.count_expired()
     if wanted.dry_run:
         gone = await services.cache.find_gone()
     else:
@@ -531,7 +536,7 @@ async def sweep_sessions(
         gone = await services.cache.sweep(limit=limit)
     return SessionsSwept(
         dry_run=wanted.dry_run,
-        concerns=len(gone),
+        concerns=len(gone) + expired,
         sessions=tuple(gone),
         bound=str(len(gone)),
     )

@@ -186,7 +186,7 @@ async def test_nothing_is_removed_of_a_session_that_changed_since_the_dry_run(
     stale = EntriesToInvalidate(phase="analysis", dry_run=True)
     invalid = await invalidate_entries(services, OPERATOR, ID, stale)
     dropped = await drop_session(services, OPERATOR, ID, SessionToDrop(dry_run=True))
-    assert dropped.concerns == 3
+    assert dropped.concerns == 4
     async with asyncio.timeout(60):
         while str(
             (await show_session(services, OPERATOR, ID)).updated_at.timestamp()
@@ -340,8 +340,41 @@ async def test_a_running_session_is_neither_dropped_nor_swept(
             await drop_session(services, OPERATOR, ID, wanted)
         assert refused.value.problem.status == 409
     done = await drop_session(services, OPERATOR, ID, SessionToDrop(force=True))
-    assert (done.concerns, done.dry_run) == (3, False)
+    assert (done.concerns, done.dry_run) == (4, False)
     assert await stage.cache.root(ID) is None
+
+
+async def test_a_session_without_entries_is_still_something_to_drop(
+    services: SessionServices,
+) -> None:
+    """A trial that concerns nothing is the end of a command."""
+    await services.cache.create(ID)
+    trial = await drop_session(services, OPERATOR, ID, SessionToDrop(dry_run=True))
+    assert trial.concerns == 1
+
+
+async def test_entries_that_are_over_are_counted_and_swept_away(
+    stage: StoreStage, services: SessionServices
+) -> None:
+    """Also where no session is over; those of a session that runs stay."""
+    brief = NewEntry(key="plan:brief", value=1, ttl=timedelta(milliseconds=1))
+    for name in (ID, "runs"):
+        await services.cache.create(name)
+        await services.cache.set_many(
+            name, [brief, NewEntry(key="plan:kept", value=2)]
+        )
+        async with asyncio.timeout(60):
+            while await services.cache.get(name, "plan:brief") is not None:
+                pass
+    await stage.put_state("running", "runs")
+    for _ in range(2):
+        trial = await sweep_sessions(services, OPERATOR, Sweeping(dry_run=True))
+        assert (trial.concerns, trial.sessions) == (1, ())
+    done = await sweep_sessions(services, OPERATOR, Sweeping(bound=trial.bound))
+    assert (done.concerns, done.sessions) == (1, ())
+    rest = await sweep_sessions(services, OPERATOR, Sweeping(dry_run=True))
+    assert rest.concerns == 0
+    assert await services.cache.get(ID, "plan:kept") is not None
 
 
 async def test_what_is_over_is_swept_away_as_it_was_counted(
@@ -425,7 +458,7 @@ async def test_sessions_are_served_over_http(
         monkeypatch.setattr(operations, "MOST_EXPORTED", 5)
         assert (await ops.ask("GET", f"{path}/export")).status_code == 413
         trial = await ops.ask("POST", f"{path}/drop", json={"dry_run": True})
-        assert trial.json()["concerns"] == 3
+        assert trial.json()["concerns"] == 4
         body = {"bound": trial.json()["bound"]}
         assert (await ops.ask("POST", f"{path}/drop", json=body)).status_code == 200
         assert (await ops.ask("GET", path)).status_code == 404
