@@ -24,7 +24,7 @@ from tasklore.commands.operations.exchange import (
 from tasklore.commands.operations.problems import ApiRefused
 from tasklore.commands.operations.target import find_target
 from tasklore.commands.operations.transport import Answer, Json, Request
-from tasklore.commands.operations.values import make_request, read_value
+from tasklore.commands.operations.values import fill_request, read_values
 from tasklore.commands.render.durations import parse_span
 from tasklore.commands.render.screen import (
     confirm,
@@ -65,9 +65,6 @@ def run_operation(entry: OperationEntry, typed: Mapping[str, Any]) -> int:
         Unreachable: no server answers.
         Aborted: the API refuses, or the person says no.
     """
-    given: Mapping[str, Any] = {
-        field["name"]: typed.get(param_name(field)) for field in entry["fields"]
-    }
     options = CommonOptions(
         is_json=bool(typed.get("is_json")),
         is_sure=bool(typed.get("is_sure")),
@@ -75,7 +72,11 @@ def run_operation(entry: OperationEntry, typed: Mapping[str, Any]) -> int:
         api=typed.get("api"),
     )
     try:
-        request = make_request(entry, given)
+        given: Mapping[str, Any] = read_values(
+            entry,
+            {field["name"]: typed.get(param_name(field)) for field in entry["fields"]},
+        )
+        request = fill_request(entry, given)
         target = find_target(entry["mounted"], options.api)
         exchange = Exchange(target, entry, VersionWatch().hear)
         if entry["confirm"] and not options.is_sure:
@@ -84,7 +85,7 @@ def run_operation(entry: OperationEntry, typed: Mapping[str, Any]) -> int:
                 return show_outcome(entry, Outcome(tried), is_json=options.is_json)
             _ask_person(entry, given, tried, is_json=options.is_json)
             given = _bind(entry, given, tried)
-            request = make_request(entry, given)
+            request = fill_request(entry, given)
         if entry["streamed"]:
             exchange.pour(request, write_lines)
             return OK
@@ -165,7 +166,7 @@ def _work_through(exchange: Exchange, given: Mapping[str, Any]) -> object:
     whole: Json = {}
     seen: set[str] = set()
     while True:
-        request = make_request(exchange.entry, given)
+        request = fill_request(exchange.entry, given)
         view = exchange.read_view(exchange.ask(request))
         if not isinstance(view, dict):
             return view
@@ -186,7 +187,7 @@ def _try(exchange: Exchange, given: Mapping[str, Any]) -> object:
     with show_patience(_name_work(entry)):
         if entry["continued"]:
             return _work_through(exchange, tried)
-        return exchange.read_view(exchange.ask(make_request(entry, tried)))
+        return exchange.read_view(exchange.ask(fill_request(entry, tried)))
 
 
 def _is_nothing(view: object) -> bool:
@@ -228,15 +229,14 @@ def _ask_person(
 def fill_question(
     entry: OperationEntry, given: Mapping[str, Any], tried: object = None
 ) -> str:
-    """Return the question of *entry*: each `{field}` as it was typed, else as the view that was *tried* has it."""
+    """Return the question of *entry*: each `{field}` as *given*, else as the view that was *tried* has it."""
     seen = tried if isinstance(tried, dict) else {}
 
     def fill(found: re.Match[str]) -> str:
         name = found[1]
-        for field in entry["fields"]:
-            if field["name"] == name and given.get(name) is not None:
-                return printable(str(read_value(field, given[name])))
-        value = seen.get(name)
+        value = given.get(name)
+        if value is None:
+            value = seen.get(name)
         return found[0] if value is None else printable(str(value))
 
     return re.sub(r"\{(\w+)\}", fill, entry["confirm"])

@@ -26,6 +26,27 @@ def make_request(entry: OperationEntry, given: Given) -> Request:
     Raises:
         InvalidInput: a value is not of its kind, or its file cannot be read; names the option and the cure.
     """
+    return fill_request(entry, read_values(entry, given))
+
+
+def read_values(entry: OperationEntry, given: Given) -> dict[str, Any]:
+    """Return the values *given* by the names of fields as they are sent, each local file and stdin read once.
+
+    Raises:
+        InvalidInput: as `make_request`.
+    """
+    return {
+        field["name"]: read_value(field, given.get(field["name"]))
+        for field in entry["fields"]
+    }
+
+
+def fill_request(entry: OperationEntry, values: Given) -> Request:
+    """Return the request of *entry* with *values* as `read_values` has them; no file is read.
+
+    Raises:
+        InvalidInput: a value cannot be sent; names the option and the cure.
+    """
     path = entry["path"]
     query: list[tuple[str, str]] = []
     headers: list[tuple[str, str]] = []
@@ -33,7 +54,7 @@ def make_request(entry: OperationEntry, given: Given) -> Request:
     for field in entry["fields"]:
         if field["kind"] == "lines":
             continue
-        value = read_value(field, given.get(field["name"]))
+        value = values.get(field["name"])
         if value is None:
             continue
         match field["place"]:

@@ -1,5 +1,6 @@
 """Commands against a server that answers by the byte: what is sent, shown, refused, and never believed."""
 
+import io
 import json
 import os
 import signal
@@ -604,6 +605,28 @@ def test_a_person_is_asked_about_all_that_was_tried_and_nothing_else_is_done(
         {"agent": "A", "dry_run": True, "bound": "b9", "after": "5"},
         {"agent": "A", "bound": "b9"},
     ]
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+@pytest.mark.parametrize("is_file", [True, False])
+def test_what_is_sent_is_what_was_tried_and_read_once(
+    run_command: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    is_file: bool,
+) -> None:
+    """Stdin is used up by then, and a file may be edited while the question stands."""
+    file = tmp_path / "budget.json"
+    file.write_text('{"usd": 1}')
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"usd": 1}')))
+    monkeypatch.setattr(run, "confirm", lambda *_, **__: file.write_text('{"usd": 99}'))
+    words = ("schedules", "add", "A.b", "--budget", f"@{file}" if is_file else "@-")
+    with serving(answer(SCHEDULE)) as server:
+        assert run_command(*words, *options, "--api", server.url) == 0
+    sent = _sent(server)
+    assert len(sent) == (1 if options else 2)
+    assert [one["budget"] for one in sent] == [{"usd": 1}] * len(sent)
 
 
 def test_what_was_tried_is_done_over_the_version_that_was_seen(
