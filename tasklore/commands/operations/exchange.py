@@ -180,11 +180,15 @@ class Exchange:
         """Return the views of all parts of the file *typed* as one: numbers are sums.
 
         Raises:
-            InvalidInput: the file cannot be read, or a line is longer than a part; nothing was sent of such a file.
+            InvalidInput: the file cannot be read, or a line is longer than a part; nothing was sent of such a file,
+                unless it is a pipe.
             ApiRefused, Unreachable, TaskloreError: as `ask`; the message says how many parts were sent.
         """
-        total = sum(1 for _ in _parts_of(field, typed)) if typed != "-" else None
+        # Stdin and a pipe can be read once only.
+        is_kept = typed != "-" and Path(typed).is_file()
+        total = sum(1 for _ in _parts_of(field, typed)) if is_kept else None
         whole: Json = {}
+        count = 0
         for number, part in enumerate(_parts_of(field, typed)):
             try:
                 whole = add_views(whole, self._send_part(request, number, part))
@@ -194,6 +198,9 @@ class Exchange:
                 if isinstance(error, ApiRefused):
                     raise ApiRefused(told, error.code, error.body) from error
                 raise type(error)(told) from error
+            count += 1
+        if not count:
+            say(f"{spell_name(field)}: {typed!r} has no lines; nothing was sent")
         return whole
 
     def _send_part(self, request: Request, number: int, part: bytes) -> Any:

@@ -521,6 +521,35 @@ def test_a_file_goes_in_parts_and_again_sends_the_rest(
     assert again.received[0].headers["content-type"] == "application/x-ndjson"
 
 
+def test_a_pipe_is_sent_whole(run_command: Run, tmp_path: Path) -> None:
+    """It can be read once only, so that its parts are not counted before."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    line = b'{"n": 1}\n'
+    # A writer that stays open lets a reader wait for more: it is another process, which ends.
+    words = [sys.executable, "-c", f"open({str(pipe)!r}, 'wb').write({line!r})"]
+    with (
+        subprocess.Popen(words) as writer,
+        serving(answer({"imported": 1})) as server,
+    ):
+        try:
+            assert run_command("results", "import", str(pipe), "--api", server.url) == 0
+        finally:
+            writer.kill()
+    assert [one.body for one in server.received] == [line]
+
+
+def test_a_file_without_lines_is_said_to_send_nothing(
+    run_command: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "results.ndjson"
+    file.write_text("\n")
+    with serving(answer({})) as server:
+        assert run_command("results", "import", str(file), "--api", server.url) == 0
+    assert "has no lines; nothing was sent" in capsys.readouterr().err
+    assert server.received == []
+
+
 def test_a_part_is_sent_again_while_the_api_is_away(
     run_command: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
