@@ -147,9 +147,7 @@ def _perform(
         if field["kind"] == "lines":
             return Outcome(exchange.send_lines(request, field, given[field["name"]]))
     if entry["paged"]:
-        limit = str(given.get("limit") or "")
-        rows = int(limit) if _NUMBER.fullmatch(limit) else None
-        return Outcome(exchange.read_pages(request, rows))
+        return Outcome(exchange.read_pages(request, _count_rows(entry, given)))
     if entry["continued"]:
         return Outcome(_work_through(exchange, given))
     began = time.monotonic()
@@ -159,6 +157,16 @@ def _perform(
         return Outcome(exchange.read_view(answer))
     # The server may have waited for a part of it.
     return exchange.follow(answer, wait_s - (time.monotonic() - began))
+
+
+def _count_rows(entry: OperationEntry, given: Mapping[str, Any]) -> int | None:
+    """Return how many rows of a list are wanted; None where the server alone says that, or refuses it."""
+    for field in entry["fields"]:
+        if field["name"] == "limit":
+            typed = given.get("limit")
+            limit = str(field["default"] if typed is None else typed)
+            return int(limit) if _NUMBER.fullmatch(limit) else None
+    return None
 
 
 def _work_through(exchange: Exchange, given: Mapping[str, Any]) -> object:
@@ -276,7 +284,8 @@ def draw(entry: OperationEntry, view: Any) -> None:
         print(load_picture(entry["picture"]).draw(make_harmless(view)))
         return
     rows = entry["rows"]
-    if rows and isinstance(view, dict) and view.get(rows) == []:
+    is_empty = isinstance(view, dict) and bool(rows) and view.get(rows) == []
+    if is_empty and not view.get("after"):
         print(f"There are no {entry['noun'].replace('-', ' ')}.")
         return
     print_view(view, rows, entry["columns"])

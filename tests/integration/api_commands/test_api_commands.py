@@ -88,6 +88,32 @@ def test_pages_are_followed_up_to_the_limit(
     ]
 
 
+def test_pages_are_followed_up_to_the_default_limit(
+    run_command: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def page(ids: str, after: str | None) -> Reply:
+        return answer({"schedules": [{"id": one} for one in ids], "after": after})
+
+    with serving(page("", "c"), page("a", "c2"), page("b", "e")) as server:
+        assert run_command("schedules", "list", "--api", server.url) == 0
+    assert capsys.readouterr().out.split() == ["ID", "a", "b"]
+    assert [one.path for one in server.received] == [
+        "/v1/schedules?limit=2",
+        "/v1/schedules?after=c&limit=2",
+        "/v1/schedules?after=c2&limit=1",
+    ]
+
+
+def test_a_list_that_goes_on_is_not_said_to_be_empty(
+    run_command: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving(answer({"schedules": [], "after": "x"})) as server:
+        assert run_command("schedules", "list", "--api", server.url) == 0
+    told = capsys.readouterr()
+    assert "There are no" not in told.out
+    assert "go on with --after x" in told.err
+
+
 def test_a_page_that_leads_to_itself_is_the_last(
     run_command: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
