@@ -22,6 +22,8 @@ _PLACES = ("path.", "query.", "header.", "cookie.", "body.")
 #: A route in a sentence of the API, which a person of the command line does not type.
 _ROUTE = r"\b(GET|POST|PUT|PATCH|DELETE) (/v1/[\w/{}.-]*[\w}])(?:\?[\w=&-]*)?"
 _WORDS = 300
+#: The type of a refusal for want of a role; a 403 of another type is cured otherwise.
+_LACKS_ROLE = "urn:tasklore:problem:role"
 
 
 class ApiRefused(Aborted):
@@ -82,7 +84,7 @@ def _word(
             else f"set {KEY_VARIABLE} to a key that `tasklore api-key` printed"
         )
         return f"{target.url} does not know you: {detail}; {cure}"
-    if answer.status == 403 and entry is not None:
+    if problem.get("type") == _LACKS_ROLE and entry is not None:
         return f"{detail}; {_name_right(entry)}"
     is_unknown = detail.startswith("there is no such path")
     if answer.status == 404 and is_unknown and entry is not None:

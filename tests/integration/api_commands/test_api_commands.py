@@ -162,7 +162,7 @@ def test_an_end_that_does_not_come_in_time_says_where_it_will_be(
             "the key is unknown; correct TASKLORE_API_KEY",
         ),
         (
-            problem(403, "the key lacks it"),
+            problem(403, "the key lacks it", type="urn:tasklore:problem:role"),
             2,
             "this needs a key with the role 'ask'",
         ),
@@ -233,6 +233,17 @@ def test_each_bad_answer_is_one_line_with_its_code(
     assert (told.out, told.err.count("\n")) == ("", 1)
     assert told.err.startswith("tasklore: ")
     assert key not in told.err
+
+
+def test_a_key_that_is_for_another_user_is_not_told_to_lack_a_role(
+    run_command: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refusal = problem(
+        403, "this key is for another user", type="urn:tasklore:problem:other-user"
+    )
+    with serving(refusal) as server:
+        assert run_command("schedules", "show", "x", "--api", server.url) == 2
+    assert capsys.readouterr().err == "tasklore: this key is for another user\n"
 
 
 def test_a_fault_names_the_option(
