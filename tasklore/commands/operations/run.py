@@ -1,5 +1,6 @@
 """One operation from the words that were typed to the view that is shown."""
 
+import contextlib
 import re
 import sys
 import time
@@ -225,8 +226,10 @@ def _ask_person(
     Raises:
         Aborted: there is no terminal, or the answer is no.
     """
-    if tried is not None and not is_json:
-        draw(entry, tried)
+    if tried is not None:
+        # With --json stdout has one document, that of what is done.
+        with contextlib.redirect_stdout(sys.stderr if is_json else sys.stdout):
+            draw(entry, tried)
     confirm(
         fill_question(entry, given, tried),
         unasked="say --yes where nobody can be asked",

@@ -634,6 +634,25 @@ def test_what_has_a_trial_run_is_shown_before_it_is_asked_about(
     assert json.loads(received.body)["dry_run"] is True
 
 
+def test_what_has_a_trial_run_is_shown_beside_json(
+    run_command: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """On stderr, before the question: stdout has the view of what was done alone."""
+    shown = []
+    monkeypatch.setattr(
+        run, "confirm", lambda *_, **__: shown.append(capsys.readouterr())
+    )
+    with serving(answer(SCHEDULE)) as server:
+        words = ("schedules", "add", "A.b", "--json", "--api", server.url)
+        assert run_command(*words) == 0
+    [before] = shown
+    assert before.out == ""
+    assert before.err.startswith("id  nightly")
+    assert json.loads(capsys.readouterr().out) == SCHEDULE
+
+
 def _part(concerns: int, after: str | None) -> Reply:
     rows = [{"id": one} for one in range(concerns)]
     return answer({"concerns": concerns, "rows": rows, "bound": "b9", "after": after})
