@@ -58,15 +58,12 @@ GROUPS = {
 WRITTEN = frozenset(
     {
         "pipeline",
-        "session",
         "project",
         "agents",
         "analysis",
         "story",
-        "ltm",
         "memory",
         "limits",
-        "dlq",
         "k8s",
     }
 )

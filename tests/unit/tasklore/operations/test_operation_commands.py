@@ -1,10 +1,11 @@
 """Commands that are made from the manifest: their help, and where they stand beside those written by hand."""
 
 from collections.abc import Callable
+from importlib import import_module
 
 import pytest
 
-from tasklore.commands.app import make_root
+from tasklore.commands.app import WRITTEN, make_root
 
 Run = Callable[..., int]
 
@@ -66,6 +67,12 @@ def test_the_list_of_all_commands_has_both_kinds(
     told = " ".join(capsys.readouterr().out.split())
     assert " schedules See schedules. " in told
     assert " k8s Print manifests for Kubernetes. " in told
+
+
+@pytest.mark.parametrize("noun", sorted(WRITTEN))
+def test_commands_that_are_written_by_hand_are_there(noun: str) -> None:
+    module = import_module(f"tasklore.commands.{noun.replace('-', '_')}.app")
+    assert module.app.registered_commands
 
 
 def test_a_command_written_by_hand_stands_before_a_shortcut() -> None:
