@@ -1,6 +1,7 @@
 """Fixtures for every test: real servers, the scripted model, and logs that no test leaves behind."""
 
 import logging
+import os
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -41,6 +42,13 @@ def _own_logs() -> Iterator[None]:
     structlog.reset_defaults()
     root.handlers[:] = handlers
     root.setLevel(level)
+
+
+@pytest.fixture(autouse=True)
+def _own_directness() -> Iterator[None]:
+    """Undo `--direct` of a command that a test gave in this process."""
+    yield
+    os.environ.pop("TASKLORE_DIRECT", None)
 
 
 #: Seconds after which one of the tests below hangs: the longest take a quarter of an hour on a quiet machine.

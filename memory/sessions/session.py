@@ -356,7 +356,8 @@ class SessionCache:
 
     async def count_expired(self) -> int:
         """Return how many entries have expired and lie there still, those of running sessions left out."""
-        count, place = 0, None
+        count = 0
+        place = None
         while places := await self._list.after(place, PAGE):
             place = places[-1]
             ids = [one.session_id for one in places]

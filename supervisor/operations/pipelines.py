@@ -415,7 +415,9 @@ async def list_runs(
         found = own[:limit]
         last = _place_of(found[-1]) if len(own) > limit else None
     else:
-        found, last = await _look_for_runs(services, caller, state, place, limit)
+        found, last = await _look_for_runs(
+            services, caller, state, place=place, limit=limit
+        )
     return RunList(runs=tuple(map(_view_listed, found)), after=last)
 
 
@@ -1163,6 +1165,7 @@ async def _look_for_runs(
     services: PipelineStores,
     caller: Caller,
     state: Literal["running", "failed", "completed", "cancelled"] | None,
+    *,
     place: ListPlace | None,
     limit: int,
 ) -> tuple[list[SessionRoot], str | None]:

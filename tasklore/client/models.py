@@ -1942,7 +1942,7 @@ class SessionDetails(Model):
 
 
 class SessionDropped(Model):
-    """A session that was removed with its entries, or would be where it is a `dry_run`; `concerns` counts those."""
+    """A session that was removed, or would be where it is a `dry_run`; `concerns` counts it and its entries."""
 
     bound: str
     concerns: int
@@ -2034,7 +2034,10 @@ class SessionView(Model):
 
 
 class SessionsSwept(Model):
-    """The sessions that were over, and were swept away unless it is a `dry_run`."""
+    """The sessions that were over, and were swept away unless it is a `dry_run`.
+
+    `concerns` counts them, and the entries that were over in other sessions.
+    """
 
     bound: str
     concerns: int

@@ -234,7 +234,7 @@ SCENARIO: dict[str, tuple[Step, ...]] = {
             keep={"third": "approvals.0.id"},
         ),
         "approvals answer {third} '{\"approved\": true}' --json",
-        "approvals link {third} role:finance --json",
+        Step("approvals link {third} role:finance --json", hides=("url",)),
     ),
     "results": _steps(
         "results list --json",

@@ -360,9 +360,7 @@ async def test_entries_that_are_over_are_counted_and_swept_away(
     brief = NewEntry(key="plan:brief", value=1, ttl=timedelta(milliseconds=1))
     for name in (ID, "runs"):
         await services.cache.create(name)
-        await services.cache.set_many(
-            name, [brief, NewEntry(key="plan:kept", value=2)]
-        )
+        await services.cache.set_many(name, [brief, NewEntry(key="plan:kept", value=2)])
         async with asyncio.timeout(60):
             while await services.cache.get(name, "plan:brief") is not None:
                 pass
