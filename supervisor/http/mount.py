@@ -249,7 +249,7 @@ async def _read_lines(request: Request) -> Lines:
             continue
         try:
             values.append(json.loads(line))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Refused(
                 400, "no-json", f"line {number} of the body is no JSON: {error}"
             ) from error

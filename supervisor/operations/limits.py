@@ -114,7 +114,12 @@ class LimitsHistory(View):
 
 def _read_toml(given: object) -> object:
     """Return what a text says in TOML; anything else stays."""
-    return tomllib.loads(given) if isinstance(given, str) else given
+    if not isinstance(given, str):
+        return given
+    try:
+        return tomllib.loads(given)
+    except RecursionError as error:
+        raise ValueError("is nested too deeply; write limits as `limits show` does") from error
 
 
 class NewLimits(Form):

@@ -72,6 +72,12 @@ def told(changed: ChangedLimits) -> list[tuple[str, bool, bool]]:
     ]
 
 
+def test_limits_that_are_nested_too_deeply_are_a_fault_of_the_field() -> None:
+    with pytest.raises(ValidationError, match="nested too deeply") as refused:
+        new("limits = " + "[" * 100_000)
+    assert refused.value.errors()[0]["loc"] == ("limits",)
+
+
 async def test_a_limit_is_set_changed_and_removed_and_each_change_is_a_version(
     services: LimitServices,
 ) -> None:

@@ -402,6 +402,15 @@ def test_a_line_that_is_no_json_is_named() -> None:
     assert shelf.notes == {}
 
 
+def test_a_line_that_is_nested_too_deeply_is_named() -> None:
+    shelf = Shelf()
+    body = b'{"name": "a", "text": "1"}\n' + b"[" * 100_000 + b"\n"
+    answer = client_of(shelf).post("/v1/notes/import", content=body)
+    assert answer.status_code == 400
+    assert "line 2" in answer.json()["detail"]
+    assert shelf.notes == {}
+
+
 def test_a_line_with_half_a_character_is_named() -> None:
     """Nothing could keep it, and nothing of a part is taken then."""
     shelf = Shelf()
