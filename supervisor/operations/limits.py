@@ -119,7 +119,9 @@ def _read_toml(given: object) -> object:
     try:
         return tomllib.loads(given)
     except RecursionError as error:
-        raise ValueError("is nested too deeply; write limits as `limits show` does") from error
+        raise ValueError(
+            "is nested too deeply; write limits as `limits show` does"
+        ) from error
 
 
 class NewLimits(Form):
