@@ -276,7 +276,7 @@ def test_lines_are_written_as_they_come(
         head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         whole = raw(head + chunks + b"0\r\n\r\n")
         cut = raw(head + b"3\r\n{}\n\r\n5\r\n{")
-    refused = problem(403, "no")
+    refused = problem(403, "no", type="urn:tasklore:problem:role")
     with serving(whole, cut, refused) as server:
         words = ("results", "export", "--api", server.url)
         assert run_command(*words) == 0
