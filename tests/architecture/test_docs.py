@@ -238,7 +238,7 @@ def test_a_command_on_a_page_exists(command: str) -> None:
         return
     assert Path(program).name == "tasklore", command
     # `budget` is a noun and a command.
-    group = words[0] in GROUPS and not words[1].startswith("-")
+    group = words[0] in GROUPS and not any(one[0] == "-" for one in words[1:2])
     told = _help(tuple(words[: 2 if group else 1]))
     for word in words:
         if word.startswith("--"):
