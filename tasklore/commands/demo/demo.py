@@ -101,7 +101,8 @@ async def demonstrate() -> int:
             redis = await stack.enter_async_context(
                 valkey.connect(system.endpoints.redis_url, name="tasklore-demo")
             )
-            api = read_target(system.endpoints.api or "", None, "the demo")
+            # This one serves every operation, and hands over what a supervisor does.
+            api = read_target(system.endpoints.operations or "", None, "the demo")
             is_well = all(reply.kind == "answer" for reply, _ in played)
             parts: tuple[tuple[str, Callable[[], Awaitable[bool]], str], ...] = (
                 ("chat", lambda: chat_demo.chat(api), _CHAT_MORAL),
