@@ -103,7 +103,7 @@ class Decision(Form):
     ] = ""
     digest: _Digest = None
     dry_run: Annotated[
-        bool, Field(description="Answer nothing, only show the question.")
+        bool, Field(strict=True, description="Answer nothing, only show the question.")
     ] = False
 
 

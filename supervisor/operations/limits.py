@@ -1,12 +1,13 @@
 """Limits on models and on runs: those that hold, a change of them, and their earlier versions."""
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field, JsonValue
+from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema
 
 from tasklore.contracts.admission.limits import (
     AtLimit,
@@ -32,17 +33,36 @@ _OPERATOR = "operator:"
 LimitName = Annotated[
     str, Field(pattern=NAME_PATTERN, description="A limit, by its name.")
 ]
+
+
+def _read_digits(given: object) -> object:
+    """Return the number of a text of digits, as a command sends one; any other value stays."""
+    is_number = isinstance(given, str) and re.fullmatch(r"[0-9]{1,17}", given)
+    return int(str(given)) if is_number else given
+
+
 #: The version that a change is over.
 Version = Annotated[
     int | None,
     Field(
         ge=0,
         le=2**53,
+        strict=True,
         description="Only over this version, that of the last look.",
+    ),
+    BeforeValidator(_read_digits),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": 2**53},
+                {"type": "string", "pattern": "^[0-9]{1,17}$"},
+                {"type": "null"},
+            ]
+        }
     ),
 ]
 DryRun = Annotated[
-    bool, Field(description="Change nothing, only show what would change.")
+    bool, Field(strict=True, description="Change nothing, only show what would change.")
 ]
 
 

@@ -798,7 +798,7 @@ class LimitEdit(Model):
     tokens: int | None = None
     usd: float | str | None = None
     user: str | None = None
-    version: int | None = None
+    version: int | str | None = None
 
 
 class Limits(Model):
@@ -1065,7 +1065,7 @@ class NewLimits(Model):
 
     dry_run: bool = False
     limits: Limits
-    version: int | None = None
+    version: int | str | None = None
 
 
 class NewResult(Model):
@@ -1480,7 +1480,7 @@ class Restoration(Model):
     """Over which version an earlier one is set again."""
 
     dry_run: bool = False
-    version: int | None = None
+    version: int | str | None = None
 
 
 class RestoredRun(Model):

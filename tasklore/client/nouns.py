@@ -820,7 +820,7 @@ class LimitsFlows:
         *,
         limits: models.Limits | Mapping[str, Any],
         dry_run: bool | None = None,
-        version: int | None = None,
+        version: int | str | None = None,
     ) -> Flow[models.ChangedLimits]:
         """Replace all limits.
 
@@ -859,7 +859,7 @@ class LimitsFlows:
         return Pages(lambda after: LimitsFlows.history(self, after=after), "versions")
 
     def remove(
-        self, name: str, *, version: int | None = None
+        self, name: str, *, version: int | str | None = None
     ) -> Flow[models.ChangedLimits]:
         """Remove a limit; its spending stays in the books.
 
@@ -876,7 +876,11 @@ class LimitsFlows:
         )
 
     def restore(
-        self, earlier: int, *, dry_run: bool | None = None, version: int | None = None
+        self,
+        earlier: int,
+        *,
+        dry_run: bool | None = None,
+        version: int | str | None = None,
     ) -> Flow[models.ChangedLimits]:
         """Set the limits of an earlier version again, as a new version.
 
@@ -909,7 +913,7 @@ class LimitsFlows:
         tokens: int | None = None,
         usd: float | str | None = None,
         user: str | None = None,
-        version: int | None = None,
+        version: int | str | None = None,
     ) -> Flow[models.ChangedLimits]:
         """Set a limit: a new one, or the given fields of one that is there.
 

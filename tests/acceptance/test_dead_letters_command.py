@@ -285,6 +285,7 @@ async def interrupt_redrive(operator: Operator) -> tuple[int | None, bytes]:
     return first.returncode, said
 
 
+@pytest.mark.timeout(400)
 async def test_a_redrive_that_is_interrupted_is_repeated_and_runs_nothing_twice(
     operator: Operator,
 ) -> None:
