@@ -23,6 +23,7 @@ from nats.aio.msg import Msg
 from tests.acceptance.command import PATIENCE_S, ROOT
 from tests.acceptance.house import AGENTS, House, Served, running_house
 from tests.acceptance.outside import Json, Outside, outside
+from tests.interrupts import hear_interrupts
 
 MORTAL = str(AGENTS / "mortal.py")
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
@@ -276,6 +277,7 @@ async def interrupt_redrive(operator: Operator) -> tuple[int | None, bytes]:
         cwd=operator.system.cwd,
         env=operator.system.house.environment,
         stderr=asyncio.subprocess.PIPE,
+        preexec_fn=hear_interrupts,
     )
     async with asyncio.timeout(PATIENCE_S):
         await sent.wait()

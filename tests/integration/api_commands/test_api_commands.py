@@ -16,6 +16,7 @@ import pytest
 
 from tasklore.commands.operations import entries, exchange, run, target, transport
 from tasklore.contracts.errors import Unreachable
+from tests.interrupts import hear_interrupts
 from tests.raw_server import (
     RawServer,
     Reply,
@@ -835,6 +836,7 @@ def test_ctrl_c_ends_at_once() -> None:
             [sys.executable, "-m", "tasklore", "api", "GET", "/v1/x", "--api", server.url],
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=hear_interrupts,
         )  # fmt: skip
         deadline = time.monotonic() + 60
         while not server.received and time.monotonic() < deadline:
