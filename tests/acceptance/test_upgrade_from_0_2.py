@@ -393,7 +393,7 @@ async def test_what_is_known_of_a_person_is_there_with_its_history(
     upgraded: Upgraded, user: str
 ) -> None:
     for name, before in upgraded.seen["people"][user].items():
-        found = AS_IN_0_2[name](await upgraded.told("memory", name, user))
+        found = AS_IN_0_2[name](await upgraded.told("--direct", "memory", name, user))
         known = (
             before if name == "show" else [as_known(one, found[0]) for one in before]
         )
@@ -404,11 +404,11 @@ async def test_what_is_known_of_a_person_is_there_with_its_history(
 async def test_a_person_is_found_in_what_was_said_and_learned_of_anew(
     upgraded: Upgraded,
 ) -> None:
-    found = await upgraded.told("memory", "search", "ben", "mushrooms")
+    found = await upgraded.told("--direct", "memory", "search", "ben", "mushrooms")
     memories = {one["source"]: one["text"] for one in found["memories"]}
     assert memories == {"item": "Mushrooms", "turn": "I hate mushrooms"}
-    await upgraded.command("memory", "tell", "ben", "I live in Lisbon")
-    assert "Lisbon" in await upgraded.command("memory", "show", "ben")
+    await upgraded.command("--direct", "memory", "tell", "ben", "I live in Lisbon")
+    assert "Lisbon" in await upgraded.command("--direct", "memory", "show", "ben")
 
 
 async def test_decisions_are_there_and_another_one_gets_the_next_number(
