@@ -85,7 +85,9 @@ async def test_what_nothing_can_keep_is_refused_with_its_field_at_every_door(
         b'{"text": "a", "value": 1' + b"0" * 300 + b"e20}": "value",
     }
     async with (
-        http_stand(servers, redis) as stand,
+        http_stand(
+            servers, redis, limits=ClientLimits(rate=100_000, burst=100_000)
+        ) as stand,
         httpx.AsyncClient(base_url=stand.url, timeout=PATIENCE_S) as client,
     ):
         paths = (await client.get("/openapi.json")).json()["paths"]
