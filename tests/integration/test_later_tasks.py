@@ -190,7 +190,7 @@ async def test_the_ledger_keeps_a_task_until_it_is_due_and_a_week_longer(
         ({"at": "2099-01-01T00:00:00"}, "at", "must have its zone"),
         ({"at": "soon"}, "at", ""),
         ({"after": -1}, "after", ""),
-        ({"after": 1e300}, "after", "too long"),
+        ({"after": 1e300}, "after", "less than or equal"),
         ({"after": 86_400 * 40}, "at", "/v1/schedules"),
         ({"after": 1, "at": "2099-01-01T00:00:00Z"}, "after", "not both"),
     ],
