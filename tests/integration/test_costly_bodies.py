@@ -109,7 +109,7 @@ async def test_no_body_holds_the_loop_or_the_memory(
             answer = await client.post(
                 path, content=body, headers={"Content-Type": "application/json"}
             )
-            assert heart.is_alive(), name
+            heart.demand_alive(name)
             assert answer.status_code < 500, (name, answer.text)
             assert memory_of() - before < MOST, name
             assert (await client.get("/v1/agents")).status_code == 200, name
