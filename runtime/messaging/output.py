@@ -206,9 +206,10 @@ class OutputReader:
             TaskloreError: the stream cannot be read.
         """
         self.news.clear()
-        self._looks_at = self._loop.time() + LOOK_S
         items: list[Item] = []
-        if self._is_behind:
+        if self._is_behind or self._loop.time() >= self._looks_at:
+            self._is_behind = True
+            self._looks_at = self._loop.time() + LOOK_S
             page = await self._reads.page(
                 seq=self._cursor,
                 next_by_subj=self._subject,
@@ -233,6 +234,7 @@ class OutputReader:
             self._retry_s = _RETRY_S
             self._live.popleft()
             self._live_bytes -= live.size
+            self._looks_at = self._loop.time() + LOOK_S
             self._accept(live, items)
         return items
 

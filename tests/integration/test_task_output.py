@@ -16,6 +16,7 @@ from tasklore.contracts.messages import (
     MemoryNote,
     TaskOutput,
 )
+from tasklore.runtime.messaging import output as output_readers
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.link import Link
@@ -321,9 +322,27 @@ async def test_a_lost_live_message_is_read_from_the_stream(
             await outbox.put(subject, parts[0].model_dump_json().encode(), "lost-1")
             await outbox.put(subject, parts[1].model_dump_json().encode(), "lost-2")
             await desk._live.listen(live, reader.hear)
+            await client.flush()
             await outbox.put(subject, parts[2].model_dump_json().encode(), "lost-3")
             found = await read_all(reader, until=lambda item: item.at.sequence == 3)
     assert text_of(found) == "1 2 3 "
+
+
+async def test_a_lost_last_message_is_found_by_a_reader_that_reads_for_other_reasons(
+    servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often it reads without news: the stream is looked into all the same."""
+    monkeypatch.setattr(output_readers, "LOOK_S", 1.0)
+    async with (
+        worker(servers) as outbox,
+        reading(servers) as desk,
+        desk.follow("lost-last") as reader,
+    ):
+        assert await reader.read() == []
+        await desk._live.leave([subjects.output_on("lost-last")], reader.hear)
+        await writer(outbox, "lost-last").emit("there")
+        found = await read_all(reader, until=lambda _: True)
+    assert text_of(found) == "there"
 
 
 async def events_on(
