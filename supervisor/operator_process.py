@@ -8,27 +8,15 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
 from redis.asyncio import Redis
 
 from tasklore.contracts.errors import ConfigurationError, Unreachable
-from tasklore.memory.budgets.store import Budgets
-from tasklore.memory.budgets.waiting_tasks import WaitingTasks
-from tasklore.memory.conversations.conversation import Conversations
-from tasklore.memory.conversations.inbox import Inbox
-from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.breaker import Breaker
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.requests import RequestRecords
-from tasklore.memory.ledger.waits import Waits
-from tasklore.memory.projects.project import ProjectMemory
-from tasklore.memory.schedules.store import ScheduleStore
-from tasklore.memory.sessions.pipeline_runs import PipelineRuns
-from tasklore.memory.sessions.session import SessionCache
-from tasklore.memory.webhooks.outbox import WebhookOutbox
 from tasklore.runtime.messaging.connection import Listener, connected
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox, open_outbox
@@ -36,51 +24,21 @@ from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.process import Process
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.settings import Settings
-from tasklore.supervisor.attendance import Attendance
-from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.cards import CardIndex
-from tasklore.supervisor.catalogue import Catalogue
-from tasklore.supervisor.dispatch import Dispatch
-from tasklore.supervisor.operations.dead_letters import (
-    DeadLetterServices,
-    open_dead_letter_services,
-)
-from tasklore.supervisor.operations.pipelines import PipelineStores
-from tasklore.supervisor.operations.sent_tasks import TaskLooks
-from tasklore.supervisor.schedules.book import ScheduleBook
+from tasklore.supervisor.dead_letters.queue import open_dead_letters
+from tasklore.supervisor.operations.dependencies import OperatorDependencies
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from tasklore.supervisor.http.operations_app import Noun
     from tasklore.supervisor.http.parts import Door
     from tasklore.supervisor.http.server import HttpServer
-    from tasklore.supervisor.operations.memory.hand_edits import (
-        MemoryHands,
-        OperatorMemory,
-    )
+    from tasklore.supervisor.operations.memory.hand_edits import MemoryHands
 
 log = structlog.get_logger(__name__)
 
 #: Seconds between looks at the cards of agents: nothing is told to this process when one changes.
 _RELOAD_S = 10.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorConnections:
-    """The open connections of an operator, and the parts that the services of all nouns are made of.
-
-    `cards` may be empty at first. `hands` change memories, which no supervisor may.
-    """
-
-    settings: Settings
-    metrics: Metrics
-    link: Link
-    redis: Redis
-    outbox: Outbox
-    cards: CardIndex
-    letters: DeadLetterServices
-    hands: "MemoryHands"
 
 
 #: Returns the hands of an operator with these connections.
@@ -96,7 +54,7 @@ async def open_operator(
     *,
     listener: Listener | None = None,
     reconnected: Callable[[], None] = lambda: None,
-) -> AsyncIterator[OperatorConnections]:
+) -> AsyncIterator[OperatorDependencies]:
     """Open the connections of an operator, called *name*, to the servers of *settings* within the block.
 
     Raises:
@@ -125,9 +83,9 @@ async def open_operator(
         )
         keep = timedelta(days=settings.ledger_keep_days)
         letters = await stack.enter_async_context(
-            open_dead_letter_services(link, outbox, redis, keep=keep)
+            open_dead_letters(link, outbox, Ledger(redis, keep=keep, breaker=Breaker()))
         )
-        yield OperatorConnections(
+        yield OperatorDependencies(
             settings=settings,
             metrics=metrics,
             link=link,
@@ -139,175 +97,19 @@ async def open_operator(
         )
 
 
-def make_application(opened: OperatorConnections, door: "Door") -> "FastAPI":
+def make_application(opened: OperatorDependencies, door: "Door") -> "FastAPI":
     """Return the application of an operator behind *door*."""
     # Imported only by a process that serves it.
     from tasklore.supervisor.http.hand_over import HandOver
     from tasklore.supervisor.http.operations_app import make_operations_app
+    from tasklore.supervisor.operations.nouns import NOUNS
 
     return make_operations_app(
         door,
         HandOver(opened.link.client, opened.settings.supervisor_id),
-        make_nouns(opened),
+        own=[one for noun in NOUNS for one in noun.operator(opened)],
+        table=tuple(one for noun in NOUNS for one in noun.operations),
     )
-
-
-def make_nouns(opened: OperatorConnections) -> "tuple[Noun[Any], ...]":
-    """Return each noun of the table, with the services that an operator has for it."""
-    from tasklore.supervisor.http.operations_app import Noun
-    from tasklore.supervisor.operations import (
-        agents,
-        approvals,
-        budget,
-        conversations,
-        dead_letters,
-        limits,
-        memories,
-        pipelines,
-        requests,
-        results,
-        retirement,
-        schedules,
-        sessions,
-        tasks,
-        webhooks,
-    )
-
-    store = ScheduleStore(opened.redis, opened.settings.supervisor_id)
-    book = ScheduleBook(store, lambda: opened.cards.catalogue)
-    keep_days = opened.settings.memory_keep_days
-    ledger = Ledger(opened.redis)
-
-    async def read_catalogue() -> Catalogue:
-        # Nothing tells this process of a card that changes.
-        await opened.cards.load(opened.link)
-        return opened.cards.catalogue
-
-    return (
-        Noun(
-            operations=schedules.OPERATIONS,
-            run_here=schedules.LOOKS,
-            services=schedules.ScheduleLooks(book=book),
-        ),
-        Noun(
-            operations=tasks.OPERATIONS,
-            run_here=tasks.LOOKS,
-            services=TaskLooks(
-                redis=opened.redis,
-                ledger=ledger,
-                records=RequestRecords(opened.redis),
-                canceller=Canceller(
-                    opened.link.client,
-                    opened.outbox,
-                    ledger,
-                    "tasklore-operations",
-                    waiting=WaitingTasks(opened.redis),
-                ),
-            ),
-        ),
-        Noun(operations=requests.OPERATIONS),
-        Noun(
-            operations=conversations.OPERATIONS,
-            run_here=conversations.OPERATIONS,
-            services=conversations.ConversationServices(
-                conversations=Conversations(opened.redis), inbox=Inbox(opened.redis)
-            ),
-        ),
-        Noun(
-            operations=pipelines.OPERATIONS,
-            run_here=pipelines.BY_STORES,
-            services=_make_pipeline_stores(opened, book),
-        ),
-        Noun(
-            operations=dead_letters.OPERATIONS,
-            run_here=dead_letters.OPERATIONS,
-            services=opened.letters,
-        ),
-        Noun(
-            operations=results.OPERATIONS,
-            run_here=results.OPERATIONS,
-            services=results.open_result_services(
-                opened.link,
-                opened.redis,
-                keep=None if keep_days is None else timedelta(days=keep_days),
-            ),
-        ),
-        Noun(
-            operations=sessions.OPERATIONS,
-            run_here=sessions.OPERATIONS,
-            services=sessions.open_session_services(
-                opened.redis,
-                max_value_bytes=opened.settings.session_value_max_bytes,
-            ),
-        ),
-        Noun(
-            operations=agents.OPERATIONS,
-            run_here=agents.LOOKS,
-            services=agents.AgentLooks(
-                read_catalogue=read_catalogue, attendance=Attendance(opened.link)
-            ),
-        ),
-        Noun(
-            operations=approvals.OPERATIONS,
-            run_here=approvals.LOOKS,
-            services=approvals.ApprovalStore(waits=Waits(opened.redis), ledger=ledger),
-        ),
-        Noun(
-            operations=retirement.OPERATIONS,
-            run_here=retirement.OPERATIONS,
-            services=retirement.RetirementServices(line=opened.link),
-        ),
-        Noun(
-            operations=memories.OPERATIONS,
-            run_here=(*memories.LOOKS, *memories.EDITS),
-            services=_make_memory(opened),
-        ),
-        Noun(
-            operations=webhooks.OPERATIONS,
-            run_here=webhooks.OPERATIONS,
-            services=webhooks.WebhookServices(outbox=WebhookOutbox(opened.redis)),
-        ),
-        Noun(
-            operations=limits.OPERATIONS,
-            run_here=limits.OPERATIONS,
-            services=limits.LimitServices(budgets=Budgets(opened.redis)),
-        ),
-        Noun(
-            operations=budget.OPERATIONS,
-            run_here=budget.OPERATIONS,
-            services=budget.BudgetServices(budgets=Budgets(opened.redis)),
-        ),
-    )
-
-
-def _make_pipeline_stores(
-    opened: OperatorConnections, book: ScheduleBook
-) -> PipelineStores:
-    redis = opened.redis
-    most = opened.settings.session_value_max_bytes
-    return PipelineStores(
-        supervisor_id=opened.settings.supervisor_id,
-        runs=PipelineRuns(redis),
-        sessions=SessionCache(redis, max_value_bytes=most),
-        projects=ProjectMemory(redis),
-        records=RequestRecords(redis),
-        schedules=book,
-        budgets=Budgets(redis),
-        catalogue=lambda: opened.cards.catalogue,
-        absent=Attendance(opened.link).absent,
-    )
-
-
-def _make_memory(opened: OperatorConnections) -> "OperatorMemory":
-    """Return the services of operations on memories."""
-    from tasklore.supervisor.operations.memory.hand_edits import OperatorMemory
-    from tasklore.supervisor.operations.memory.services import look_at_memories
-
-    settings = opened.settings
-    kinds = Kinds.load(*filter(None, [settings.kinds_dir]))
-    looks = look_at_memories(opened.redis, kinds, settings.episodes_kept)
-    dispatch = Dispatch(opened.outbox, Ledger(opened.redis))
-    return OperatorMemory(**vars(looks), dispatch=dispatch, hands=opened.hands)
 
 
 async def run_operations(
@@ -350,7 +152,7 @@ class Operations:
             settings,
             "tasklore-operations",
         )
-        self._opened: OperatorConnections | None = None
+        self._opened: OperatorDependencies | None = None
         self._server: HttpServer | None = None
 
     @asynccontextmanager
@@ -397,7 +199,7 @@ class Operations:
             await asyncio.sleep(_RELOAD_S)
 
 
-def _make_server(opened: OperatorConnections) -> "HttpServer":
+def _make_server(opened: OperatorDependencies) -> "HttpServer":
     from tasklore.supervisor.http.admission.clients import UnknownClients
     from tasklore.supervisor.http.admission.limits import ClientLimits
     from tasklore.supervisor.http.parts import Door

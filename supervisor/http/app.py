@@ -5,10 +5,6 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from tasklore.memory.budgets.store import Budgets
-from tasklore.memory.webhooks.outbox import WebhookOutbox
-from tasklore.supervisor.attendance import Attendance
-from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.http import (
     output,
     pipeline_runs,
@@ -21,7 +17,7 @@ from tasklore.supervisor.http.admission.middleware import AdmissionMiddleware
 from tasklore.supervisor.http.approvals import page as approval_page
 from tasklore.supervisor.http.chat import routes as chat
 from tasklore.supervisor.http.chat.errors import as_openai, is_openai
-from tasklore.supervisor.http.mount import mount
+from tasklore.supervisor.http.mount import mount_bound
 from tasklore.supervisor.http.observation import HeadMiddleware, ObservationMiddleware
 from tasklore.supervisor.http.openapi import PAGE_HEADERS, describe_api, render_page
 from tasklore.supervisor.http.output import TaskStreamEvent
@@ -32,25 +28,8 @@ from tasklore.supervisor.http.requests import routes as requests
 from tasklore.supervisor.http.requests.events import RequestStreamEvent
 from tasklore.supervisor.http.task_paths import TaskProblem
 from tasklore.supervisor.http.typed_document import TypedDocument
-from tasklore.supervisor.operations import (
-    agents,
-    approvals,
-    budget,
-    conversations,
-    limits,
-    memories,
-    pipelines,
-    schedules,
-    tasks,
-    webhooks,
-)
-from tasklore.supervisor.operations import requests as asking
-from tasklore.supervisor.operations.agents import AgentServices
-from tasklore.supervisor.operations.budget import BudgetServices
-from tasklore.supervisor.operations.limits import LimitServices
+from tasklore.supervisor.operations.nouns import NOUNS
 from tasklore.supervisor.operations.refusals import Problem
-from tasklore.supervisor.operations.schedules import ScheduleServices
-from tasklore.supervisor.operations.webhooks import WebhookServices
 
 #: Models of the document that no route returns as one body: errors, and the events of streams.
 _NOT_RETURNED = (
@@ -69,52 +48,18 @@ def make_app(parts: ApiParts) -> FastAPI:
         requests,
         approval_page,
         output,
+        pipeline_runs,
         stream_token_routes,
         task_paths,
     )
     for module in (*asked, chat):
         app.include_router(module.routes(parts))
-    of_pipelines = pipeline_runs.services_of(parts)
-    app.include_router(pipeline_runs.routes(parts, of_pipelines))
-    app.include_router(mount(of_pipelines, pipelines.OPERATIONS))
-    for of_memories in (memories.CHANGES, memories.LOOKS):
-        app.include_router(mount(parts.for_memories, of_memories))
-    app.include_router(
-        mount(
-            ScheduleServices(
-                book=parts.schedules,
-                ticks=parts.ticks,
-                pipelines=parts.pipelines,
-                catalogue=parts.catalogue,
-            ),
-            schedules.OPERATIONS,
-        )
-    )
-    app.include_router(mount(parts.for_tasks, tasks.OPERATIONS))
-    app.include_router(mount(parts.for_requests, asking.OPERATIONS))
-    app.include_router(mount(parts.for_conversations, conversations.OPERATIONS))
-    app.include_router(mount(_agents_of(parts), agents.OPERATIONS))
-    app.include_router(mount(parts.for_approvals, approvals.OPERATIONS))
-    outbox = WebhookOutbox(parts.redis)
-    app.include_router(mount(WebhookServices(outbox=outbox), webhooks.OPERATIONS))
-    budgets = Budgets(parts.redis)
-    app.include_router(mount(LimitServices(budgets=budgets), limits.OPERATIONS))
-    app.include_router(mount(BudgetServices(budgets=budgets), budget.OPERATIONS))
+    for noun in NOUNS:
+        app.include_router(mount_bound(noun.supervisor(parts)))
     typed = TypedDocument(lambda: app.openapi(), parts.catalogue)
     app.include_router(typed_document.routes(typed))
     app.add_middleware(requests.ShortPathMiddleware, parts=parts)
     return guard_app(app, parts)
-
-
-def _agents_of(parts: ApiParts) -> AgentServices:
-    async def read_catalogue() -> Catalogue:
-        return parts.catalogue()
-
-    return AgentServices(
-        read_catalogue=read_catalogue,
-        attendance=Attendance(parts.client),
-        tasks=parts.for_tasks,
-    )
 
 
 def begin_app() -> FastAPI:

@@ -22,16 +22,17 @@ _LINES_HELP = "A file with one JSON object a line; - is the standard input."
 
 
 def make_manifest(document: Mapping[str, Any]) -> Manifest:
-    """Return the operations of *document*: those with a noun and a verb in `x-tasklore`."""
+    """Return the operations of *document*, by their nouns: those with a noun and a verb in `x-tasklore`."""
     parts = document.get("components", {})
+    operations = [
+        _OperationReader(parts, path, method, operation).read()
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+        if _NOTE in operation
+    ]
     return Manifest(
         version=document["info"]["version"],
-        operations=[
-            _OperationReader(parts, path, method, operation).read()
-            for path, methods in document["paths"].items()
-            for method, operation in methods.items()
-            if _NOTE in operation
-        ],
+        operations=sorted(operations, key=lambda one: one["noun"]),
     )
 
 

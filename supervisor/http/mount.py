@@ -3,7 +3,13 @@
 import inspect
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+)
 from dataclasses import asdict
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -24,10 +30,12 @@ from tasklore.supervisor.http.responses import ACCEPTED, respond_json, while_con
 from tasklore.supervisor.operations.forms import Lines, Tagged, Text, View
 from tasklore.supervisor.operations.refusals import Fault, Refused, unusable
 from tasklore.supervisor.operations.table import (
+    BoundOperation,
     Operation,
     Operations,
     Services,
     Unfinished,
+    bind,
 )
 
 #: The parameter of an operation that is the header of a repeat.
@@ -51,15 +59,19 @@ _KEPT = _Parameter(
 
 def mount(services: Services, operations: Operations[Services]) -> APIRouter:
     """Return the routes of the operations of one noun, which work with *services*."""
+    return mount_bound(bind(services, operations))
+
+
+def mount_bound(bound: Iterable[BoundOperation]) -> APIRouter:
+    """Return the routes of operations that have their services."""
     router = APIRouter()
-    for operation in operations:
-        _add(router, services, operation)
+    for one in bound:
+        _add(router, one)
     return router
 
 
-def _add(
-    router: APIRouter, services: Services, operation: Operation[Services, ..., Any]
-) -> None:
+def _add(router: APIRouter, bound: BoundOperation) -> None:
+    operation = bound.operation
     signature = inspect.signature(operation.function, eval_str=True)
     summary, _, description = (inspect.getdoc(operation.function) or "").partition("\n")
     method, _, path = operation.http.partition(" ")
@@ -86,7 +98,7 @@ def _add(
         extra["requestBody"] = {"content": {LINES: {"schema": {"type": "string"}}}}
     router.add_api_route(
         path,
-        _route_of(services, operation, signature),
+        _route_of(bound, signature),
         methods=[method],
         operation_id=operation.id,
         tags=[operation.noun],
@@ -156,15 +168,14 @@ def _kept_responses(status: int) -> dict[int | str, dict[str, Any]]:
 
 
 def _route_of(
-    services: Services,
-    operation: Operation[Services, ..., Any],
-    signature: inspect.Signature,
+    bound: BoundOperation, signature: inspect.Signature
 ) -> Callable[..., Awaitable[Any]]:
     """Return the function of a route: with the operation's own values, and the caller by the key of the request."""
+    operation = bound.operation
 
     async def route(request: Request, caller: Caller, **given: Any) -> object:
         kept = given.pop(_IF_NONE_MATCH, None)
-        work = operation(services, caller, **given)
+        work = bound.run(caller, **given)
         found = await (
             while_connected(request.receive, work) if operation.waits else work
         )

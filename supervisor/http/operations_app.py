@@ -1,8 +1,7 @@
 """The application of a process with the rights of `operator`: its own operations, and a supervisor for the rest."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, Never
 
 from fastapi import FastAPI
 from starlette.routing import compile_path
@@ -10,56 +9,59 @@ from starlette.types import Scope
 
 from tasklore.supervisor.http.app import begin_app, guard_app
 from tasklore.supervisor.http.hand_over import HandOver, HandOverMiddleware
-from tasklore.supervisor.http.mount import mount
+from tasklore.supervisor.http.mount import mount_bound
 from tasklore.supervisor.http.parts import Door
-from tasklore.supervisor.operations.table import Operation, Operations, Services
-
-
-@dataclass(frozen=True, kw_only=True)
-class Noun(Generic[Services]):
-    """All *operations* of a noun, and those *run_here*, with the *services* that this process has for them."""
-
-    operations: Operations[Any]
-    run_here: Operations[Services] = ()
-    services: Services | None = None
+from tasklore.supervisor.operations.table import (
+    BoundOperation,
+    Operation,
+    Operations,
+)
 
 
 def make_operations_app(
-    door: Door, hand_over: HandOver, nouns: Sequence[Noun[Any]]
+    door: Door,
+    hand_over: HandOver,
+    own: Sequence[BoundOperation],
+    table: Operations[Never],
 ) -> FastAPI:
     """Return the application behind *door*.
 
-    It runs operations of *nouns* by its own rights, and hands the others over; so it does with every other path below
-    `/v1/`.
+    It runs its *own* operations by its own rights, and hands the others of the *table* over; so it does with every
+    other path below `/v1/`.
 
     Raises:
         ValueError: one that needs an operator's rights is not run here.
     """
     app = begin_app()
-    for noun in nouns:
-        for operation in noun.operations:
-            is_own = operation in noun.run_here
-            if not is_own and not may_hand_over(operation):
-                msg = f"{operation.id} is to be run here; name its services"
-                raise ValueError(msg)
-            app.include_router(mount(noun.services if is_own else None, (operation,)))
+    runs = {one.operation.id: one for one in own}
+    for operation in table:
+        if operation.id not in runs and not may_hand_over(operation):
+            msg = f"{operation.id} is to be run here; name its services"
+            raise ValueError(msg)
+        handed = BoundOperation(operation=operation, run=_is_handed_over)
+        app.include_router(mount_bound((runs.get(operation.id, handed),)))
     app.add_middleware(
-        HandOverMiddleware, hand_over=hand_over, answers_itself=_find_own(nouns)
+        HandOverMiddleware,
+        hand_over=hand_over,
+        answers_itself=_find_own(table, set(runs)),
     )
     return guard_app(app, door)
 
 
-def may_hand_over(operation: Operation[Any, ..., Any]) -> bool:
+def may_hand_over(operation: Operation[Never, ..., Any]) -> bool:
     """Return whether supervisors run *operation*, too: what needs more rights than theirs is not handed over."""
     return operation.mounted == "supervisor"
 
 
-def _find_own(nouns: Sequence[Noun[Any]]) -> Callable[[Scope], bool]:
-    """Return a function of a scope: whether the first operation that fits its request is run here."""
+async def _is_handed_over(*_given: object, **_named: object) -> None:
+    raise AssertionError("a supervisor was to run this")
+
+
+def _find_own(table: Operations[Never], own: set[str]) -> Callable[[Scope], bool]:
+    """Return a function of a scope: whether the first operation that fits its request is one of *own*, by their ids."""
     known = [
-        (method, compile_path(path)[0], one in noun.run_here)
-        for noun in nouns
-        for one in noun.operations
+        (method, compile_path(path)[0], one.id in own)
+        for one in table
         for method, _, path in [one.http.partition(" ")]
     ]
 

@@ -2,51 +2,17 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 
-from nats.aio.client import Client
-from redis.asyncio import Redis
-
-from tasklore.memory.conversations.conversation import Conversations
-from tasklore.memory.conversations.inbox import Inbox
-from tasklore.memory.documents.kinds import Kinds
-from tasklore.memory.episodes.store import KEEP
-from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.requests import RequestRecords
-from tasklore.memory.sessions.pipeline_runs import PipelineRuns
-from tasklore.memory.sessions.session import SessionCache
 from tasklore.runtime.metrics import Metrics
-from tasklore.supervisor.approvals.answers import Answers
-from tasklore.supervisor.approvals.links import Links
-from tasklore.supervisor.cancellation import Canceller
-from tasklore.supervisor.catalogue import Catalogue
-from tasklore.supervisor.dispatch import Dispatch
-from tasklore.supervisor.feed.tasks import Feeds
 from tasklore.supervisor.http.admission.clients import UnknownClients
 from tasklore.supervisor.http.admission.cross_origin import CrossOrigin
 from tasklore.supervisor.http.admission.key_file import KeyRing
 from tasklore.supervisor.http.admission.limits import ClientLimits
 from tasklore.supervisor.http.admission.stream_tokens import StreamTokens
-from tasklore.supervisor.json_schemas import JsonSchemas
-from tasklore.supervisor.operations.approvals import ApprovalServices
-from tasklore.supervisor.operations.conversations import ConversationServices
-from tasklore.supervisor.operations.memory.services import (
-    MemoryServices,
-    look_at_memories,
-)
-from tasklore.supervisor.operations.memory.tasks import send_by
-from tasklore.supervisor.operations.sent_tasks import TaskServices
-from tasklore.supervisor.pipelines.requests import PipelineRequests
-from tasklore.supervisor.reports.reports import ReportDesk
-from tasklore.supervisor.requests.services import RequestServices
-from tasklore.supervisor.requests.work import Work
-from tasklore.supervisor.schedules.book import ScheduleBook
-from tasklore.supervisor.schedules.tick_maker import TickMaker
-from tasklore.supervisor.service import Service
-from tasklore.supervisor.webhooks.addresses import Addresses
+from tasklore.supervisor.operations.dependencies import SupervisorDependencies
 
 
 class Life:
@@ -135,90 +101,16 @@ class Door:
         return whole if self.keys is None else self.limits.share_of(whole)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiParts(Door):
-    """All that a module of routes is given; `turns_kept` is how long turns are kept, None without end."""
-
-    supervisor_id: str
-    client: Client
-    redis: Redis
-    catalogue: Callable[[], Catalogue]
-    service: Service
-    dispatch: Dispatch
-    reports: ReportDesk
-    feeds: Feeds
-    canceller: Canceller
-    ledger: Ledger
-    conversations: Conversations
-    records: RequestRecords
-    work: Work
-    pipelines: PipelineRequests
-    schedules: ScheduleBook
-    ticks: TickMaker
-    runs: PipelineRuns
-    sessions: SessionCache
-    answers: Answers
-    schemas: JsonSchemas
-    webhooks: Addresses | None = None
-    links: Links | None = None
-    kinds: Kinds = field(default_factory=Kinds.load)
-    turns_kept: timedelta | None = KEEP
+@dataclass(frozen=True, kw_only=True)
+class ApiParts(Door, SupervisorDependencies):
+    """All that a module of routes is given."""
 
     @property
-    def for_tasks(self) -> TaskServices:
-        """What sends tasks and looks at them."""
-        return TaskServices(
-            supervisor_id=self.supervisor_id,
-            redis=self.redis,
-            catalogue=self.catalogue,
-            dispatch=self.dispatch,
-            reports=self.reports,
-            ledger=self.ledger,
-            records=self.records,
-            conversations=self.conversations,
-            canceller=self.canceller,
-            answers=self.answers,
-            webhooks=self.webhooks,
-            leaving=self.life.leaving,
-        )
+    def draining(self) -> asyncio.Event:
+        """Set when the process is asked to end."""
+        return self.life.draining
 
     @property
-    def for_requests(self) -> RequestServices:
-        """What answers requests in words."""
-        return RequestServices(
-            catalogue=self.catalogue,
-            service=self.service,
-            dispatch=self.dispatch,
-            ledger=self.ledger,
-            conversations=self.conversations,
-            records=self.records,
-            work=self.work,
-            canceller=self.canceller,
-            share=self.share,
-            draining=self.life.draining,
-        )
-
-    @property
-    def for_memories(self) -> MemoryServices:
-        """What looks at memories, and has them changed."""
-        looks = look_at_memories(self.redis, self.kinds, self.turns_kept)
-        return MemoryServices(
-            **vars(looks),
-            dispatch=self.dispatch,
-            catalogue=self.catalogue,
-            send=send_by(self.for_tasks),
-        )
-
-    @property
-    def for_conversations(self) -> ConversationServices:
-        """What reads conversations."""
-        return ConversationServices(
-            conversations=self.conversations, inbox=Inbox(self.redis)
-        )
-
-    @property
-    def for_approvals(self) -> ApprovalServices:
-        """The services of operations of approvals."""
-        return ApprovalServices(
-            answers=self.answers, ledger=self.ledger, links=self.links
-        )
+    def leaving(self) -> asyncio.Event:
+        """Set when the grace of the process is over."""
+        return self.life.leaving

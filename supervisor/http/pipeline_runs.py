@@ -13,9 +13,6 @@ from starlette.responses import Response
 from tasklore.contracts.errors import TaskloreError
 from tasklore.contracts.identifiers import NAME_PATTERN
 from tasklore.contracts.messages import PipelineEvent, PipelineEventKind
-from tasklore.memory.budgets.store import Budgets
-from tasklore.memory.projects.project import ProjectMemory
-from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.feed.runs import (
     RUN_PLACE,
     RunFeedEvent,
@@ -33,6 +30,7 @@ from tasklore.supervisor.http.event_streams import (
 )
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import answers
+from tasklore.supervisor.operations import pipelines
 from tasklore.supervisor.operations.pipelines import (
     PipelineServices,
     RunTold,
@@ -87,24 +85,9 @@ class RunStreamEvent(
     """One server-sent event of a run; `data` is shown as it is once its JSON is read."""
 
 
-def services_of(parts: ApiParts) -> PipelineServices:
-    """Return what the operations of pipelines work with, out of *parts*."""
-    return PipelineServices(
-        supervisor_id=parts.supervisor_id,
-        requests=parts.pipelines,
-        runs=parts.runs,
-        sessions=parts.sessions,
-        projects=ProjectMemory(parts.redis),
-        records=parts.records,
-        schedules=parts.schedules,
-        budgets=Budgets(parts.redis),
-        catalogue=parts.catalogue,
-        absent=Attendance(parts.client).absent,
-    )
-
-
-def routes(parts: ApiParts, services: PipelineServices) -> APIRouter:
+def routes(parts: ApiParts) -> APIRouter:
     """Return the route of the events of a run; every other one of pipelines is an operation."""
+    services = pipelines.for_supervisor(parts)
     router = APIRouter(prefix="/v1/pipelines", tags=["pipelines"])
 
     @router.get(

@@ -13,9 +13,9 @@ from tasklore.supervisor.http.admission.keys import Caller, require_role
 from tasklore.supervisor.http.admission.stream_tokens import FIELD, LIFE_S, STREAMS
 from tasklore.supervisor.http.output import OUTPUT_ID
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.pipeline_runs import services_of
 from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.http.requests.events import EVENT_ID
+from tasklore.supervisor.operations import pipelines
 from tasklore.supervisor.operations.forms import Form, View
 from tasklore.supervisor.operations.pipelines import read_standing
 from tasklore.supervisor.operations.refusals import Fault, Refused, not_found, unusable
@@ -133,4 +133,4 @@ async def _demand_stream(parts: ApiParts, caller: Caller, wanted: StreamToOpen) 
     elif wanted.kind == "requests":
         await demand_request(parts.for_requests, caller, wanted.name)
     else:
-        await read_standing(services_of(parts), caller, wanted.name)
+        await read_standing(pipelines.for_supervisor(parts), caller, wanted.name)

@@ -20,8 +20,13 @@ from tasklore.supervisor.operations.card_fit import (
     demand_offer,
     no_such_agent,
 )
+from tasklore.supervisor.operations.dependencies import (
+    OperatorDependencies,
+    SupervisorDependencies,
+)
 from tasklore.supervisor.operations.forms import Form, View
 from tasklore.supervisor.operations.idempotency import IdempotencyKey
+from tasklore.supervisor.operations.noun import Noun, serve
 from tasklore.supervisor.operations.owners import (
     demand_conversation,
     world_conversation,
@@ -318,3 +323,34 @@ async def _complete_senses(
             name for name in dict.fromkeys(met) if name != senses["name"]
         ]
     return senses
+
+
+def for_supervisor(parts: SupervisorDependencies) -> AgentServices:
+    """Return the services of operations of agents in a supervisor."""
+
+    async def read_catalogue() -> Catalogue:
+        return parts.catalogue()
+
+    return AgentServices(
+        read_catalogue=read_catalogue,
+        attendance=Attendance(parts.client),
+        tasks=parts.for_tasks,
+    )
+
+
+def for_operator(parts: OperatorDependencies) -> AgentLooks:
+    """Return the services of looks at agents by the rights of an operator."""
+
+    async def read_catalogue() -> Catalogue:
+        # Nothing tells this process of a card that changes.
+        await parts.cards.load(parts.link)
+        return parts.cards.catalogue
+
+    return AgentLooks(read_catalogue=read_catalogue, attendance=Attendance(parts.link))
+
+
+NOUN = Noun(
+    operations=OPERATIONS,
+    supervisor=serve(for_supervisor, OPERATIONS),
+    operator=serve(for_operator, LOOKS),
+)

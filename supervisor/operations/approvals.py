@@ -23,7 +23,12 @@ from tasklore.supervisor.approvals.questions import (
     list_questions,
     view_of,
 )
+from tasklore.supervisor.operations.dependencies import (
+    OperatorDependencies,
+    SupervisorDependencies,
+)
 from tasklore.supervisor.operations.forms import Form, View
+from tasklore.supervisor.operations.noun import Noun, serve
 from tasklore.supervisor.operations.persons import as_person, refuse_answer
 from tasklore.supervisor.operations.refusals import Refused, not_found
 from tasklore.supervisor.operations.table import Shows, operation
@@ -403,3 +408,22 @@ async def _is_of_tenant(services: ApprovalLooks, caller: Caller, task_id: str) -
     entry = await services.ledger.read(await services.ledger.name(task_id))
     tenant = None if entry is None else await services.ledger.tenant_of(entry)
     return caller.own_tenant == tenant
+
+
+def for_supervisor(parts: SupervisorDependencies) -> ApprovalServices:
+    """Return the services of operations of approvals in a supervisor."""
+    return ApprovalServices(
+        answers=parts.answers, ledger=parts.ledger, links=parts.links
+    )
+
+
+def for_operator(parts: OperatorDependencies) -> ApprovalStore:
+    """Return the stores of looks at approvals by the rights of an operator."""
+    return ApprovalStore(waits=Waits(parts.redis), ledger=parts.ledger)
+
+
+NOUN = Noun(
+    operations=OPERATIONS,
+    supervisor=serve(for_supervisor, OPERATIONS),
+    operator=serve(for_operator, LOOKS),
+)

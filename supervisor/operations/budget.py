@@ -11,7 +11,12 @@ from tasklore.contracts.callers import Caller
 from tasklore.contracts.identifiers import NAME_PATTERN
 from tasklore.memory.budgets.overview import By, Overview, read_overview
 from tasklore.memory.budgets.store import KEEP, Budgets
+from tasklore.supervisor.operations.dependencies import (
+    OperatorDependencies,
+    SupervisorDependencies,
+)
 from tasklore.supervisor.operations.limits import demand_everybody
+from tasklore.supervisor.operations.noun import Noun, serve
 from tasklore.supervisor.operations.table import Operations, Shows, operation
 
 
@@ -73,3 +78,17 @@ async def show_budget(
 
 
 OPERATIONS: Operations[BudgetServices] = (show_budget,)
+
+
+def make_services(
+    parts: SupervisorDependencies | OperatorDependencies,
+) -> BudgetServices:
+    """Return the services of operations of the budget, in either process."""
+    return BudgetServices(budgets=Budgets(parts.redis))
+
+
+NOUN = Noun(
+    operations=OPERATIONS,
+    supervisor=serve(make_services, OPERATIONS),
+    operator=serve(make_services, OPERATIONS),
+)

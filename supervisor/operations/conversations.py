@@ -8,7 +8,12 @@ from pydantic import Field
 from tasklore.contracts.callers import Caller
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.conversations.inbox import Inbox
+from tasklore.supervisor.operations.dependencies import (
+    OperatorDependencies,
+    SupervisorDependencies,
+)
 from tasklore.supervisor.operations.forms import View
+from tasklore.supervisor.operations.noun import Noun, serve
 from tasklore.supervisor.operations.owners import may_look_into
 from tasklore.supervisor.operations.refusals import Fault, not_found, unusable
 from tasklore.supervisor.operations.table import Shows, operation
@@ -157,3 +162,19 @@ async def show_conversation(
 
 
 OPERATIONS = (list_conversations, show_conversation)
+
+
+def make_services(
+    parts: SupervisorDependencies | OperatorDependencies,
+) -> ConversationServices:
+    """Return the services of operations of conversations, in either process."""
+    return ConversationServices(
+        conversations=Conversations(parts.redis), inbox=Inbox(parts.redis)
+    )
+
+
+NOUN = Noun(
+    operations=OPERATIONS,
+    supervisor=serve(make_services, OPERATIONS),
+    operator=serve(make_services, OPERATIONS),
+)

@@ -2,23 +2,17 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
-from redis.asyncio import Redis
 
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import NAME_PATTERN, Name
 from tasklore.contracts.messages import ErrorNote, Usage
-from tasklore.memory.breaker import Breaker
-from tasklore.memory.ledger.ledger import Ledger
-from tasklore.runtime.messaging.link import Link
-from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.supervisor.dead_letters.letters import Letter, Selection
 from tasklore.supervisor.dead_letters.queue import (
     MOST_NAMED,
@@ -27,7 +21,6 @@ from tasklore.supervisor.dead_letters.queue import (
     DeadLetters,
     LetterOutcome,
     LetterPosition,
-    open_dead_letters,
 )
 from tasklore.supervisor.dead_letters.redrive import Renewal
 from tasklore.supervisor.dead_letters.summaries import (
@@ -36,8 +29,10 @@ from tasklore.supervisor.dead_letters.summaries import (
     LetterSummary,
     summary_of,
 )
+from tasklore.supervisor.operations.dependencies import OperatorDependencies
 from tasklore.supervisor.operations.forms import Form, Seconds, View, When, moment_of
 from tasklore.supervisor.operations.kept_json import read_kept
+from tasklore.supervisor.operations.noun import Noun, serve
 from tasklore.supervisor.operations.refusals import Fault, not_found, unusable
 from tasklore.supervisor.operations.table import Shows, operation
 
@@ -63,16 +58,6 @@ class DeadLetterServices:
     letters: DeadLetters
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     turn_s: float = TURN_S
-
-
-@asynccontextmanager
-async def open_dead_letter_services(
-    link: Link, outbox: Outbox, redis: Redis, *, keep: timedelta
-) -> AsyncIterator[DeadLetterServices]:
-    """Open what the operations work with, by the rights of an operator; *keep* is how long the ledger keeps tasks."""
-    ledger = Ledger(redis, keep=keep, breaker=Breaker())
-    async with open_dead_letters(link, outbox, ledger) as letters:
-        yield DeadLetterServices(letters=letters)
 
 
 class LetterFilter(Form):
@@ -731,3 +716,11 @@ def _in_utc(moment: datetime | None) -> datetime | None:
 def _span(milliseconds: int | None) -> int | None:
     """Return a span that a worker wrote, which may be any number."""
     return None if milliseconds is None else min(max(0, milliseconds), _LONGEST_MS)
+
+
+def for_operator(parts: OperatorDependencies) -> DeadLetterServices:
+    """Return the services of operations of dead letters."""
+    return DeadLetterServices(letters=parts.letters)
+
+
+NOUN = Noun(operations=OPERATIONS, operator=serve(for_operator, OPERATIONS))

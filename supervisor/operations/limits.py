@@ -21,7 +21,12 @@ from tasklore.contracts.errors import VersionConflict
 from tasklore.contracts.faults import nearest
 from tasklore.contracts.identifiers import NAME_PATTERN
 from tasklore.memory.budgets.store import Budgets, StoredLimits
+from tasklore.supervisor.operations.dependencies import (
+    OperatorDependencies,
+    SupervisorDependencies,
+)
 from tasklore.supervisor.operations.forms import Form, View
+from tasklore.supervisor.operations.noun import Noun, serve
 from tasklore.supervisor.operations.refusals import Refused, not_found
 from tasklore.supervisor.operations.table import Operations, Shows, operation
 
@@ -522,3 +527,17 @@ def _settings_of(limits: Limits, *, among: Limits) -> dict[str, Any]:
     others = {one.name for one in among.limits}
     order = [one.name for one in limits.limits if one.name in others]
     return {**settings, "shares": shares, "order": order}
+
+
+def make_services(
+    parts: SupervisorDependencies | OperatorDependencies,
+) -> LimitServices:
+    """Return the services of operations of limits, in either process."""
+    return LimitServices(budgets=Budgets(parts.redis))
+
+
+NOUN = Noun(
+    operations=OPERATIONS,
+    supervisor=serve(make_services, OPERATIONS),
+    operator=serve(make_services, OPERATIONS),
+)

@@ -2,6 +2,12 @@
 
 from typing import Any
 
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.operations.dependencies import (
+    OperatorDependencies,
+    SupervisorDependencies,
+)
 from tasklore.supervisor.operations.memory import (
     documents,
     hand_edits,
@@ -12,7 +18,13 @@ from tasklore.supervisor.operations.memory import (
     turns,
 )
 from tasklore.supervisor.operations.memory.hand_edits import OperatorMemory
-from tasklore.supervisor.operations.memory.services import MemoryLooks, MemoryServices
+from tasklore.supervisor.operations.memory.services import (
+    MemoryLooks,
+    MemoryServices,
+    look_at_memories,
+)
+from tasklore.supervisor.operations.memory.tasks import send_by
+from tasklore.supervisor.operations.noun import Noun, serve
 from tasklore.supervisor.operations.table import Operation, Operations
 
 LOOKS: Operations[MemoryLooks] = (
@@ -30,3 +42,30 @@ CHANGES: Operations[MemoryServices] = (
 )
 EDITS: Operations[OperatorMemory] = (*turns.OPERATORS, *hand_edits.EDITS)
 OPERATIONS: tuple[Operation[Any, ..., Any], ...] = (*CHANGES, *LOOKS, *EDITS)
+
+
+def for_supervisor(parts: SupervisorDependencies) -> MemoryServices:
+    """Return the services of operations on memories in a supervisor."""
+    looks = look_at_memories(parts.redis, parts.kinds, parts.turns_kept)
+    return MemoryServices(
+        **vars(looks),
+        dispatch=parts.dispatch,
+        catalogue=parts.catalogue,
+        send=send_by(parts.for_tasks),
+    )
+
+
+def for_operator(parts: OperatorDependencies) -> OperatorMemory:
+    """Return the services of operations on memories by the rights of an operator."""
+    settings = parts.settings
+    kinds = Kinds.load(*filter(None, [settings.kinds_dir]))
+    looks = look_at_memories(parts.redis, kinds, settings.episodes_kept)
+    dispatch = Dispatch(parts.outbox, parts.ledger)
+    return OperatorMemory(**vars(looks), dispatch=dispatch, hands=parts.hands)
+
+
+NOUN = Noun(
+    operations=OPERATIONS,
+    supervisor=serve(for_supervisor, (*CHANGES, *LOOKS)),
+    operator=serve(for_operator, (*LOOKS, *EDITS)),
+)

@@ -33,9 +33,15 @@ from tasklore.memory.sessions.index import ListPlace
 from tasklore.memory.sessions.pipeline_records import RunRecord
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.memory.sessions.session import SessionCache, SessionRoot
+from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.feed.runs import RunStanding
+from tasklore.supervisor.operations.dependencies import (
+    OperatorDependencies,
+    SupervisorDependencies,
+)
 from tasklore.supervisor.operations.forms import Form, Later, Lines, View
+from tasklore.supervisor.operations.noun import Noun, serve
 from tasklore.supervisor.operations.refusals import (
     Fault,
     Refused,
@@ -1239,3 +1245,43 @@ def _view_listed(root: SessionRoot) -> RunListed:
         updated_at=_time(root.updated_ms),
         expires_in_ms=root.expires_in_ms,
     )
+
+
+def for_supervisor(parts: SupervisorDependencies) -> PipelineServices:
+    """Return the services of operations of pipelines in a supervisor."""
+    return PipelineServices(
+        supervisor_id=parts.supervisor_id,
+        requests=parts.pipelines,
+        runs=parts.runs,
+        sessions=parts.sessions,
+        projects=ProjectMemory(parts.redis),
+        records=parts.records,
+        schedules=parts.schedules,
+        budgets=Budgets(parts.redis),
+        catalogue=parts.catalogue,
+        absent=Attendance(parts.client).absent,
+    )
+
+
+def for_operator(parts: OperatorDependencies) -> PipelineStores:
+    """Return the stores of operations of pipelines by the rights of an operator."""
+    redis = parts.redis
+    most = parts.settings.session_value_max_bytes
+    return PipelineStores(
+        supervisor_id=parts.settings.supervisor_id,
+        runs=PipelineRuns(redis),
+        sessions=SessionCache(redis, max_value_bytes=most),
+        projects=ProjectMemory(redis),
+        records=RequestRecords(redis),
+        schedules=parts.schedules,
+        budgets=Budgets(redis),
+        catalogue=lambda: parts.cards.catalogue,
+        absent=Attendance(parts.link).absent,
+    )
+
+
+NOUN = Noun(
+    operations=OPERATIONS,
+    supervisor=serve(for_supervisor, OPERATIONS),
+    operator=serve(for_operator, BY_STORES),
+)

@@ -12,6 +12,7 @@ from tasklore.contracts.identifiers import NAME_PATTERN, new_id
 from tasklore.contracts.messages import PersonRequest
 from tasklore.contracts.zones import TimeZone
 from tasklore.memory.ledger.requests import RequestRecord, place_of
+from tasklore.supervisor.operations.dependencies import SupervisorDependencies
 from tasklore.supervisor.operations.forms import Cancelled, Later, Seconds, digest_of
 from tasklore.supervisor.operations.idempotency import (
     IdempotencyKey,
@@ -19,6 +20,7 @@ from tasklore.supervisor.operations.idempotency import (
     demand_kept,
     is_known,
 )
+from tasklore.supervisor.operations.noun import Noun, serve
 from tasklore.supervisor.operations.owners import (
     demand_conversation,
     own_conversation,
@@ -333,3 +335,11 @@ def request_place(caller: Caller, request_id: str) -> RequestPlace:
     return RequestPlace(
         place_of(caller.space, "request", request_id), request_id, caller
     )
+
+
+def for_supervisor(parts: SupervisorDependencies) -> RequestServices:
+    """Return the services of operations of requests."""
+    return parts.for_requests
+
+
+NOUN = Noun(operations=OPERATIONS, supervisor=serve(for_supervisor, OPERATIONS))

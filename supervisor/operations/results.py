@@ -17,7 +17,6 @@ from hashlib import blake2b
 from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
-from redis.asyncio import Redis
 
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.identifiers import NAME_PATTERN, Name, user_token
@@ -32,8 +31,8 @@ from tasklore.memory.long_term.memory_files import (
 )
 from tasklore.memory.long_term.seed_file import SeedEntry
 from tasklore.memory.long_term.store import LongTermMemory
-from tasklore.runtime.messaging.link import Link
 from tasklore.supervisor.cards import read_cards
+from tasklore.supervisor.operations.dependencies import OperatorDependencies
 from tasklore.supervisor.operations.forms import (
     Form,
     Lines,
@@ -43,6 +42,7 @@ from tasklore.supervisor.operations.forms import (
     moment_of,
 )
 from tasklore.supervisor.operations.kept_json import read_kept
+from tasklore.supervisor.operations.noun import Noun, serve
 from tasklore.supervisor.operations.refusals import (
     Fault,
     Refused,
@@ -83,17 +83,6 @@ class ResultServices:
     cards: Callable[[], Awaitable[Sequence[AgentCard]]]
     keep: timedelta | None
     now_ms: Callable[[], int] = _now_ms
-
-
-def open_result_services(
-    link: Link, redis: Redis, *, keep: timedelta | None
-) -> ResultServices:
-    """Return what the operations work with, by the rights of an operator."""
-    return ResultServices(
-        memory=LongTermMemory(redis, budget_s=_PATIENT_S),
-        cards=lambda: read_cards(link),
-        keep=keep,
-    )
 
 
 class ResultSummary(View):
@@ -687,3 +676,16 @@ def _join_lines(lines: Lines) -> dict[str, Any]:
 async def _view_lines(entries: AsyncIterator[SeedEntry]) -> AsyncIterator[ResultLine]:
     async for entry in entries:
         yield ResultLine(key=entry.key, result=entry.result, complete=entry.complete)
+
+
+def for_operator(parts: OperatorDependencies) -> ResultServices:
+    """Return the services of operations of results."""
+    keep_days = parts.settings.memory_keep_days
+    return ResultServices(
+        memory=LongTermMemory(parts.redis, budget_s=_PATIENT_S),
+        cards=lambda: read_cards(parts.link),
+        keep=None if keep_days is None else timedelta(days=keep_days),
+    )
+
+
+NOUN = Noun(operations=OPERATIONS, operator=serve(for_operator, OPERATIONS))

@@ -14,7 +14,9 @@ from tasklore.runtime.messaging.buckets import BUCKET_FAILURES, BUCKET_S
 from tasklore.runtime.messaging.direct import Line, client_of
 from tasklore.runtime.messaging.presences import live_workers
 from tasklore.supervisor.cards import read_cards
+from tasklore.supervisor.operations.dependencies import OperatorDependencies
 from tasklore.supervisor.operations.forms import Form, View
+from tasklore.supervisor.operations.noun import Noun, serve
 from tasklore.supervisor.operations.refusals import Refused, not_found
 from tasklore.supervisor.operations.table import Shows, operation
 
@@ -97,3 +99,11 @@ async def _remove_card(line: Line, agent_id: str) -> None:
     except BUCKET_FAILURES as error:
         msg = f"the bucket {subjects.AGENTS_BUCKET!r} did not answer: {error or type(error).__name__}"
         raise Unreachable(msg) from error
+
+
+def for_operator(parts: OperatorDependencies) -> RetirementServices:
+    """Return the services of retiring agents."""
+    return RetirementServices(line=parts.link)
+
+
+NOUN = Noun(operations=OPERATIONS, operator=serve(for_operator, OPERATIONS))

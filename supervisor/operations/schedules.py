@@ -14,7 +14,12 @@ from tasklore.contracts.moments import describe_time
 from tasklore.memory.schedules.store import KeptSchedule, Schedule
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.operations.card_fit import demand_fit, demand_offer
+from tasklore.supervisor.operations.dependencies import (
+    OperatorDependencies,
+    SupervisorDependencies,
+)
 from tasklore.supervisor.operations.forms import Later, Seconds, View
+from tasklore.supervisor.operations.noun import Noun, serve
 from tasklore.supervisor.operations.refusals import (
     Fault,
     Refused,
@@ -452,3 +457,25 @@ def _spell_timing(timing: Timing) -> str:
     if timing.every_s is not None:
         return f"every {describe_time(timing.every_s * 1000)}"
     return f"{timing.cron} ({timing.time_zone})" if timing.cron is not None else "once"
+
+
+def for_supervisor(parts: SupervisorDependencies) -> ScheduleServices:
+    """Return the services of operations of schedules in a supervisor."""
+    return ScheduleServices(
+        book=parts.schedules,
+        ticks=parts.ticks,
+        pipelines=parts.pipelines,
+        catalogue=parts.catalogue,
+    )
+
+
+def for_operator(parts: OperatorDependencies) -> ScheduleLooks:
+    """Return the services of looks at schedules by the rights of an operator."""
+    return ScheduleLooks(book=parts.schedules)
+
+
+NOUN = Noun(
+    operations=OPERATIONS,
+    supervisor=serve(for_supervisor, OPERATIONS),
+    operator=serve(for_operator, LOOKS),
+)

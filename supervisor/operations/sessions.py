@@ -7,7 +7,6 @@ from hashlib import blake2b
 from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
-from redis.asyncio import Redis
 
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import InvalidInput, UnknownSession
@@ -18,7 +17,9 @@ from tasklore.memory.sessions.index import ListPlace
 from tasklore.memory.sessions.refusals import refuse_running, refuse_taken
 from tasklore.memory.sessions.session import SessionCache
 from tasklore.memory.times import EPOCH, MILLISECOND
+from tasklore.supervisor.operations.dependencies import OperatorDependencies
 from tasklore.supervisor.operations.forms import Form, Text, View
+from tasklore.supervisor.operations.noun import Noun, serve
 from tasklore.supervisor.operations.refusals import (
     Fault,
     Refused,
@@ -52,12 +53,6 @@ class SessionServices:
     """What the operations of sessions work with."""
 
     cache: SessionCache
-
-
-def open_session_services(redis: Redis, *, max_value_bytes: int) -> SessionServices:
-    """Return what the operations work with; *max_value_bytes* is what one entry takes."""
-    cache = SessionCache(redis, deadline_s=_DEADLINE_S, max_value_bytes=max_value_bytes)
-    return SessionServices(cache=cache)
 
 
 class SessionView(View):
@@ -676,3 +671,13 @@ def _moment(milliseconds: int) -> datetime:
         raise InvalidInput(
             f"{milliseconds} ms since 1970 is a time beyond the calendar"
         ) from error
+
+
+def for_operator(parts: OperatorDependencies) -> SessionServices:
+    """Return the services of operations of sessions."""
+    most = parts.settings.session_value_max_bytes
+    cache = SessionCache(parts.redis, deadline_s=_DEADLINE_S, max_value_bytes=most)
+    return SessionServices(cache=cache)
+
+
+NOUN = Noun(operations=OPERATIONS, operator=serve(for_operator, OPERATIONS))

@@ -7,9 +7,10 @@ and the matrix of tests read the OpenAPI document that comes out. What runs in t
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar
+from functools import partial
+from typing import Any, Concatenate, Generic, Literal, Never, ParamSpec, TypeVar
 
 import structlog
 
@@ -149,6 +150,23 @@ class Operation(Generic[Services, P, R]):
 
 #: The operations of one noun, which work with the same services.
 Operations = tuple[Operation[Services, ..., Any], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundOperation:
+    """An operation with its services: `run` takes its caller and its values."""
+
+    operation: Operation[Never, ..., Any]
+    run: Callable[..., Coroutine[Any, Any, Any]]
+
+
+def bind(
+    services: Services, operations: Operations[Services]
+) -> tuple[BoundOperation, ...]:
+    """Return *operations* with their *services*."""
+    return tuple(
+        BoundOperation(operation=one, run=partial(one, services)) for one in operations
+    )
 
 
 def operation(

@@ -10,13 +10,20 @@ from pydantic import ConfigDict, Field, JsonValue, WithJsonSchema, model_validat
 
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.identifiers import NAME_PATTERN, Name, user_token
+from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.holdings.store import Holding
+from tasklore.memory.ledger.requests import RequestRecords
 from tasklore.memory.ledger.run_list import MOST_OF_PAGE, RunFilter, TaskList, TaskPage
 from tasklore.memory.ledger.run_rows import RunState
 from tasklore.memory.ledger.task_tree import TaskTree, Trace
 from tasklore.supervisor.approvals.answers import AnswerRefused
 from tasklore.supervisor.approvals.questions import Answered, view_answer
+from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.operations.card_fit import demand_fit, demand_task
+from tasklore.supervisor.operations.dependencies import (
+    OperatorDependencies,
+    SupervisorDependencies,
+)
 from tasklore.supervisor.operations.forms import (
     Cancelled,
     Form,
@@ -26,6 +33,7 @@ from tasklore.supervisor.operations.forms import (
     moment_of,
 )
 from tasklore.supervisor.operations.idempotency import IdempotencyKey
+from tasklore.supervisor.operations.noun import Noun, serve
 from tasklore.supervisor.operations.owners import demand_conversation
 from tasklore.supervisor.operations.persons import as_person, refuse_answer
 from tasklore.supervisor.operations.refusals import Refused, not_found
@@ -477,3 +485,31 @@ async def run_task(
 def _in_ms(when: When | None) -> int | None:
     moment = moment_of(when, datetime.now(UTC))
     return None if moment is None else int(moment.timestamp() * 1000)
+
+
+def for_supervisor(parts: SupervisorDependencies) -> TaskServices:
+    """Return the services of operations of tasks in a supervisor."""
+    return parts.for_tasks
+
+
+def for_operator(parts: OperatorDependencies) -> TaskLooks:
+    """Return the services of looks at tasks by the rights of an operator."""
+    return TaskLooks(
+        redis=parts.redis,
+        ledger=parts.ledger,
+        records=RequestRecords(parts.redis),
+        canceller=Canceller(
+            parts.link.client,
+            parts.outbox,
+            parts.ledger,
+            "tasklore-operations",
+            waiting=WaitingTasks(parts.redis),
+        ),
+    )
+
+
+NOUN = Noun(
+    operations=OPERATIONS,
+    supervisor=serve(for_supervisor, OPERATIONS),
+    operator=serve(for_operator, LOOKS),
+)

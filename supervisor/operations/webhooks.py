@@ -9,7 +9,12 @@ from pydantic import Field
 
 from tasklore.contracts.callers import Caller
 from tasklore.memory.webhooks.outbox import Kept, Undelivered, WebhookOutbox
+from tasklore.supervisor.operations.dependencies import (
+    OperatorDependencies,
+    SupervisorDependencies,
+)
 from tasklore.supervisor.operations.forms import View
+from tasklore.supervisor.operations.noun import Noun, serve
 from tasklore.supervisor.operations.refusals import Refused, not_found
 from tasklore.supervisor.operations.table import Shows, operation
 
@@ -188,3 +193,17 @@ def _view(kept: Kept) -> WebhookView:
         problem=state.problem,
         due=state.due,
     )
+
+
+def make_services(
+    parts: SupervisorDependencies | OperatorDependencies,
+) -> WebhookServices:
+    """Return the services of operations of webhooks, in either process."""
+    return WebhookServices(outbox=WebhookOutbox(parts.redis))
+
+
+NOUN = Noun(
+    operations=OPERATIONS,
+    supervisor=serve(make_services, OPERATIONS),
+    operator=serve(make_services, OPERATIONS),
+)

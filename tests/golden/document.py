@@ -8,22 +8,22 @@ from redis.asyncio import Redis
 from tasklore.supervisor.http.app import make_app
 from tasklore.supervisor.http.mount import mount
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.operations import (
-    dead_letters,
-    memories,
-    results,
-    retirement,
-    sessions,
-)
+from tasklore.supervisor.operations.nouns import NOUNS
 
 #: Operations that only a process with an operator's rights serves.
-OPERATORS = (
-    dead_letters.OPERATIONS,
-    results.OPERATIONS,
-    sessions.OPERATIONS,
-    retirement.OPERATIONS,
-    memories.EDITS,
-)
+OPERATORS = [
+    one for noun in NOUNS for one in noun.operations if one.mounted == "operations"
+]
+
+
+def unasked_parts() -> ApiParts:
+    """Return parts of which nothing is asked."""
+    given: dict[str, Any] = {
+        part.name: None
+        for part in fields(ApiParts)
+        if part.default is MISSING and part.default_factory is MISSING
+    }
+    return ApiParts(**(given | {"redis": Redis()}))
 
 
 def make_document() -> dict[str, Any]:
@@ -32,15 +32,9 @@ def make_document() -> dict[str, Any]:
     Routes only keep what they are given until somebody asks, so that nothing of it has
     to work.
     """
-    given: dict[str, Any] = {
-        part.name: None
-        for part in fields(ApiParts)
-        if part.default is MISSING and part.default_factory is MISSING
-    }
-    parts = ApiParts(**(given | {"redis": Redis()}))
-    app = make_app(parts)
-    for operations in OPERATORS:
-        app.include_router(mount(None, operations))
+    app = make_app(unasked_parts())
+    for operation in OPERATORS:
+        app.include_router(mount(None, (operation,)))
     document: dict[str, Any] = app.openapi()
     del document["info"]["version"]
     return document

@@ -12,9 +12,9 @@ from tasklore.contracts.callers import ROLES, Caller
 from tasklore.contracts.errors import ConfigurationError, Unreachable
 from tasklore.runtime.servers.claims import free_port
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tasklore.supervisor import operator_process
-from tasklore.supervisor.http.operations_app import Noun
+from tasklore.supervisor.operations import nouns
 from tasklore.supervisor.operations.forms import Form, View
+from tasklore.supervisor.operations.noun import Noun, serve
 from tasklore.supervisor.operations.table import operation
 from tests.http_client import PATIENCE_S
 
@@ -48,10 +48,11 @@ def system(
     monkeypatch.setenv("TASKLORE_NATS_URL", servers.nats_url)
     monkeypatch.setenv("TASKLORE_REDIS_URL", servers.redis_url)
     monkeypatch.setenv("TASKLORE_SUPERVISOR_ID", "NobodyThere")
-    letters: Noun[Any] = Noun(
-        operations=(burn_letter,), run_here=(burn_letter,), services="the servers"
+    letters = Noun(
+        operations=(burn_letter,),
+        operator=serve(lambda _opened: "the servers", (burn_letter,)),
     )
-    monkeypatch.setattr(operator_process, "make_nouns", lambda _opened: (letters,))
+    monkeypatch.setattr(nouns, "NOUNS", (letters,))
 
 
 def send(

@@ -29,11 +29,11 @@ from tasklore.supervisor.http.app import make_app
 from tasklore.supervisor.http.hand_over import HandOver, HandOverMiddleware
 from tasklore.supervisor.http.handed import HandedRequests
 from tasklore.supervisor.http.in_process import call_in_process
-from tasklore.supervisor.http.operations_app import Noun, make_operations_app
+from tasklore.supervisor.http.operations_app import make_operations_app
 from tasklore.supervisor.http.parts import Door, Life
 from tasklore.supervisor.http.server import HttpServer
 from tasklore.supervisor.operations.forms import View
-from tasklore.supervisor.operations.table import operation
+from tasklore.supervisor.operations.table import bind, operation
 from tests.http_client import PATIENCE_S, Answer, Connection, ask, until
 from tests.integration.http_stand import SUPERVISOR, Stand, http_stand
 
@@ -109,9 +109,8 @@ async def never_run(services: str, caller: Caller) -> LetterView:
 
 
 #: An operation that the process answers itself, and one that a supervisor does.
-LETTERS = Noun(
-    operations=(show_letter, never_run), run_here=(show_letter,), services="operator"
-)
+OWN = bind("operator", (show_letter,))
+TABLE = (show_letter, never_run)
 
 
 @contextlib.asynccontextmanager
@@ -120,7 +119,7 @@ async def operations(
 ) -> AsyncIterator[str]:
     """Serve operations behind *door* within the block; yield their address."""
     guard = Door(grace_s=5.0, **door)
-    app = make_operations_app(guard, HandOver(client, supervisor_id), [LETTERS])
+    app = make_operations_app(guard, HandOver(client, supervisor_id), OWN, TABLE)
     server = HttpServer(app, guard, "127.0.0.1", 0, setting="OPERATIONS")
     running = asyncio.create_task(server.run())
     hurried = asyncio.Event()
@@ -536,7 +535,8 @@ def test_a_noun_with_something_to_run_here_needs_its_services() -> None:
         make_operations_app(
             Door(),
             HandOver(None, SUPERVISOR),  # type: ignore[arg-type]  # nothing is asked
-            [Noun(operations=(show_letter,))],
+            own=(),
+            table=(show_letter,),
         )
 
 

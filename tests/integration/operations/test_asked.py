@@ -18,6 +18,7 @@ from tasklore.contracts.messages import (
 )
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.operations import conversations
 from tasklore.supervisor.operations.conversations import (
     list_conversations,
     show_conversation,
@@ -186,7 +187,9 @@ async def test_who_asks_for_it_hears_why_it_is_pending(slow: Stand) -> None:
     slow.service.gate.set()
     again = await asked(slow, ANYBODY, "job", pending_reply=True)
     assert again.reply.text == "Heard: hello"
-    page = await show_conversation(slow.parts.for_conversations, ANYBODY, "job")
+    page = await show_conversation(
+        conversations.make_services(slow.parts), ANYBODY, "job"
+    )
     assert [one.message for one in page.messages] == ["hello", "Heard: hello"]
 
 
@@ -219,7 +222,7 @@ async def test_conversations_are_listed_in_pages_and_read_by_their_user(
     """A key of one user is shown its own; one of nobody has to say whose."""
     for number in range(3):
         await asked(stand, ANA, conversation=f"c{number}", text=f"say {number}")
-    services = stand.parts.for_conversations
+    services = conversations.make_services(stand.parts)
     found: list[str] = []
     after = ""
     while True:

@@ -13,10 +13,12 @@ from pydantic import ValidationError
 
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import InvalidInput, NotPermitted
+from tasklore.memory.ledger.ledger import Ledger
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.dead_letters import queue
 from tasklore.supervisor.dead_letters import stream as dead_stream
+from tasklore.supervisor.dead_letters.queue import open_dead_letters
 from tasklore.supervisor.operations.dead_letters import (
     OPERATIONS,
     DeadLetterServices,
@@ -27,7 +29,6 @@ from tasklore.supervisor.operations.dead_letters import (
     LettersToRedrive,
     group_dead_letters,
     list_dead_letters,
-    open_dead_letter_services,
     purge_dead_letters,
     redrive_dead_letters,
     show_dead_letter,
@@ -360,17 +361,16 @@ async def test_hostile_letters_are_answered_as_json_and_keep_nobody_from_the_oth
     number = len(letters) + 4
     async with (
         valkey.connect(own_servers.redis_url) as redis,
-        open_dead_letter_services(
+        open_dead_letters(
             morgue.link,
             morgue.letters._outbox,
-            redis,
-            keep=timedelta(days=7),
-        ) as services,
+            Ledger(redis),
+        ) as letters,
         door_of(
             own_servers,
             redis,
             tmp_path,
-            services,
+            DeadLetterServices(letters=letters),
             OPERATIONS,
             ops=("operate",),
             guest=("ask", "read"),

@@ -208,7 +208,7 @@ async def services(
 ) -> AsyncIterator[MemoryServices]:
     cards = Catalogue([card_of(agent)])
     async with http_stand(servers, redis, catalogue=lambda: cards) as stand:
-        made = stand.parts.for_memories
+        made = memories.for_supervisor(stand.parts)
         yield replace(
             made,
             reader=store,

@@ -12,14 +12,16 @@ from tasklore.runtime.settings import Settings
 from tasklore.supervisor import operations
 from tasklore.supervisor.cards import CardIndex
 from tasklore.supervisor.http.operations_app import may_hand_over
+from tasklore.supervisor.operations.dependencies import OperatorDependencies
+from tasklore.supervisor.operations.nouns import NOUNS
 from tasklore.supervisor.operations.table import Operation
-from tasklore.supervisor.operator_process import OperatorConnections, make_nouns
+from tests.golden.document import unasked_parts
 
 
-def unconnected() -> OperatorConnections:
+def unconnected() -> OperatorDependencies:
     """Return connections of which nothing is asked."""
     nobody: Any = None
-    return OperatorConnections(
+    return OperatorDependencies(
         settings=Settings(),
         metrics=Metrics("0"),
         link=cast("Any", SimpleNamespace(client=nobody)),
@@ -40,18 +42,26 @@ def table() -> list[Operation[Any, ..., Any]]:
     return [one for module in modules for one in getattr(module, "OPERATIONS", ())]
 
 
-def test_each_operation_of_the_table_is_one_of_an_operator() -> None:
-    """A noun that is new has its line in the wiring."""
-    nouns = make_nouns(unconnected())
-    mounted = [one for noun in nouns for one in noun.operations]
-    assert mounted
-    assert sorted(one.id for one in mounted) == sorted(one.id for one in table())
+def test_each_operation_is_one_of_the_list_of_nouns() -> None:
+    """A noun that is new has its line in the list."""
+    listed = [one.id for noun in NOUNS for one in noun.operations]
+    assert sorted(listed) == sorted(one.id for one in table()), (
+        "a noun is missing in supervisor/operations/nouns.py"
+    )
+
+
+def test_supervisors_run_whatever_is_mounted_in_them() -> None:
+    """What a noun says of a process, and what each of its operations says, are the same."""
+    parts = unasked_parts()
+    run = [one.operation.id for noun in NOUNS for one in noun.supervisor(parts)]
+    mounted = [one.id for one in table() if one.mounted == "supervisor"]
+    assert sorted(run) == sorted(mounted)
 
 
 def test_only_what_supervisors_may_do_is_left_to_them() -> None:
     """What needs an operator's rights is run here, and so is what has to work without a supervisor."""
-    nouns = make_nouns(unconnected())
-    own = {one.id for noun in nouns for one in noun.run_here}
+    parts = unconnected()
+    own = {one.operation.id for noun in NOUNS for one in noun.operator(parts)}
     left = [one for one in table() if one.id not in own]
     assert all(may_hand_over(one) for one in left)
     assert "schedules_add" in {one.id for one in left}

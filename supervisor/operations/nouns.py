@@ -1,0 +1,40 @@
+"""The nouns of the table, each a line: every process and every door reads them here."""
+
+from typing import Final
+
+from tasklore.supervisor.operations import (
+    agents,
+    approvals,
+    budget,
+    conversations,
+    dead_letters,
+    limits,
+    memories,
+    pipelines,
+    requests,
+    results,
+    retirement,
+    schedules,
+    sessions,
+    tasks,
+    webhooks,
+)
+from tasklore.supervisor.operations.noun import Noun
+
+NOUNS: Final[tuple[Noun, ...]] = (
+    agents.NOUN,
+    approvals.NOUN,
+    budget.NOUN,
+    conversations.NOUN,
+    dead_letters.NOUN,
+    limits.NOUN,
+    memories.NOUN,
+    pipelines.NOUN,
+    requests.NOUN,
+    results.NOUN,
+    retirement.NOUN,
+    schedules.NOUN,
+    sessions.NOUN,
+    tasks.NOUN,
+    webhooks.NOUN,
+)
