@@ -12,8 +12,8 @@ from typing import Any
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
-from tasklore.commands.story.example import FOLDER
-from tasklore.commands.story.files import read_response, read_story, responses_in
+from tasklore.commands.stories.example import FOLDER
+from tasklore.commands.stories.files import read_response, read_story, responses_in
 from tasklore.contracts import subjects
 from tasklore.contracts.analysis.document import AnalysisDocument, read_document
 from tasklore.contracts.analysis.roster import ROSTER

@@ -156,7 +156,7 @@ def test_what_is_shipped_is_the_house() -> None:
     links = {one.name: one.resolve() for one in PACKAGE.iterdir() if one.is_symlink()}
     assert links == {room: ROOT / room for room in ROOMS if room != "tasklore"}
     assert wheel["force-include"] == {
-        "examples/lighthouse": "tasklore/commands/story/lighthouse"
+        "examples/lighthouse": "tasklore/commands/stories/lighthouse"
     }
     assert (ROOT / "examples" / "lighthouse" / "story.toml").is_file()
     assert "D" in project["tool"]["ruff"]["lint"]["select"]

@@ -18,7 +18,7 @@ from tasklore.commands.analysis.documents import open_stores
 from tasklore.commands.analysis.run import AnalysisOptions, run_analysis
 from tasklore.commands.analysis.watch import Watch
 from tasklore.commands.exits import FAILED, OK, USAGE, Interrupted
-from tasklore.commands.story.files import read_story
+from tasklore.commands.stories.files import read_story
 from tasklore.contracts import subjects
 from tasklore.contracts.analysis.document import AnalysisDocument, read_document
 from tasklore.contracts.analysis.stories import StoryResponse

@@ -11,7 +11,7 @@ import typer
 from redis.asyncio import Redis
 
 from tasklore.commands.exits import OK, USAGE, Aborted
-from tasklore.commands.story.files import read_story
+from tasklore.commands.stories.files import read_story
 from tasklore.commands.story.views import (
     delete_story,
     load_story,

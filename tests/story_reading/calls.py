@@ -9,8 +9,8 @@ import json
 import sys
 from typing import Any
 
-from tasklore.commands.story.example import FOLDER
-from tasklore.commands.story.files import read_response, read_story, responses_in
+from tasklore.commands.stories.example import FOLDER
+from tasklore.commands.stories.files import read_response, read_story, responses_in
 from tasklore.contracts.analysis.stories import StoryResponse
 from tasklore.memory.rendering.tokens import counter
 from tasklore.runtime.models.client import _response_format

@@ -117,7 +117,7 @@ def entities_of(source: str) -> "tuple[Entity, ...]":
     )
     if source == _STDIN or not (folder / "story.toml").is_file():
         return ()
-    from tasklore.commands.story.files import read_story
+    from tasklore.commands.stories.files import read_story
 
     with contextlib.suppress(InvalidInput):
         return read_story(folder).entities

@@ -6,7 +6,7 @@ from typing import Any, get_origin
 from pydantic import JsonValue
 
 from tasklore.commands.analysis.shapes import step_into, strip
-from tasklore.commands.story.entities import Names
+from tasklore.commands.stories.entities import Names
 from tasklore.contracts.analysis.document import AnalysisDocument
 from tasklore.contracts.analysis.stories import Entity
 from tasklore.contracts.errors import InvalidInput, UnknownPath

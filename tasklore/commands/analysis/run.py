@@ -33,13 +33,13 @@ from tasklore.commands.render.screen import (
     styled,
 )
 from tasklore.commands.render.words import count_of, duration
-from tasklore.commands.story.files import (
+from tasklore.commands.stories.files import (
     InvalidStory,
     read_response,
     read_story,
     responses_in,
 )
-from tasklore.commands.story.responses import FOLDER as RESPONSES
+from tasklore.commands.stories.responses import FOLDER as RESPONSES
 from tasklore.contracts.analysis.document import AnalysisDocument
 from tasklore.contracts.analysis.stories import StoryBase, StoryResponse
 from tasklore.contracts.errors import InvalidInput

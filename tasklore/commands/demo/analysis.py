@@ -12,8 +12,8 @@ from tasklore.commands.analysis.views import print_overview
 from tasklore.commands.analysis.watch import AGENTS, Analysed, Watch
 from tasklore.commands.render.screen import print_paragraph, styled
 from tasklore.commands.render.words import count_of, duration
-from tasklore.commands.story.example import FOLDER
-from tasklore.commands.story.files import read_response, read_story, responses_in
+from tasklore.commands.stories.example import FOLDER
+from tasklore.commands.stories.files import read_response, read_story, responses_in
 from tasklore.memory.rendering.prompt_context import BUDGET_TOKENS, within
 from tasklore.runtime.servers.valkey import Valkey
 

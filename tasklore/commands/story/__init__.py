@@ -1,4 +1,4 @@
-"""`tasklore story`: the folder of a story, read, checked and loaded.
+"""`tasklore story`: stories loaded and printed.
 
-Here belongs the form of the files; the models of a story are in `tasklore.contracts.analysis.stories`.
+How their folders are read is in `tasklore.commands.stories`.
 """

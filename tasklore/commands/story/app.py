@@ -45,7 +45,7 @@ def copy_example(
     ],
 ) -> None:
     """Write the example story into a folder: a beginning and thirty responses; needs no server."""
-    from tasklore.commands.story.example import copy_into
+    from tasklore.commands.stories.example import copy_into
 
     copy_into(folder)
 

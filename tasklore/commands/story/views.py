@@ -21,7 +21,7 @@ from tasklore.commands.render.screen import (
     styled,
 )
 from tasklore.commands.render.words import age, count_of, one_line
-from tasklore.commands.story.files import InvalidStory, StoryReading, look_at_story
+from tasklore.commands.stories.files import InvalidStory, StoryReading, look_at_story
 from tasklore.contracts.analysis.roster import ROSTER, roster_of
 from tasklore.contracts.analysis.stories import Entity, StoryBase
 from tasklore.contracts.errors import UnknownStory

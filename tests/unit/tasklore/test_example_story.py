@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from tasklore.commands.story.example import FOLDER
-from tasklore.commands.story.files import read_response, read_story, responses_in
+from tasklore.commands.stories.example import FOLDER
+from tasklore.commands.stories.files import read_response, read_story, responses_in
 from tasklore.contracts.analysis.stories import StoryBase, StoryResponse
 
 

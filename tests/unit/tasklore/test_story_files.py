@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from tasklore.commands.exits import USAGE
-from tasklore.commands.story import folder as story_folder
-from tasklore.commands.story.example import copy_into
-from tasklore.commands.story.files import (
+from tasklore.commands.stories import folder as story_folder
+from tasklore.commands.stories.example import copy_into
+from tasklore.commands.stories.files import (
     InvalidStory,
     look_at_story,
     read_response,
     read_story,
     responses_in,
 )
-from tasklore.commands.story.folder import LARGEST_FILE
+from tasklore.commands.stories.folder import LARGEST_FILE
 from tasklore.commands.story.views import print_check
 from tasklore.contracts.analysis.background import KnownFact
 from tasklore.contracts.analysis.stories import TIERS, Relations, SeatSettings

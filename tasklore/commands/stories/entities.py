@@ -7,7 +7,7 @@ from typing import get_args
 
 from pydantic import ValidationError
 
-from tasklore.commands.story.folder import StoryFolder
+from tasklore.commands.stories.folder import StoryFolder
 from tasklore.contracts.analysis.stories import Entity, EntityKind
 from tasklore.contracts.faults import complaint_of, nearest
 from tasklore.memory.rendering.tokens import Count

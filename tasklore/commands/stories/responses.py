@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tasklore.commands.story.folder import InvalidStory, StoryFolder
+from tasklore.commands.stories.folder import InvalidStory, StoryFolder
 from tasklore.contracts.analysis.stories import StoryResponse
 
 FOLDER = "responses"

@@ -17,16 +17,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tasklore.commands.story.entities import FOLDER as ENTITIES
-from tasklore.commands.story.entities import Names, fold, read_entities
-from tasklore.commands.story.folder import InvalidStory, StoryFolder
-from tasklore.commands.story.responses import FOLDER as RESPONSES
-from tasklore.commands.story.responses import (
+from tasklore.commands.stories.entities import FOLDER as ENTITIES
+from tasklore.commands.stories.entities import Names, fold, read_entities
+from tasklore.commands.stories.folder import InvalidStory, StoryFolder
+from tasklore.commands.stories.responses import FOLDER as RESPONSES
+from tasklore.commands.stories.responses import (
     list_responses,
     read_response,
     responses_in,
 )
-from tasklore.commands.story.tables import (
+from tasklore.commands.stories.tables import (
     FILES,
     KNOWLEDGE,
     MEMORIES,

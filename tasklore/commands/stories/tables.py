@@ -7,7 +7,7 @@ from typing import Any, TypeVar, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from tasklore.commands.story.folder import StoryFolder
+from tasklore.commands.stories.folder import StoryFolder
 from tasklore.contracts.analysis.background import KnownFact
 from tasklore.contracts.analysis.stories import (
     Relations,
