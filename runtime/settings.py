@@ -121,8 +121,6 @@ class Settings(BaseSettings):
     """The id under which requests are answered and reports read; systems that share a NATS need different ones."""
     limits_file: Path | None = None
     """File of limits on models, in TOML, that a supervisor applies at its start when it differs from the last one."""
-    project_id: str | None = Field(default=None, pattern=NAME_PATTERN)
-    """Project of `tasklore project` without `--project`; without it the only project there is."""
 
     slots: int = Field(default=128, ge=1, le=4096)
     """Tasks of each agent that a worker holds at once; more hides latency, fewer share work evenly between workers."""

@@ -1,4 +1,4 @@
 """Project memory: decisions, standards and the history of runs, appended and never deleted.
 
-Here belongs the store and its search; what the command prints is `tasklore.commands.project`'s business.
+Here belongs the store and its search; what commands show is `tasklore.supervisor.operations.projects`.
 """

@@ -1,6 +1,5 @@
 """A record as a line of a file: JSON with its times in ISO 8601, in UTC, to the millisecond."""
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -56,46 +55,32 @@ def as_document(record: Record) -> dict[str, Any]:
     }
 
 
-def write_line(record: Record) -> bytes:
-    """Return the line of *record*, its end included; half of a surrogate pair in its data is escaped."""
-    document = as_document(record)
-    try:
-        text = json.dumps(document, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        text = json.dumps(document).encode()
-    return text + b"\n"
-
-
-def read_line(line: bytes) -> Record:
-    """Return the record of a line.
+def read_record(found: object) -> Record:
+    """Return the record in the JSON of a line.
 
     Raises:
-        InvalidInput: it is none; the message says why.
+        InvalidInput: there is none; the message says why.
     """
+    if not isinstance(found, Mapping):
+        raise InvalidInput(
+            "must be a JSON object, as `tasklore projects export` writes them"
+        )
     try:
-        # Through the standard library, as JSON that it wrote: pydantic's reader refuses half of a surrogate pair.
-        read = json.loads(line)
-        if not isinstance(read, Mapping):
-            raise InvalidInput(
-                "must be a JSON object, as `tasklore project export` writes them"
-            )
-        found = _Line.model_validate(dict(read))
+        line = _Line.model_validate(dict(found))
     except ValidationError as error:
         raise InvalidInput(fault_of(error.errors()[0])) from error
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"is no JSON: {error}; each line is an object") from error
     return Record(
-        record_id=found.record_id,
-        kind=found.kind,
-        text=found.text,
-        tags=tuple(found.tags),
-        at_ms=milliseconds(found.at),
-        by=found.by,
-        supersedes=found.supersedes,
-        superseded_by=found.superseded_by,
-        session_id=found.session_id,
-        data=found.data,
+        record_id=line.record_id,
+        kind=line.kind,
+        text=line.text,
+        tags=tuple(line.tags),
+        at_ms=milliseconds(line.at),
+        by=line.by,
+        supersedes=line.supersedes,
+        superseded_by=line.superseded_by,
+        session_id=line.session_id,
+        data=line.data,
         redacted_ms=None
-        if found.redacted_at is None
-        else milliseconds(found.redacted_at),
+        if line.redacted_at is None
+        else milliseconds(line.redacted_at),
     )

@@ -318,7 +318,7 @@ def difference(stored: Record, loaded: Record) -> str | None:
 def refuse_unknown(project_id: str, record_id: str, what: str) -> InvalidInput:
     """Return the error for a field *what* that names a missing record."""
     return InvalidInput(
-        f"{what} {record_id!r} is no record of project {project_id!r}; `tasklore project search` shows what is"
+        f"{what} {record_id!r} is no record of project {project_id!r}; `tasklore projects search` shows what is"
     )
 
 

@@ -1068,6 +1068,15 @@ class NewLimits(Model):
     version: int | str | None = None
 
 
+class NewProjectRecord(Model):
+    """A decision or a standard of a project."""
+
+    by: str | None = None
+    supersedes: str | None = None
+    tags: tuple[str, ...] = ()
+    text: str
+
+
 class NewResult(Model):
     """A result that a person wrote."""
 
@@ -1102,6 +1111,24 @@ class NotKept(Model):
 
     turn_id: str
     why: str
+
+
+class NotedRecord(Model):
+    """A record that was noted; `is_new` says that its project began with it."""
+
+    at: datetime
+    by: str | None
+    data: dict[str, JsonValue]
+    is_new: bool
+    kind: Literal["decision", "standard", "history"] | str
+    project_id: str
+    record_id: str
+    redacted_at: datetime | None
+    session_id: str | None
+    superseded_by: str | None
+    supersedes: str | None
+    tags: tuple[str, ...]
+    text: str
 
 
 class OpenQuestion(Model):
@@ -1382,6 +1409,76 @@ class ProgressEvent(Model):
     id: str = ""
 
 
+class ProjectPage(Model):
+    """A page of projects; `after` leads to the next one, None at the end."""
+
+    after: str | None
+    projects: tuple[ProjectView, ...]
+
+
+class ProjectRecord(Model):
+    """A record of a project; `superseded_by` is None while it is in force.
+
+    `redacted_at` is the time at which its author was forgotten, and with that its words, None for one that stands.
+    """
+
+    at: datetime
+    by: str | None
+    data: dict[str, JsonValue]
+    kind: Literal["decision", "standard", "history"] | str
+    record_id: str
+    redacted_at: datetime | None
+    session_id: str | None
+    superseded_by: str | None
+    supersedes: str | None
+    tags: tuple[str, ...]
+    text: str
+
+
+class ProjectRecordDetails(Model):
+    """A record with its `chain`: the records it superseded, itself, and those that superseded it, oldest first."""
+
+    at: datetime
+    by: str | None
+    chain: tuple[ProjectRecord, ...]
+    data: dict[str, JsonValue]
+    kind: Literal["decision", "standard", "history"] | str
+    project_id: str
+    record_id: str
+    redacted_at: datetime | None
+    session_id: str | None
+    superseded_by: str | None
+    supersedes: str | None
+    tags: tuple[str, ...]
+    text: str
+
+
+class ProjectRecordPage(Model):
+    """A page of records; `after` leads to the next one, None at the end."""
+
+    after: str | None
+    records: tuple[ProjectRecord, ...]
+
+
+class ProjectRecordsImported(Model):
+    """What became of a file: how many records were added, how many were there already, and the refused ones."""
+
+    added: int
+    known: int
+    project_id: str
+    refused: tuple[RefusedProjectRecord, ...]
+
+
+class ProjectView(Model):
+    """A project: how many decisions, standards and notes of runs it has, and the time of the newest."""
+
+    decisions: int
+    history: int
+    last_at: datetime
+    project_id: str
+    standards: int
+
+
 class QuarantinedResult(Model):
     """An imported result that is never served: its key may have been cut, and answer another question."""
 
@@ -1413,6 +1510,13 @@ class RefusedEntry(Model):
     """An entry of a file that was not taken, and why."""
 
     key: str
+    why: str
+
+
+class RefusedProjectRecord(Model):
+    """A record of a file that was not added, and why; a line that is none is named by its number."""
+
+    record_id: str
     why: str
 
 

@@ -2203,6 +2203,288 @@ class AsyncPipelines(AsyncNoun):
     status = awaited(PipelinesFlows.status)
 
 
+class ProjectsFlows:
+    """The requests about projects, without sending them."""
+
+    def decide(
+        self,
+        project_id: str,
+        *,
+        text: str,
+        by: str | None = None,
+        supersedes: str | None = None,
+        tags: Sequence[str] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Flow[models.NotedRecord]:
+        """Note a decision; a project begins with its first record.
+
+        Args:
+            by: Which user says so; forgetting them takes the words away.
+            supersedes: The record that no longer holds; it stays readable.
+            tags: A word that it is found by; capitals do not count.
+            text: What is to be remembered, at most 8,000 characters.
+        """
+        return fetch(
+            Call(
+                "POST",
+                fill_path("/v1/projects/{project_id}/decisions", project_id=project_id),
+                body={"by": by, "supersedes": supersedes, "tags": tags, "text": text},
+                key=idempotency_key,
+                takes_key=True,
+            ),
+            models.NotedRecord,
+        )
+
+    def export(self, project_id: str) -> JsonLines[models.ProjectRecord]:
+        """Return all records as lines that `import` reads, the oldest first."""
+        return JsonLines(
+            Call(
+                "GET",
+                fill_path("/v1/projects/{project_id}/export", project_id=project_id),
+            ),
+            models.ProjectRecord,
+        )
+
+    def history(
+        self,
+        project_id: str,
+        *,
+        tags: Sequence[str] | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Flow[models.ProjectRecordPage]:
+        """List the runs of a project, the newest first.
+
+        Args:
+            tags: Only with this tag; capitals do not count.
+            since: Only from then on: 2h or 7d ago, or 2026-11-21T10:00:00Z.
+            until: Only before then, said in the same way.
+            after: The `after` of the page before.
+            limit: At most so many.
+        """
+        return fetch(
+            Call(
+                "GET",
+                fill_path("/v1/projects/{project_id}/history", project_id=project_id),
+                query={
+                    "tags": tags,
+                    "since": since,
+                    "until": until,
+                    "after": after,
+                    "limit": limit,
+                },
+            ),
+            models.ProjectRecordPage,
+        )
+
+    def each_history(
+        self,
+        project_id: str,
+        *,
+        tags: Sequence[str] | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> Pages[models.ProjectRecord]:
+        """Yield every row of `history`, page by page."""
+        return Pages(
+            lambda after: ProjectsFlows.history(
+                self,
+                project_id=project_id,
+                tags=tags,
+                since=since,
+                until=until,
+                after=after,
+            ),
+            "records",
+        )
+
+    def import_(
+        self, project_id: str, lines: Iterable[Mapping[str, Any]]
+    ) -> Flow[tuple[models.ProjectRecordsImported, ...]]:
+        """Add the records of a file.
+
+        They keep their ids and times. Those that are there already stay as they are, so that it can be repeated. A record
+        whose id is taken by another one is refused, and so is a line that is no record; the others are added.
+        """
+        return send_lines(
+            Call(
+                "POST",
+                fill_path("/v1/projects/{project_id}/import", project_id=project_id),
+            ),
+            lines,
+            models.ProjectRecordsImported,
+        )
+
+    def list(
+        self, *, after: str | None = None, limit: int | None = None
+    ) -> Flow[models.ProjectPage]:
+        """List the projects, the one with the newest record first.
+
+        Args:
+            after: The `after` of the page before.
+            limit: At most so many.
+        """
+        return fetch(
+            Call("GET", "/v1/projects", query={"after": after, "limit": limit}),
+            models.ProjectPage,
+        )
+
+    def each(self) -> Pages[models.ProjectView]:
+        """Yield every row of `list`, page by page."""
+        return Pages(lambda after: ProjectsFlows.list(self, after=after), "projects")
+
+    def search(
+        self,
+        project_id: str,
+        *,
+        text: str | None = None,
+        kind: Literal["decision", "standard", "history"] | None = None,
+        tags: Sequence[str] | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        in_force: bool | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Flow[models.ProjectRecordPage]:
+        """Find records that fit every given condition, the newest first.
+
+        Args:
+            text: Words, or how they begin; each has to be there.
+            kind: Only these.
+            tags: Only with this tag; capitals do not count.
+            since: Only from then on: 2h or 7d ago, or 2026-11-21T10:00:00Z.
+            until: Only before then, said in the same way.
+            in_force: Not what was superseded.
+            after: The `after` of the page before.
+            limit: At most so many.
+        """
+        return fetch(
+            Call(
+                "GET",
+                fill_path("/v1/projects/{project_id}/records", project_id=project_id),
+                query={
+                    "text": text,
+                    "kind": kind,
+                    "tags": tags,
+                    "since": since,
+                    "until": until,
+                    "in_force": in_force,
+                    "after": after,
+                    "limit": limit,
+                },
+            ),
+            models.ProjectRecordPage,
+        )
+
+    def each_search(
+        self,
+        project_id: str,
+        *,
+        text: str | None = None,
+        kind: Literal["decision", "standard", "history"] | None = None,
+        tags: Sequence[str] | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        in_force: bool | None = None,
+    ) -> Pages[models.ProjectRecord]:
+        """Yield every row of `search`, page by page."""
+        return Pages(
+            lambda after: ProjectsFlows.search(
+                self,
+                project_id=project_id,
+                text=text,
+                kind=kind,
+                tags=tags,
+                since=since,
+                until=until,
+                in_force=in_force,
+                after=after,
+            ),
+            "records",
+        )
+
+    def show(
+        self, project_id: str, record_id: str
+    ) -> Flow[models.ProjectRecordDetails]:
+        """Show a record with all its fields, the records it superseded, and those that superseded it."""
+        return fetch(
+            Call(
+                "GET",
+                fill_path(
+                    "/v1/projects/{project_id}/records/{record_id}",
+                    project_id=project_id,
+                    record_id=record_id,
+                ),
+            ),
+            models.ProjectRecordDetails,
+        )
+
+    def standard(
+        self,
+        project_id: str,
+        *,
+        text: str,
+        by: str | None = None,
+        supersedes: str | None = None,
+        tags: Sequence[str] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Flow[models.NotedRecord]:
+        """Note a standard.
+
+        Pipelines and agents are given it by its tags, as long as it is in force.
+
+        Args:
+            by: Which user says so; forgetting them takes the words away.
+            supersedes: The record that no longer holds; it stays readable.
+            tags: A word that it is found by; capitals do not count.
+            text: What is to be remembered, at most 8,000 characters.
+        """
+        return fetch(
+            Call(
+                "POST",
+                fill_path("/v1/projects/{project_id}/standards", project_id=project_id),
+                body={"by": by, "supersedes": supersedes, "tags": tags, "text": text},
+                key=idempotency_key,
+                takes_key=True,
+            ),
+            models.NotedRecord,
+        )
+
+
+class Projects(Noun):
+    """The operations on projects."""
+
+    decide = waiting(ProjectsFlows.decide)
+    export = iterated(ProjectsFlows.export)
+    history = waiting(ProjectsFlows.history)
+    each_history = iterated(ProjectsFlows.each_history)
+    import_ = waiting(ProjectsFlows.import_)
+    list = waiting(ProjectsFlows.list)
+    each = iterated(ProjectsFlows.each)
+    search = waiting(ProjectsFlows.search)
+    each_search = iterated(ProjectsFlows.each_search)
+    show = waiting(ProjectsFlows.show)
+    standard = waiting(ProjectsFlows.standard)
+
+
+class AsyncProjects(AsyncNoun):
+    """The operations on projects."""
+
+    decide = awaited(ProjectsFlows.decide)
+    export = iterated_async(ProjectsFlows.export)
+    history = awaited(ProjectsFlows.history)
+    each_history = iterated_async(ProjectsFlows.each_history)
+    import_ = awaited(ProjectsFlows.import_)
+    list = awaited(ProjectsFlows.list)
+    each = iterated_async(ProjectsFlows.each)
+    search = awaited(ProjectsFlows.search)
+    each_search = iterated_async(ProjectsFlows.each_search)
+    show = awaited(ProjectsFlows.show)
+    standard = awaited(ProjectsFlows.standard)
+
+
 class RequestsFlows:
     """The requests about requests, without sending them."""
 
@@ -3216,6 +3498,7 @@ class Nouns:
         self.limits = Limits(driver)
         self.memory = Memory(driver)
         self.pipelines = Pipelines(driver)
+        self.projects = Projects(driver)
         self.requests = Requests(driver)
         self.results = Results(driver)
         self.schedules = Schedules(driver)
@@ -3237,6 +3520,7 @@ class AsyncNouns:
         self.limits = AsyncLimits(driver)
         self.memory = AsyncMemory(driver)
         self.pipelines = AsyncPipelines(driver)
+        self.projects = AsyncProjects(driver)
         self.requests = AsyncRequests(driver)
         self.results = AsyncResults(driver)
         self.schedules = AsyncSchedules(driver)

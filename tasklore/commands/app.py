@@ -38,7 +38,7 @@ GROUPS = {
     "pipelines": "Run pipelines, look at their runs, resume what failed.",
     "pipeline": "Run pipelines, look at their runs, resume what failed.",
     "sessions": "Look into sessions, export and import them, drop stale entries.",
-    "project": "Note what was decided, and find it again.",
+    "projects": "Note what was decided, and find it again.",
     "agents": "See which agents there are, check what their cards understand, and retire one.",
     "analysis": "Have agents analyse the responses of a story, and give their findings to the next prompt.",
     "story": "Check stories, load them, see how they stand.",
@@ -58,7 +58,6 @@ GROUPS = {
 WRITTEN = frozenset(
     {
         "pipeline",
-        "project",
         "agents",
         "analysis",
         "story",

@@ -15,7 +15,7 @@ from tasklore.memory import keys
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.ledger.requests import place_of
 from tasklore.memory.schedules.store import Schedule, ScheduleStore, State
-from tests.acceptance.test_one_users_administrator import make_things
+from tests.acceptance.test_one_users_administrator import make_shared, make_things
 from tests.acceptance.test_waits import Doors
 from tests.golden.matrix import cases
 from tests.golden.seeded import CALLED, Seeded, seeded_system
@@ -51,8 +51,9 @@ def doors(system: Seeded) -> Doors:
 
 @pytest.fixture
 async def things(system: Seeded) -> Mapping[str, str]:
-    """Make one thing of each kind with a key of acme."""
-    return await make_things(Doors(system.api, {"admin": system.keys["maker"]}))
+    """Make one thing of each kind with a key of acme, and what is of no tenant with an operator's."""
+    made = await make_things(Doors(system.api, {"admin": system.keys["maker"]}))
+    return {**made, **await make_shared(Doors(system.api, system.keys))}
 
 
 def named(things: Mapping[str, str]) -> set[str]:

@@ -93,7 +93,7 @@ def test_a_pipeline_fails_at_its_fourth_phase_and_goes_on_from_there(
 
     assert set(_phases(run, "\u2713")) == looks
     assert list(_phases(run, "\u2717")) == ["standards_check"]
-    assert "record one: tasklore project standard" in run
+    assert "record one: tasklore projects standard" in run
     assert set(_phases(resumed, "=")) == looks
     assert set(_phases(resumed, "\u2713")) == rest
     assert {

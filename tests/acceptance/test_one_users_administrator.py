@@ -70,6 +70,15 @@ async def make_things(doors: Doors) -> Mapping[str, str]:
     }
 
 
+async def make_shared(doors: Doors, caller: str = "admin") -> Mapping[str, str]:
+    """Make what is of the whole deployment, and return what stands for each in a path; *caller* is of no tenant."""
+    body = {"text": "Prices are in cents", "by": "bob"}
+    path = "/v1/projects/bobs-shop/decisions"
+    status, made = await doors.call(caller, "POST", path, body)
+    assert status == 201, made
+    return {"project_id": made["project_id"], "record_id": made["record_id"]}
+
+
 def calls(paths: Mapping[str, Any], things: Mapping[str, str]) -> Iterator[Any]:
     """Yield method, declared path and path of every call about the *things* that *paths* declare."""
     known = defaultdict(lambda: "any", things)
@@ -100,7 +109,7 @@ async def test_another_users_things_are_neither_seen_nor_changed(
     ).ready()
     await asyncio.to_thread(supervisor.await_agents, 4)
     doors = Doors(supervisor.api, keys)
-    things = await make_things(doors)
+    things = {**await make_things(doors), **await make_shared(doors)}
     _, spec = await doors.call("admin", "GET", "/openapi.json")
     tried = 0
     for (method, declared, path), body in itertools.product(

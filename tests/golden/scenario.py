@@ -39,6 +39,8 @@ FILES = {
     "limits.toml": 'time_zone = "UTC"\n[[limits]]\nname = "day"\nusd = 20\n'
     'every = "day"\ntenant = "*"\nat_limit = "refuse"\n',
     "faulty-limits.toml": '[[limits]]\nname = "day"\nusd = "x"\nevery = "day"\n',
+    "shop.jsonl": '{"record_id": "d1", "kind": "decision", "text": "Prices are in cents", '
+    '"at": "2099-01-01T00:00:00Z"}\n{"record_id": "d2"}\n',
     "food.json": '{"_metadata": {"resource_id": "resource_user_food_prefs"}, '
     '"food": {"likes": [{"item": "lox", "display": "Lox"}]}}',
     "older/resource_user_food_prefs.md": "# Food\n\n## Likes\n- Pasta\n",
@@ -150,16 +152,19 @@ SCENARIO: dict[str, tuple[Step, ...]] = {
         "pipeline rerun kept --from second",
         Step("pipeline list --json", until='"cancelled"'),
     ),
-    "project": _steps(
-        "project decide 'Prices are in cents' --project shop --tag money --by ana --json",
-        "project decide 'Prices are in euros' --project shop --supersedes d1 --json",
-        "project standard 'Functions are short' --project shop --tag size --json",
-        "project history --project shop --json",
-        "project search prices --project shop --in-force --json",
-        "project show d1 --project shop --json",
-        "project export shop.jsonl --project shop",
-        "project import shop.jsonl --project copy --json",
-        "project list --json",
+    "projects": _steps(
+        "projects decide shop 'Prices are in cents' --tag money --by ana --json",
+        "projects decide shop 'Prices are in euros' --supersedes d1 --json",
+        "projects standard shop 'Functions are short' --tag size",
+        "projects history shop --json",
+        "projects search shop prices --in-force --json",
+        "projects show shop d1 --json",
+        "projects show shop d1",
+        "projects export shop",
+        "projects import copy shop.jsonl --json",
+        "projects import copy shop.jsonl",
+        "projects list --json",
+        "projects search nosuch",
     ),
     "story": _steps(
         "story example lighthouse",

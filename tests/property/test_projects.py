@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from tasklore.memory.projects.lines import read_line, write_line
+from tasklore.memory.projects.lines import as_document, read_record
 from tasklore.memory.projects.project import ProjectMemory, Record
 from tasklore.memory.projects.records import LETTERS, check_loaded
 from tasklore.memory.projects.search import SearchFilter, read_filter
@@ -103,7 +103,8 @@ records = st.builds(
 def test_any_record_comes_back_from_its_line(record: Record) -> None:
     """To the letter."""
     kept = check_loaded(record)
-    assert read_line(write_line(kept)) == kept
+    line = json.dumps(as_document(kept))
+    assert read_record(json.loads(line)) == kept
     assert kept.data == json.loads(json.dumps(record.data))
 
 
@@ -223,7 +224,7 @@ async def test_exporting_and_loading_is_identity(redis: Redis, seed: int) -> Non
     await store.load("one", some_records(Random(seed), 30))
     await store.redact("bo")
     exported = [record async for record in store.export("one")]
-    lines = [write_line(record) for record in exported]
-    assert (await store.load("two", map(read_line, lines))).added == len(exported)
+    lines = [as_document(record) for record in exported]
+    assert (await store.load("two", map(read_record, lines))).added == len(exported)
     assert [record async for record in store.export("two")] == exported
-    assert (await store.load("two", map(read_line, lines))).known == len(exported)
+    assert (await store.load("two", map(read_record, lines))).known == len(exported)

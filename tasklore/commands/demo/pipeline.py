@@ -64,9 +64,7 @@ async def run_pipeline(client: Client, valkey: Valkey, folder: Path) -> bool:
         name for name, state in phases_of(failed).items() if not state.is_over
     )
     print_paragraph(f"{waiting} wait for it\n\n", "    ", style="dim")
-    _print_command(
-        f'tasklore project standard "{STANDARD}" --project {PIPELINE} --tag {TAG}'
-    )
+    _print_command(f'tasklore projects standard {PIPELINE} "{STANDARD}" --tag {TAG}')
     record = await ProjectMemory(valkey, deadline_s=5.0).append(
         PIPELINE, "standard", STANDARD, tags=(TAG,)
     )

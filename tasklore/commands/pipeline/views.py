@@ -15,7 +15,6 @@ from tasklore.commands.pipeline.sources import known_names, mask, read_source
 from tasklore.commands.pipeline.steps import LONGEST_ERROR, steps_of, summary_of
 from tasklore.commands.pipeline.stores import Look, Stores, open_stores
 from tasklore.commands.places import open_nats
-from tasklore.commands.project.files import demand_free
 from tasklore.commands.render.board import STATUSES, widest
 from tasklore.commands.render.columns import Column, print_records
 from tasklore.commands.render.durations import read_aloud
@@ -254,7 +253,7 @@ async def write_evidence(session_id: str, file: Path | None, *, is_forced: bool)
         Unreachable: Redis does not answer.
     """
     if file is not None:
-        demand_free(file, is_forced=is_forced)
+        _demand_free(file, is_forced=is_forced)
     async with open_stores() as stores, patience("reading the run"):
         bundle = await _bundle(stores, session_id)
     if file is None:
@@ -293,3 +292,10 @@ async def _bundle(stores: Stores, session_id: str) -> dict[str, Any]:
     return bundle_of(
         *parts, error=record.error, made_at=datetime.now(UTC), earlier=earlier
     )
+
+
+def _demand_free(path: Path, *, is_forced: bool) -> None:
+    if path.exists() and not is_forced:
+        raise InvalidInput(
+            f"{str(path)!r} is there already; say --force to write over it, or name another file"
+        )

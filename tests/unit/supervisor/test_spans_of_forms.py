@@ -3,10 +3,10 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from tasklore.supervisor.operations.dead_letters import LettersToRedrive
-from tasklore.supervisor.operations.forms import Later
+from tasklore.supervisor.operations.forms import Later, When, moment_of
 from tasklore.supervisor.operations.results import ResultsToForget
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
@@ -32,3 +32,31 @@ def test_a_span_beyond_a_hundred_years_is_a_fault_of_its_field(
 def test_a_span_of_a_hundred_years_is_taken() -> None:
     later = Later.model_validate({"after": "36525d"})
     assert later.find_start(NOW) == NOW + timedelta(days=36_525)
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"),
+    [
+        ("2h", -2),
+        ("1d", -24),
+        ("2026-11-24T01:00:00Z", 1),
+        ("2026-11-24 01:00", 1),
+        ("2026-11-24T01:00:00+01:00", 0),
+    ],
+)
+def test_a_time_that_has_passed_is_so_long_ago_or_a_moment(
+    text: str, hours: int
+) -> None:
+    """Without a zone it is in UTC."""
+    when = TypeAdapter[datetime | timedelta](When).validate_python(text)
+    assert moment_of(when, NOW) == NOW + timedelta(hours=hours)
+
+
+def test_a_time_before_all_time_is_its_beginning() -> None:
+    when = TypeAdapter[datetime | timedelta](When).validate_python("9999999w")
+    assert moment_of(when, NOW) == datetime.fromtimestamp(0, UTC)
+
+
+def test_text_that_is_no_time_is_refused_with_examples() -> None:
+    with pytest.raises(ValidationError, match="such as 2h or 7d, or a time such as"):
+        TypeAdapter[datetime | timedelta](When).validate_python("soon")

@@ -87,5 +87,5 @@ def found_against(rule: Rule, measures: Measures) -> int | None:
 def _cure(tag: str, project: str) -> str:
     return (
         f"the project has no standard tagged {tag!r}, so that there is nothing to hold the code to; record one: "
-        f'tasklore project standard "no module over 400 lines" --project {project} --tag {tag}'
+        f'tasklore projects standard {project} "no module over 400 lines" --tag {tag}'
     )
