@@ -216,7 +216,8 @@ async def test_an_unknown_project_is_refused_with_the_known_ones(
     await demand_refused("there is shop$")
     for number in range(8):
         await note(services, "x", f"other-{number}")
-    await demand_refused("there are other-7, .*other-0 and 1 more$")
+    # Two of the same millisecond may stand either way round; the oldest is not named.
+    await demand_refused(r"there are (other-\d, ){7}other-\d and 1 more$")
 
 
 async def test_a_record_is_shown_with_its_chain(
