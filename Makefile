@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-fast check unit coverage long lint browser clients-check platforms-check deploy-check monitoring-check image bench chaos soak memory-storm \
+.PHONY: demo test test-fast check unit coverage long generated lint browser clients-check platforms-check deploy-check monitoring-check image bench chaos soak memory-storm \
 	pipeline-storm restore-drill sbom release-check local-model clean
 
 demo: .venv/.runs ## play the main job on real servers, then leave nothing behind
@@ -15,15 +15,14 @@ test: $(READY) .venv-0.2/.ready ## every test, on real nats-server and valkey pr
 	$(BIN)/pytest -q -p tests.progress -n 4 --dist loadfile --no-loadscope-reorder
 
 test-fast: $(READY) ## units, properties and the architecture, in three minutes: no test that starts or kills processes of ours
-	$(BIN)/pytest -q -p tests.progress -n 3 --dist loadfile tests/unit tests/property tests/architecture \
-		tests/golden/test_openapi.py
+	$(BIN)/pytest -q -p tests.progress -n 3 --dist loadfile tests/unit tests/property tests/architecture
 
 check: $(READY) ## lint, and the tests that need no server
 	$(MAKE) --no-print-directory -j 2 lint unit
 
 unit: $(READY)
 	$(BIN)/pytest -q -p tests.progress -n 2 --dist loadfile tests/unit tests/architecture/test_shape.py \
-		tests/golden/test_openapi.py
+		tests/architecture/test_generated.py
 
 coverage: $(READY) .venv-0.2/.ready ## branches of the core that the tests take: runtime, memory, workers/execution; half an hour
 	rm -rf .coverage && mkdir .coverage
@@ -42,6 +41,11 @@ browser: $(READY) ## the page of the coin world in Debian's Chromium, which it i
 
 clients-check: $(READY) ## TypeScript generated from a running system, under --strict; needs Node 20 and asks npm's registry
 	$(BIN)/pytest -q -m clients tests/clients
+
+# Both write only what differs. The second asks every command and path anew, on servers of its own.
+generated: $(READY) ## write every file that is made from code, and the frozen answers of every door; look at what git shows
+	$(BIN)/python -m tests.generated
+	$(BIN)/python -m tests.golden.write commands http
 
 lint: $(READY) ## format, style, types and the walls between the rooms
 	$(BIN)/ruff format --check .

@@ -20,7 +20,7 @@ sees the first one. Gauges of the system as a whole come from supervisors, or fr
 replica exports the same value, so take `max`, not `sum`.
 
 `deploy/prometheus` has rules and alerts over these, `deploy/grafana` dashboards, `deploy/runbooks` a page for each
-alert. Made by `python -m tasklore.runtime.metrics_table > docs/reference/metrics.md`; a test compares the two.
+alert. Made by `make generated`.
 
 """
 

@@ -34,8 +34,7 @@ _PAGE_HEAD = """# Settings
 Every process reads its settings from environment variables once, at its start; options of the command line come before
 them. An unusable value stops the process with a message that names the variable and the cure; an unknown variable that
 begins with `TASKLORE_` is warned about. `tasklore config` prints every value and its source. Made from
-`runtime/settings.py` by `python -m tasklore.runtime.settings_table > docs/reference/settings.md`; a test compares the
-two.
+`runtime/settings.py` by `make generated`.
 
 | variable | default | values | unit | meaning |
 |---|---|---|---|---|

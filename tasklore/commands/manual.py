@@ -9,7 +9,7 @@ _WIDTH = 100
 
 _HEAD = """# The `tasklore` command
 
-Made from the help of each command; a test compares the two.
+Made from the help of each command by `make generated`.
 
 - Where the API is: `--api` or `TASKLORE_API_URL`, and `TASKLORE_OPERATIONS_URL` for commands that need an operator's
   rights at the servers, with the key of `TASKLORE_API_KEY`; else the `endpoints.json` below. Commands of nouns in the

@@ -10,7 +10,7 @@ _HEAD = """# Redis keys
 Every key in Redis or Valkey, from `memory/keys.py`. A `{...}` is one hash tag of a cluster, and all keys of one user,
 session, story or project lie in one slot. `{token}` is the unpadded base64url of a user id. [memory](memory.md),
 [sessions](sessions.md) and [projects](projects.md) describe layouts that other programs may read. Made by
-`python -m tests.architecture.redis_keys > docs/reference/redis-keys.md`; a test compares the two.
+`make generated`.
 
 """
 

@@ -8,7 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from tasklore.commands import manual
-from tasklore.commands.analysis import keys as analysis_keys
 from tasklore.commands.app import GROUPS
 from tasklore.contracts import subjects
 from tasklore.contracts.admission.limits import parse_limits
 from tasklore.contracts.messages import MESSAGES
-from tasklore.runtime import metrics_table, settings_table
-from tasklore.runtime.documents import CHANNELS, as_text, asyncapi
+from tasklore.runtime.documents import CHANNELS
 from tasklore.runtime.messaging.streams import Sizes, stream_configurations
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.pipelines.declaration.cards import problems_with
@@ -39,7 +36,6 @@ from tasklore.workers.testing.sessions import FakeSessions
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import BUDGET, House
 from tests.acceptance.talk import MEMORY, SWITCHBOARD
-from tests.architecture import pictures, redis_keys
 from tests.architecture.tree import ROOT
 
 PAGES = sorted(
@@ -60,15 +56,6 @@ REFERENCE = ROOT / "docs" / "reference"
 GUIDE = ROOT / "docs" / "guide"
 WIRE = (REFERENCE / "wire.md").read_text("utf-8")
 
-#: Pages that their module prints.
-GENERATED: dict[str, Callable[[], str]] = {
-    "analysis-keys.md": analysis_keys.page,
-    "asyncapi.json": lambda: as_text(asyncapi()),
-    "cli.md": manual.page,
-    "metrics.md": metrics_table.page,
-    "redis-keys.md": redis_keys.page,
-    "settings.md": settings_table.reference_page,
-}
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
@@ -190,11 +177,6 @@ def test_the_pipeline_on_its_page_fits_the_agent_beside_it(tmp_path: Path) -> No
         assert (
             f"tasklore: {problems(declaration.replace(right, wrong, 1))[0]}\n" in shown
         )
-
-
-def test_the_pictures_of_the_architecture_are_drawn_from_the_code() -> None:
-    """After a change: `python -m tests.architecture.pictures`."""
-    assert pictures.PAGE.read_text("utf-8") == pictures.drawn()
 
 
 def test_the_agent_on_the_first_page_is_the_example() -> None:
@@ -367,12 +349,6 @@ def _demand_fields(model: BaseModel, shown: dict[str, Any], where: str) -> None:
         for one, written in zip(items, raw, strict=True):
             if isinstance(one, BaseModel):
                 _demand_fields(one, written, f"{where}.{field}")
-
-
-@pytest.mark.parametrize("name", GENERATED)
-def test_a_generated_page_is_current(name: str) -> None:
-    """After a change: `python -m MODULE > docs/reference/NAME`."""
-    assert (REFERENCE / name).read_text("utf-8") == GENERATED[name]()
 
 
 def test_the_index_lists_every_page() -> None:

@@ -1,6 +1,6 @@
 """Golden files: what each door showed when it was last looked at, and how a difference from that is told.
 
-`python -m tests.golden.write` writes them anew. Each difference that git then shows is explained in
+`make generated` writes them anew. Each difference that git then shows is explained in
 docs/reference/changes-0.3.md, in the same commit.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parent
 _CURE = (
-    "run `python -m tests.golden.write`, look at what git shows, and explain each "
+    "run `make generated`, look at what git shows, and explain each "
     "difference in docs/reference/changes-0.3.md"
 )
 

@@ -1,20 +1,8 @@
-"""The Python client is what the document makes of it, and a program outside that uses it is typed."""
+"""A program outside that uses the Python client is typed."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
-
-from deploy.client_source import (
-    CLIENT,
-    FIRST_LINE,
-    format_source,
-    write_models,
-    write_nouns,
-)
-from tests.golden.document import make_document
 
 PROGRAM = """
 from tasklore.client import AsyncClient, Client, TaskFailed, models
@@ -40,21 +28,6 @@ async def look_async(client: AsyncClient) -> str | None:
         print(event.event)
     return (await client.schedules.show("nightly")).user
 """
-
-
-@pytest.mark.parametrize(
-    ("name", "make"), [("models.py", write_models), ("nouns.py", write_nouns)]
-)
-def test_generated_files_are_as_the_document_makes_them(
-    name: str, make: object
-) -> None:
-    """Write them anew with `python -m deploy.client_source tests/golden/openapi.json`."""
-    assert callable(make)
-    # As it is read from its file: the order of what is written is that of the file.
-    document = json.loads(json.dumps(make_document(), sort_keys=True))
-    source = (CLIENT / name).read_text(encoding="utf-8")
-    assert source.startswith(FIRST_LINE)
-    assert source == format_source(make(document))
 
 
 def check(folder: Path, source: str) -> subprocess.CompletedProcess[str]:

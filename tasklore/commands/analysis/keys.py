@@ -8,8 +8,7 @@ from tasklore.contracts.analysis.document import AnalysisDocument
 _HEAD = """# Keys of the analysis document
 
 Every object of the document that an [analysis](analysis.md) leaves, with its short keys and their names in Python. Made
-from the models by `python -m tasklore.commands.analysis.keys > docs/reference/analysis-keys.md`; a test compares the
-two.
+from the models by `make generated`.
 
 """
 
