@@ -56,6 +56,11 @@ class Caller(Part):
         return user_token(self.user) if self.user is not None else ""
 
     @property
+    def holder(self) -> str:
+        """The token of whoever holds the key: processes with keys of their own may give one name to unlike keys."""
+        return json.dumps([self.name, self.user, self.own_tenant])
+
+    @property
     def own_tenant(self) -> str | None:
         """The tenant that its key is bound to; None for a key of no tenant, whichever it names."""
         return None if self.named else self.tenant

@@ -38,9 +38,11 @@ class _Handed(Message):
 class HandedRequest(_Handed):
     """A request of *caller*, who was admitted by the process that hands it over.
 
-    `path` and `query` are spelled as in its first line. `within_s` is how long the response is waited for.
+    `path` and `query` are spelled as in its first line. `within_s` is how long the response is waited for. By its `id`
+    it is said that nobody waits any more; "" of a process that says nothing.
     """
 
+    id: str = Field(default="", max_length=64)
     method: str = Field(max_length=16)
     path: str = Field(max_length=8192)
     query: str = Field(default="", max_length=16_384)

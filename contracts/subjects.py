@@ -370,6 +370,11 @@ def operations(supervisor_id: str) -> str:
     return f"operations.{checked_name(supervisor_id, 'supervisor_id')}"
 
 
+def operations_left(supervisor_id: str) -> str:
+    """Return where it is said that nobody waits for a handed request any more, by its id (core NATS, to each)."""
+    return f"{operations(supervisor_id)}.left"
+
+
 def run_events(session_id: str) -> str:
     """Return the subject of the events of a pipeline run (core NATS, not stored)."""
     return f"runs.{checked_name(session_id, 'session_id')}"

@@ -67,6 +67,7 @@ from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.cards import CardIndex, has_worker
 from tasklore.supervisor.delivery import Delivering
 from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.http.admission.limits import ClientLimits
 from tasklore.supervisor.json_schemas import JsonSchemas
 from tasklore.supervisor.limits_file import apply_limits_file
 from tasklore.supervisor.pipelines.analysis.desk import AnalysisDesk
@@ -249,12 +250,25 @@ class Supervisor:
         if self._settings.api_port is None:
             return
         supervisor_id = self._settings.supervisor_id
-        listen = self.process.broker.subscriber(
+        subscriber = self.process.broker.subscriber
+        listen = subscriber(
             subjects.operations(supervisor_id),
             queue=supervisor_id,
-            max_workers=REQUESTS_AT_ONCE,
+            # As many as may come over sockets: some wait for long, and the API refuses what is too much.
+            max_workers=ClientLimits().connections,
             title="operations",
         )
+        left = subscriber(
+            subjects.operations_left(supervisor_id),
+            title="operations left",
+            no_reply=True,
+        )
+
+        @left(decoder=reads_nothing)
+        async def note_left(body: bytes) -> None:
+            api = self._demand_parts().api
+            if api is not None:
+                api.handed.note_left(body.decode("ascii", "replace"))
 
         @listen(decoder=reads_nothing)
         async def answer(body: bytes) -> bytes:

@@ -254,6 +254,7 @@ def _supervisor() -> Role:
                 ),
                 subjects.approvals_to(SUPERVISOR),
                 subjects.operations(SUPERVISOR),
+                subjects.operations_left(SUPERVISOR),
             ),
             do.hears(
                 "hear wishes to cancel", subjects.CANCEL_ANY, subjects.CANCEL_ELSEWHERE
@@ -520,7 +521,11 @@ def _operator() -> Role:
                 subjects.PROGRESS_ANY,
                 subjects.OUTPUT_ANY,
             ),
-            do.says("hand requests to the API over", subjects.operations(SUPERVISOR)),
+            do.says(
+                "hand requests to the API over",
+                subjects.operations(SUPERVISOR),
+                subjects.operations_left(SUPERVISOR),
+            ),
             do.hears("hear of questions", subjects.QUESTION_ANY),
             do.says("wake tasks that wait", subjects.SCHEDULE_ANY),
             do.says("answer questions", subjects.approvals_to(SUPERVISOR)),

@@ -6,12 +6,15 @@ What starts work, or answers a question, needs interpreter, dispatch and signatu
 import asyncio
 import json
 import math
+import secrets
 import time
 from collections.abc import Callable
 from urllib.parse import parse_qs
 
+import structlog
 from nats.aio.client import Client
 from nats.errors import ConnectionClosedError, NoRespondersError
+from nats.errors import Error as NatsError
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -24,8 +27,11 @@ from tasklore.runtime.messaging.refusals import unless_refused
 from tasklore.supervisor.http.admission.keys import CALLER, Caller
 from tasklore.supervisor.http.admission.middleware import GUARDED
 from tasklore.supervisor.http.problems import respond
+from tasklore.supervisor.http.responses import while_connected
 from tasklore.supervisor.operations.forms import read_seconds
 from tasklore.supervisor.operations.refusals import Refused, unavailable
+
+log = structlog.get_logger(__name__)
 
 #: Headers that the application reads; who asks, and over which connection, is said otherwise.
 _PASSED_ON = frozenset(
@@ -59,9 +65,12 @@ class HandOver:
     def __init__(self, client: Client, supervisor_id: str) -> None:
         self._client = client
         self._subject = subjects.operations(supervisor_id)
+        self._left = subjects.operations_left(supervisor_id)
 
     async def ask(self, request: HandedRequest) -> HandedResponse:
         """Return the response of a supervisor to *request*, which is sent once.
+
+        Where it is given up, by a cancellation too, every supervisor is told: one may have it, or have it in its queue.
 
         Raises:
             Refused: 413, it is too large; 503, no supervisor takes it; 504, the one that took it is silent.
@@ -75,9 +84,23 @@ class HandOver:
                 f"the request has {len(message):,} bytes, and one message takes {subjects.MAX_BODY:,}; "
                 "send a reference to what is larger",
             )
-        return await unless_refused(
-            self._client, self._subject, self._request(message, request.within_s)
-        )
+        is_over = False
+        try:
+            response = await unless_refused(
+                self._client, self._subject, self._request(message, request.within_s)
+            )
+            is_over = True
+        finally:
+            if not is_over and request.id:
+                await self._tell_left(request.id)
+        return response
+
+    async def _tell_left(self, request_id: str) -> None:
+        try:
+            await self._client.publish(self._left, request_id.encode())
+        except (NatsError, OSError) as error:
+            # The supervisor gives up by itself, a little later.
+            log.info("giving_up_not_told", error=str(error))
 
     async def _request(self, message: bytes, within_s: float) -> HandedResponse:
         """Return the response of a supervisor that goes on; one that is about to end takes nothing."""
@@ -136,9 +159,8 @@ class HandOverMiddleware:
             await self._app(scope, receive, send)
             return
         try:
-            found = await self._hand_over.ask(
-                _read_request(scope, await _read_body(receive), caller)
-            )
+            request = _read_request(scope, await _read_body(receive), caller)
+            found = await while_connected(receive, self._hand_over.ask(request))
         except (ClientDisconnect, Refused, TaskloreError) as error:
             await respond(error)(scope, receive, send)
             return
@@ -185,6 +207,7 @@ def _read_request(scope: Scope, body: bytes, caller: Caller) -> HandedRequest:
     """
     try:
         return HandedRequest(
+            id=secrets.token_hex(16),
             method=scope["method"],
             path=scope["raw_path"].decode("ascii"),
             query=scope["query_string"].decode("ascii"),

@@ -1,6 +1,9 @@
 """Requests that a process of the role `operator` hands over: a supervisor answers them by its own application."""
 
 import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import unquote
 
 from starlette.types import ASGIApp
@@ -17,8 +20,18 @@ from tasklore.supervisor.operations.refusals import Refused, unavailable
 _ELSEWHERE = ("/v1/chat/", "/v1/stream-tokens")
 
 
+_GIVEN_UP = unavailable(
+    "nobody waited for this request any more when it came to it; ask again"
+)
+#: Requests that were given up and have not come yet, which a process remembers: more than are answered at once.
+_MOST_LEFT = 10_000
+
+
 class HandedRequests:
     """Answers handed requests by *app*, which is served at *url*, until *draining* is set.
+
+    One that nobody waits for any more is as one whose client closed its connection: what waits is given up, and
+    anything else done to its end.
 
     A publisher there names the caller: the accounts of NATS let the role `operator` do so, and no other.
     """
@@ -27,6 +40,19 @@ class HandedRequests:
         self._app = app
         self._url = url
         self._draining = draining
+        self._underway: dict[str, asyncio.Event] = {}
+        self._left: OrderedDict[str, None] = OrderedDict()
+        self._late: set[asyncio.Task[None]] = set()
+
+    def note_left(self, request_id: str) -> None:
+        """Take notice that nobody waits any more for the request *request_id*, here or elsewhere, come or to come."""
+        left = self._underway.get(request_id)
+        if left is not None:
+            left.set()
+            return
+        self._left[request_id] = None
+        while len(self._left) > _MOST_LEFT:
+            self._left.popitem(last=False)
 
     async def answer_bytes(self, message: bytes) -> bytes:
         """Return the response to the request in *message*, both in the form of a message."""
@@ -46,5 +72,29 @@ class HandedRequests:
             return (await refuse_in_process(unreadable)).encode()
         if unquote(request.path).startswith(_ELSEWHERE):
             return (await refuse_in_process(refuse_stream(self._url))).encode()
-        response = await call_in_process(self._app, request, self._url)
+        if request.id in self._left:
+            del self._left[request.id]
+            return (await refuse_in_process(_GIVEN_UP)).encode()
+        with self._underway_as(request.id) as left:
+            response = await call_in_process(
+                self._app, request, self._url, left=left, keep=self._keep
+            )
         return response.encode()
+
+    @contextmanager
+    def _underway_as(self, request_id: str) -> Iterator[asyncio.Event]:
+        """Yield the event of the request's client leaving."""
+        left = asyncio.Event()
+        if not request_id:
+            yield left
+            return
+        self._underway[request_id] = left
+        try:
+            yield left
+        finally:
+            del self._underway[request_id]
+
+    def _keep(self, answering: asyncio.Task[None]) -> None:
+        """Let what is late come to its end."""
+        self._late.add(answering)
+        answering.add_done_callback(self._late.discard)

@@ -1,6 +1,7 @@
 """A request to an application of the same process: without socket and key, and with a response that is read whole."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from urllib.parse import unquote, urlsplit
 
 import structlog
@@ -25,32 +26,45 @@ async def call_in_process(
     request: HandedRequest,
     url: str,
     *,
+    left: asyncio.Event | None = None,
+    keep: Callable[[asyncio.Task[None]], None] | None = None,
     most_bytes: int = subjects.MAX_BODY,
 ) -> HandedResponse:
     """Return the response of *app*, which is served at *url*, to *request*; a refusal is a response, too.
 
     A stream of events, a response of more than *most_bytes*, by default those that one message takes, one that is not
     there within `request.within_s`, and one that breaks off are refused.
+
+    *left* is set when nobody waits for the response any more, or it is late: the application hears a client leave.
+    *keep* is given what is late, to hold it until its end; without it that is cancelled.
     """
     collected = _Collected(url, most_bytes)
+    left = left or asyncio.Event()
+    sent = _Sent(request.body, left)
+    answering = asyncio.create_task(
+        _answer(app(_scope_of(request, url), sent.receive, collected.take), collected)
+    )
+    is_kept = False
     try:
-        async with asyncio.timeout(request.within_s):
-            await app(
-                _scope_of(request, url), _Sent(request.body).receive, collected.take
-            )
-    except TimeoutError:
+        await asyncio.wait({answering}, timeout=request.within_s)
+        is_late = not answering.done()
+        if is_late and keep is not None:
+            keep(answering)
+            is_kept = True
+            left.set()
+    finally:
+        if not is_kept:
+            answering.cancel()
+            await asyncio.gather(answering, return_exceptions=True)
+    if is_late:
         collected.problem = Refused(
             504,
             "late",
             f"this was not answered within {request.within_s:g} s, and may still come about; look, or send it again "
             "with the same Idempotency-Key",
         )
-    except Exception:
-        # Of the refusal of what was sent, or said in a response by then.
-        if collected.problem is None and not collected.status:
-            raise
-        if collected.problem is None and not collected.is_whole:
-            log.exception("response_broke_off", status=collected.status)
+    else:
+        answering.result()
     if collected.problem is None and not collected.is_whole:
         collected.problem = Refused(
             502,
@@ -65,6 +79,18 @@ async def call_in_process(
         headers=tuple(collected.headers),
         body=b"".join(collected.pieces),
     )
+
+
+async def _answer(response: Awaitable[None], collected: "_Collected") -> None:
+    """Wait for the end of *response*, which is collected in *collected*."""
+    try:
+        await response
+    except Exception:
+        # Of the refusal of what was sent, or said in a response by then.
+        if collected.problem is None and not collected.status:
+            raise
+        if collected.problem is None and not collected.is_whole:
+            log.exception("response_broke_off", status=collected.status)
 
 
 async def refuse_in_process(problem: Refused) -> HandedResponse:
@@ -101,16 +127,17 @@ def _scope_of(request: HandedRequest, url: str) -> Scope:
 
 
 class _Sent:
-    """The body of a request, and then nothing: its client stays until the response is there."""
+    """The body of a request, and then nothing: its client stays until *left* is set."""
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: bytes, left: asyncio.Event) -> None:
         self._unsent: list[bytes] = [body]
+        self._left = left
 
     async def receive(self) -> Message:
-        """Return the body, and behind it never anything."""
+        """Return the body, and behind it that the client left, once it did."""
         if self._unsent:
             return {"type": "http.request", "body": self._unsent.pop()}
-        await asyncio.Event().wait()
+        await self._left.wait()
         return {"type": "http.disconnect"}
 
 

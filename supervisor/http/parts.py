@@ -41,11 +41,11 @@ class Life:
         return self.inside_of.total()
 
     @contextmanager
-    def count(self, name: str) -> Iterator[None]:
-        """Count one request of the key *name* within the block."""
+    def count(self, holder: str) -> Iterator[None]:
+        """Count one request of the caller who is *holder* within the block."""
         self._empty.clear()
         try:
-            with _one_of(self.inside_of, name):
+            with _one_of(self.inside_of, holder):
                 yield
         finally:
             if not self.inside_of:

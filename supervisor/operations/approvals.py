@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Protocol
+from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue
 
@@ -43,6 +44,8 @@ _Digest = Annotated[
         description="Of the question as it was shown: another one is not answered.",
     ),
 ]
+#: Addresses at which a process listens to all that reach its machine, and at which nobody reaches it.
+_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - looked for, not listened at
 #: How long a link may answer: 29 days.
 _LONGEST_S = 2_505_600
 
@@ -290,7 +293,8 @@ async def link_approval(
     """Make a link that answers a question in the name of one person, once.
 
     Raises:
-        Refused: 404, there is no such question, or no secret that signs links; 403, the key answers as others.
+        Refused: 404, there is no such question, no secret that signs links, or no address for them; 403, the key
+            answers as others.
     """
     if services.links is None:
         raise not_found(
@@ -312,6 +316,11 @@ async def link_approval(
         made_by=maker.name,
     )
     address = (services.links.address or base_url).rstrip("/")
+    if urlsplit(address).hostname in _EVERYWHERE:
+        raise not_found(
+            "there are no links, as nobody can reach the address at which this supervisor listens; set "
+            "TASKLORE_APPROVAL_URL for every supervisor"
+        )
     return SignedLink(
         url=f"{address}{PATH}{services.links.make(made)}", expires_at=expires
     )

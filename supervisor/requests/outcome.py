@@ -180,10 +180,10 @@ async def begin(
     Raises:
         Refused: 429, too much with the caller's key is under way; 503, too much of all.
     """
-    name = place.caller.name
+    holder = place.caller.holder
     most = services.share(MOST)
     await services.work.begin(
-        place.key, request, name, most, is_new=is_new, claim=claim
+        place.key, request, holder, most, is_new=is_new, claim=claim
     )
 
 

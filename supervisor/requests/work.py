@@ -30,14 +30,14 @@ _RENEW_S = 3.0
 
 
 class Underway:
-    """One request of the key *name*: `routed` are its tasks so far; `reply` is there at its end.
+    """One request of whoever is *holder*: `routed` are its tasks so far; `reply` is there at its end.
 
     `parts` are those of several that have been answered, by the ids of their tasks. `changed` is set, once, when there
     is more to tell than when it was looked up.
     """
 
-    def __init__(self, name: str = "") -> None:
-        self.name = name
+    def __init__(self, holder: str = "") -> None:
+        self.holder = holder
         self.routed: list[TaskAssignment] = []
         self.parts: dict[str, ReplyPart] = {}
         self.reply: PersonReply | None = None
@@ -83,7 +83,7 @@ class Work:
         self._service = service
         self._records = records
         self._under_way: dict[str, Underway] = {}
-        self._of_key: Counter[str] = Counter()
+        self._of_holder: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
@@ -105,7 +105,7 @@ class Work:
         self,
         place: str,
         request: PersonRequest,
-        name: str = "",
+        holder: str = "",
         most: int = MOST,
         *,
         is_new: bool = False,
@@ -113,7 +113,7 @@ class Work:
     ) -> Underway | None:
         """Begin *request*, or return the one under way at *place*; None when another process works on it.
 
-        *name* is the key that it came with, which may have *most* under way. With *is_new* its ids were just made here:
+        *holder* is the caller it came from, who may have *most* under way. With *is_new* its ids were just made here:
         its conversation is empty, and it is held already, or by *claim*, which the store takes with its words.
 
         Raises:
@@ -125,12 +125,12 @@ class Work:
             raise unavailable(
                 f"{MOST} requests are under way here; ask again with the same Idempotency-Key"
             )
-        if self._of_key[name] >= most:
+        if self._of_holder[holder] >= most:
             raise over_share(
                 f"{most} requests with this key are under way; ask again with the same Idempotency-Key"
             )
-        underway = self._under_way[place] = Underway(name)
-        self._of_key[name] += 1
+        underway = self._under_way[place] = Underway(holder)
+        self._of_holder[holder] += 1
         try:
             is_ours = is_new or await self._records.hold(place, HOLD_MS)
         except MemoryUnavailable:
@@ -206,9 +206,9 @@ class Work:
     def _end(self, place: str, underway: Underway) -> None:
         if self._under_way.get(place) is underway:
             del self._under_way[place]
-            self._of_key[underway.name] -= 1
-            if not self._of_key[underway.name]:
-                del self._of_key[underway.name]
+            self._of_holder[underway.holder] -= 1
+            if not self._of_holder[underway.holder]:
+                del self._of_holder[underway.holder]
         underway.end()
 
     async def _renew(self) -> None:

@@ -337,6 +337,7 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     (subjects.pipelines(SUPERVISOR), json.dumps({"action": "run", "caller": BOSS})),
     (subjects.analyses(SUPERVISOR), json.dumps({"text": "x", "caller": BOSS})),
     (subjects.operations(SUPERVISOR), HANDED),
+    (subjects.operations_left(SUPERVISOR), "x"),
     (
         subjects.approvals(SUPERVISOR, "role:cfo"),
         '{"approval_id": "x.3", "answer": {"approved": true}}',
@@ -600,6 +601,7 @@ _EAVESDROPPING = (
     f"pipelines.{SUPERVISOR}",
     f"analyses.{SUPERVISOR}",
     f"operations.{SUPERVISOR}",
+    f"operations.{SUPERVISOR}.left",
     f"approvals.{SUPERVISOR}.*",
     "_INBOX_supervisor.>",
     "_INBOX_operator.>",

@@ -72,13 +72,18 @@ async def hearing(
         answering.add(task)
         task.add_done_callback(answering.discard)
 
+    async def note_left(message: Msg) -> None:
+        handed.note_left(message.data.decode())
+
     subscription = await client.subscribe(
         subjects.operations(supervisor_id), queue=supervisor_id, cb=answer
     )
+    left = await client.subscribe(subjects.operations_left(supervisor_id), cb=note_left)
     await client.flush()
     try:
         yield came
     finally:
+        await left.unsubscribe()
         await subscription.unsubscribe()
 
 
@@ -542,3 +547,115 @@ def test_a_noun_with_something_to_run_here_needs_its_services() -> None:
 
 def a_request(path: str = "/v1/agents") -> HandedRequest:
     return HandedRequest(method="GET", path=path, caller=CALLER, within_s=PATIENCE_S)
+
+
+async def test_a_client_that_leaves_is_told_of_and_what_waits_is_given_up(
+    stand: Stand, client: Client
+) -> None:
+    """By the supervisor that has it; the others remember, as it may yet come to them."""
+    ended: list[str] = []
+
+    async def waits(scope: Scope, receive: Receive, send: Send) -> None:
+        del scope, send
+        await receive()
+        ended.append((await receive())["type"])
+
+    handed = HandedRequests(waits, stand.url, asyncio.Event())
+    async with (
+        hearing(client, handed) as came,
+        operations(client) as url,
+        Connection(url) as connection,
+    ):
+        connection.send("POST", "/v1/requests", HELLO)
+        await until(lambda: bool(came))
+        connection.writer.transport.abort()
+        await until(lambda: ended == ["http.disconnect"])
+
+
+async def test_what_was_given_up_before_its_turn_is_not_begun(
+    stand: Stand,
+) -> None:
+    request = a_request().model_copy(update={"id": "left"})
+    handed = handing(stand)
+    handed.note_left("left")
+    response = HandedResponse.decode(await handed.answer_bytes(request.encode()))
+    assert response.status == 503
+    other = request.model_copy(update={"id": "other"})
+    response = HandedResponse.decode(await handed.answer_bytes(other.encode()))
+    assert response.status == 200
+
+
+async def test_what_is_late_and_does_not_wait_is_done_to_its_end(stand: Stand) -> None:
+    """As at the API itself, where a client that leaves ends nothing but what waits."""
+    may_end = asyncio.Event()
+    done: list[bool] = []
+
+    async def mends(scope: Scope, receive: Receive, send: Send) -> None:
+        del scope, receive, send
+        await may_end.wait()
+        done.append(True)
+
+    handed = HandedRequests(mends, stand.url, asyncio.Event())
+    late = a_request().model_copy(update={"within_s": 0.05})
+    response = HandedResponse.decode(await handed.answer_bytes(late.encode()))
+    assert response.status == 504
+    may_end.set()
+    await until(lambda: done == [True])
+
+
+async def test_many_that_wait_leave_room_for_one_that_does_not(
+    servers: EmbeddedServers, redis: Redis, client: Client
+) -> None:
+    """A supervisor answers as many handed requests at once as the API may have, and refuses what is more."""
+    limits = ClientLimits(at_once=3)
+    async with http_stand(servers, redis, limits=limits) as narrow:
+        handed = handing(narrow)
+        async with hearing(client, handed), operations(client) as url:
+            waiting = [
+                asyncio.create_task(
+                    ask(url, "POST", "/v1/requests", {"text": f"hello {number}"})
+                )
+                for number in range(3)
+            ]
+            await until(lambda: narrow.parts.life.inside == 3)
+            refused = await ask(url, "GET", "/v1/agents")
+            assert refused.status in (429, 503)
+            narrow.service.gate.set()
+            assert {one.status for one in await asyncio.gather(*waiting)} == {200}
+
+
+async def test_two_keys_of_one_name_have_places_of_their_own(
+    servers: EmbeddedServers, redis: Redis, tmp_path: Path
+) -> None:
+    """Processes with files of their own may call the keys of two tenants alike."""
+    keys, _ = made_keys(tmp_path / "keys.json")
+    limits = ClientLimits(at_once=4)
+    async with http_stand(servers, redis, keys=keys, limits=limits) as narrow:
+        handed = handing(narrow)
+
+        def asked_by(tenant: str, number: int) -> bytes:
+            caller = Caller(name="ask", roles=frozenset({"ask"}), tenant=tenant)
+            request = HandedRequest(
+                method="POST",
+                path="/v1/requests",
+                headers=(("content-type", "application/json"),),
+                caller=caller,
+                within_s=PATIENCE_S,
+                body=json.dumps({"text": f"hello {number}"}).encode(),
+            )
+            return request.encode()
+
+        waiting = [
+            asyncio.create_task(handed.answer_bytes(asked_by("red", number)))
+            for number in range(2)
+        ]
+        await until(lambda: narrow.parts.life.inside == 2)
+        third = HandedResponse.decode(await handed.answer_bytes(asked_by("red", 3)))
+        assert third.status == 429
+        waiting.append(asyncio.create_task(handed.answer_bytes(asked_by("blue", 4))))
+        await until(lambda: narrow.parts.life.inside == 3)
+        narrow.service.gate.set()
+        statuses = {
+            HandedResponse.decode(one).status for one in await asyncio.gather(*waiting)
+        }
+        assert statuses == {200}

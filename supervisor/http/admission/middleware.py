@@ -57,11 +57,12 @@ class AdmissionMiddleware:
         if scope["type"] != "http":
             return
         headers = Headers(scope=scope)
-        name = ANYBODY.name
+        holder = ANYBODY.holder
         handed = scope.get(CALLER)
         try:
             if isinstance(handed, Caller):
-                name = handed.name
+                holder = handed.holder
+                self._demand_place(handed)
             else:
                 if self._parts.keys is None:
                     _check_browser(scope["method"], headers, self._parts.cross_origin)
@@ -69,7 +70,7 @@ class AdmissionMiddleware:
                 caller = self._identify(scope, headers, token)
                 if scope["path"].startswith(GUARDED):
                     scope[CALLER] = caller = self._admit(caller, has_token=bool(token))
-                    name = caller.name
+                    holder = caller.holder
             _check_body(
                 headers,
                 self._parts.limits.body_bytes,
@@ -79,7 +80,7 @@ class AdmissionMiddleware:
             await respond(refused)(scope, receive, send)
             return
         limits = self._parts.limits
-        with self._parts.life.count(name):
+        with self._parts.life.count(holder):
             await self._app(
                 scope,
                 BodyReader(receive, limits.body_bytes, limits.body_s).receive,
@@ -152,9 +153,18 @@ class AdmissionMiddleware:
         if wait_s := self._rates.take(caller.name):
             detail = f"too many requests with this key; go on in {wait_s} s, and send fewer a second"
             raise Refused(429, "rate", detail, headers={"Retry-After": str(wait_s)})
+        self._demand_place(caller)
+        return caller
+
+    def _demand_place(self, caller: Caller) -> None:
+        """Return where one more request of *caller* may be answered.
+
+        Raises:
+            Refused: 429, the caller has as many as one may; 503, there are as many as may be.
+        """
         life = self._parts.life
         most = self._parts.limits.at_once
-        if life.inside_of[caller.name] >= (own := self._parts.share(most)):
+        if life.inside_of[caller.holder] >= (own := self._parts.share(most)):
             raise over_share(
                 f"{own} requests with this key are being answered; ask again when one has ended"
             )
@@ -162,7 +172,6 @@ class AdmissionMiddleware:
             raise unavailable(
                 f"{life.inside} requests are being answered; ask again in a second, or elsewhere"
             )
-        return caller
 
 
 def _check_browser(

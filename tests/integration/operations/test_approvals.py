@@ -248,6 +248,10 @@ async def test_a_link_is_made_in_a_name_that_the_key_may_answer_in(
     )
     with pytest.raises(Refused, match="TASKLORE_APPROVAL_SECRET"):
         await link_approval(away, BOSS, "pay.0", wish, base_url="http://here/")
+    # What is handed over was asked for elsewhere: all that is known is where the supervisor listens.
+    for everywhere in ("http://0.0.0.0:8080/", "http://[::]:8080/"):
+        with pytest.raises(Refused, match="TASKLORE_APPROVAL_URL"):
+            await link_approval(services, BOSS, "pay.0", wish, base_url=everywhere)
 
 
 async def test_questions_are_no_matter_of_those_who_only_read(
