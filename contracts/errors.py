@@ -208,7 +208,7 @@ class UnknownSession(InvalidInput):
 
 
 class UnknownStory(InvalidInput):
-    """There is no story of this id; load it with `tasklore story load FOLDER`."""
+    """There is no story of this id; load it with `tasklore stories load FOLDER`."""
 
 
 class EntryTooLarge(InvalidInput):

@@ -1,12 +1,12 @@
 """Faults of a value in plain words: pydantic's errors without its own vocabulary, and the name that was meant."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
 from tasklore.contracts.identifiers import NAME_PATTERN
 
-__all__ = ["complaint_of", "fault_of", "nearest"]
+__all__ = ["complaint_of", "fault_of", "nearest", "repeats_of"]
 
 #: What pydantic puts before the sentence of a check of ours.
 _PREFIXES = ("Value error, ", "Assertion failed, ")
@@ -56,3 +56,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """Return "; did you mean 'x'?" for the known name that is most alike, "" when none is."""
     near = get_close_matches(name, list(known), 1)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def repeats_of(marks: Iterable[str]) -> Iterator[tuple[int, int, str]]:
+    """Yield place, place of the first one, and mark of each of *marks* that was there before."""
+    first: dict[str, int] = {}
+    for place, mark in enumerate(marks):
+        if (earlier := first.setdefault(mark, place)) != place:
+            yield place, earlier, mark

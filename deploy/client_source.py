@@ -164,10 +164,12 @@ def _field(key: str, schema: Json, *, is_required: bool) -> str:
 
 
 def _frozen(default: Any) -> Any:
-    """Return a default that cannot be changed; an object has none here, as the server always sends one."""
+    """Return a default that cannot be changed; objects have none here, alone or in a list, as the server sends them."""
     if isinstance(default, dict):
         return None
-    return tuple(default) if isinstance(default, list) else default
+    if not isinstance(default, list):
+        return default
+    return None if any(isinstance(one, dict) for one in default) else tuple(default)
 
 
 def _alias(name: str, schema: Json) -> str:

@@ -266,6 +266,13 @@ class StoryStore:
         )
         return tuple(sorted(found, key=lambda info: (-info.updated_ms, info.story_id)))
 
+    async def info(self, story_id: str) -> StoryInfo:
+        """Return one story as `stories` has it."""
+        [reply] = await self._batch.run([_told_of(story_id)])
+        if reply is None:
+            raise unknown(story_id)
+        return _info(story_id, reply)
+
     async def delete(self, story_id: str) -> bool:
         """Remove a story with its responses and analyses; return whether there was one."""
         every = (
@@ -333,4 +340,4 @@ def _info(story_id: str, reply: list[Any]) -> StoryInfo:
 
 
 def _load_again(story_id: str) -> str:
-    return f"load story {story_id!r} again with `tasklore story load FOLDER`"
+    return f"load story {story_id!r} again with `tasklore stories load FOLDER`"

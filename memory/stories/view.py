@@ -92,7 +92,7 @@ class StandingStory:
 def unknown(story_id: str) -> UnknownStory:
     """Return the error for a missing story *story_id*."""
     return UnknownStory(
-        f"there is no story {story_id!r}; load it with `tasklore story load FOLDER`"
+        f"there is no story {story_id!r}; load it with `tasklore stories load FOLDER`"
     )
 
 

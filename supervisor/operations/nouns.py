@@ -17,6 +17,7 @@ from tasklore.supervisor.operations import (
     retirement,
     schedules,
     sessions,
+    stories,
     tasks,
     webhooks,
 )
@@ -37,6 +38,7 @@ NOUNS: Final[tuple[Noun, ...]] = (
     retirement.NOUN,
     schedules.NOUN,
     sessions.NOUN,
+    stories.NOUN,
     tasks.NOUN,
     webhooks.NOUN,
 )

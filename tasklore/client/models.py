@@ -199,6 +199,13 @@ class Block(Model):
     user: str
 
 
+class Bond(Model):
+    """How two characters stand to each other before the first response; the score is in points."""
+
+    characters: tuple[str, str]
+    score: float = 0
+
+
 class Cancel(Model):
     """The reason of a cancellation."""
 
@@ -336,6 +343,17 @@ class DeclaredPipeline(Model):
     pipeline: dict[str, JsonValue]
 
 
+class DeletedStory(Model):
+    """What was removed, or would be in a dry run."""
+
+    analyses: int
+    dry_run: bool
+    entities: int
+    responses: int
+    story_id: str
+    title: str
+
+
 class Difference(Model):
     """The changes from one revision of a document to another, metadata left out; `lines` are for people."""
 
@@ -362,6 +380,17 @@ class EmittedValue(Model):
 
     kind: str = "value"
     value: JsonValue | None = None
+
+
+class Entity(Model):
+    """A character, place or thing with a file of its own; `tokens` is what the file would take in a prompt."""
+
+    aliases: tuple[str, ...] = ()
+    file: str = ""
+    kind: Literal["character", "location", "object", "group"] | str = "character"
+    name: str
+    text: str = ""
+    tokens: int = 0
 
 
 class EntriesInvalidated(Model):
@@ -582,6 +611,17 @@ class KeptTurns(Model):
 
     days: int | None = None
     is_on: bool = True
+
+
+class KnownFact(Model, extra="allow"):
+    """Something about the story's world; `source` is `Ch{chapter}-R{response}`, `known_by` names who knows it."""
+
+    cat: str | None = None
+    conf: str | None = None
+    fact: str
+    known: tuple[str, ...] = ()
+    src: str | None = None
+    subj: str
 
 
 class LetterChoice(Model):
@@ -923,6 +963,21 @@ class LiveWorker(Model):
     worker_id: str
 
 
+class LoadedStory(Model):
+    """What a story begins with; `changed` says whether that is another beginning than before."""
+
+    bonds: int
+    changed: bool
+    digest: str
+    entities: int
+    entity_tokens: int
+    facts: int
+    memories: int
+    story_id: str
+    threads: int
+    title: str
+
+
 class Lookup(Model):
     """A request now: `accepted`, `running` once it is a task, `done` with its reply.
 
@@ -1106,6 +1161,22 @@ class NewSchedule(Model):
     user: str | None = None
 
 
+class NewStory(Model):
+    """Where a story begins: what its folder says. What responses changed stays.
+
+    Characters have their whole names everywhere. A fact of `knowledge` may have its long names (`subject`, `category`,
+    `confidence`, `source`, `known_by`) in place of the short ones. `tokens` of an entity are counted where they are
+    left out.
+    """
+
+    entities: tuple[Entity, ...] = ()
+    knowledge: tuple[KnownFact, ...] = ()
+    memories: tuple[StoryMemory, ...] = ()
+    relations: Relations | None = None
+    settings: StorySettings
+    threads: tuple[StoryThread, ...] = ()
+
+
 class NotKept(Model):
     """A turn that no search finds, although it is learned from, and why."""
 
@@ -1149,6 +1220,18 @@ class OpenQuestion(Model):
     who: tuple[str, ...]
 
 
+class OpenThread(Model):
+    """A thread that is open after the last response; both countdowns are in responses, None without such an end."""
+
+    consequence_countdown: int | None
+    id: str
+    last_mention: int | None
+    priority: str
+    status: Literal["active", "on_track", "critical", "resolved"] | str
+    time_until: int | None
+    title: str
+
+
 class OpenableStream(Model):
     """Where to open the stream without a key, until `expires_at`; `token` is null where no keys are required."""
 
@@ -1178,6 +1261,13 @@ class Overview(Model):
     periods: tuple[Period, ...] = ()
     tree: Spending | None = None
     version: int
+
+
+class OwnSeat(Model):
+    """A section that an agent of the story's own finds."""
+
+    agent_id: str
+    section: str
 
 
 class PartialEvent(Model):
@@ -1525,6 +1615,14 @@ class RefusedResult(Model):
 
     key: str
     why: str
+
+
+class Relations(Model):
+    """The relationships of a story: tiers, who likes what, by character, and the scores that it begins with."""
+
+    bonds: tuple[Bond, ...] = ()
+    tastes: dict[str, Tastes] | None = None
+    tiers: tuple[Tier, ...] | None = None
 
 
 class ReplyPart(Reported):
@@ -1933,6 +2031,21 @@ class ScheduledRun(Model):
     task_id: str
 
 
+class SeatSettings(Model):
+    """What a story says of one agent; an agent of the story's own needs `group`, `agent` and `task`.
+
+    `enabled` None leaves it as it is by default: on, but for `contradiction`. `after` names sections that it waits for,
+    as long as the story's patience lasts. `deadline_s` is seconds from its dispatch until its section is marked late.
+    """
+
+    after: tuple[str, ...] | None = None
+    agent: str | None = None
+    deadline_s: float | None = None
+    enabled: bool | None = None
+    group: Literal["background", "immediate"] | str | None = None
+    task: str | None = None
+
+
 class SeenAgent(Model):
     """Another agent within sight; `position` None when only its presence is sensed."""
 
@@ -2264,6 +2377,16 @@ class Spoken(Model):
     time: float
 
 
+class StandingBond(Model):
+    """How two characters stand to each other; `points_needed` are those up to the next tier, None in the highest."""
+
+    characters: tuple[str, ...]
+    next_tier: str | None
+    points_needed: float | None
+    score: float
+    tier: str
+
+
 class StayedLetter(Model):
     """A letter that stays where it is, and why."""
 
@@ -2278,6 +2401,121 @@ class StoredFile(Model):
     file: str
     plan_id: str | None = None
     revisions: dict[str, int] | None = None
+
+
+class StoryList(Model):
+    """A page of stories; `after` is what to ask for the next page with, None at the end."""
+
+    after: str | None
+    stories: tuple[StoryRow, ...]
+
+
+class StoryMemory(Model):
+    """What a character remembers; `text` is the whole, `summary` a sentence of it.
+
+    `significance` is from 1 to 10. `response` is the number of the response in which it happened, None before all.
+    """
+
+    chapter: int | None = None
+    character: str
+    id: str
+    location: str | None = None
+    quote: str | None = None
+    response: int | None = None
+    significance: int = 5
+    summary: str = ""
+    tags: tuple[str, ...] = ()
+    text: str = ""
+    title: str = ""
+    tone: str | None = None
+    type: str | None = None
+
+
+class StoryRow(Model):
+    """A story in a list: the responses and analyses are those that are still kept."""
+
+    analyses: int
+    entities: int
+    responses: int
+    story_id: str
+    title: str
+    updated_at: datetime
+
+
+class StoryRules(Model):
+    """How a story is analysed: see the fields of the same names in `StorySettings`."""
+
+    agents: dict[str, SeatSettings]
+    critical_countdown: int
+    late_s: float
+    patience_s: float
+    reader_usd_per_million: float
+    traits: dict[str, tuple[str, ...]]
+
+
+class StorySettings(Model):
+    """Settings of the analyses of a story.
+
+    `critical_countdown` is in responses: a thread with so many or fewer left is critical. `patience_s` is how many
+    seconds an agent waits for those whose findings it would use. `late_s` is how many seconds past its deadline what a
+    background agent finds is still taken. `reader_usd_per_million` is what a million input tokens cost the model that
+    is given the context. `traits` are words of what characters like, as they
+    may be shown; a model is told them.
+    """
+
+    agents: dict[str, Any] | None = None
+    critical_countdown: int = 5
+    late_s: float = 300.0
+    patience_s: float = 10.0
+    reader_usd_per_million: float = 3.0
+    story_id: str
+    title: str = ""
+    traits: dict[str, tuple[str, ...]] | None = None
+
+
+class StoryStanding(Model):
+    """A story after its last response: `entities` are counted by kind, `responses` are the numbers of those still kept.
+
+    `switched_off` are the sections that no agent is asked for.
+    """
+
+    entities: dict[str, int]
+    entity_tokens: int
+    facts: int
+    last_response: int
+    memories: int
+    own_agents: tuple[OwnSeat, ...]
+    relationships: tuple[StandingBond, ...]
+    resolved_threads: int
+    responses: tuple[int, ...]
+    settings: StoryRules
+    story_id: str
+    switched_off: tuple[str, ...]
+    threads: tuple[OpenThread, ...]
+    title: str
+
+
+class StoryThread(Model):
+    """A plot thread that is open until a response resolves it; `text` describes it in full.
+
+    `consequence_at` and `due_at` are numbers of responses: when something happens unless the thread is taken up, and
+    when what it waits for takes place. `keywords` are words by which it is taken up; with those in
+    `resolved_by`, which tell of its end, a model is told them.
+    `opened` is the response that introduced it, None before all.
+    """
+
+    characters: tuple[str, ...] = ()
+    consequence_at: int | None = None
+    due_at: int | None = None
+    id: str
+    keywords: tuple[str, ...] = ()
+    opened: int | None = None
+    priority: Literal["low", "medium", "high"] | str = "medium"
+    resolved_by: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    text: str = ""
+    time_sensitive: bool = False
+    title: str = ""
 
 
 class StreamToOpen(Model):
@@ -2389,6 +2627,13 @@ class TaskWait(Model):
     until: datetime | None = None
 
 
+class Tastes(Model):
+    """What a character likes and dislikes in others: points by trait, positive in both; dislikes are subtracted."""
+
+    dislikes: dict[str, float] | None = None
+    likes: dict[str, float] | None = None
+
+
 class Telling(Model):
     """Words of a person, as they said them; `wait_seconds` is how long the answer may take."""
 
@@ -2403,6 +2648,13 @@ class TextEvent(Model):
     data: OutputText
     event: Literal["text"]
     id: str = ""
+
+
+class Tier(Model):
+    """A stretch of a relationship's score: from `threshold` points up to the next tier."""
+
+    name: str
+    threshold: float
 
 
 class Timing(Model):

@@ -3131,6 +3131,110 @@ class AsyncSessions(AsyncNoun):
     sweep = awaited(SessionsFlows.sweep)
 
 
+class StoriesFlows:
+    """The requests about stories, without sending them."""
+
+    def delete(
+        self, story_id: str, *, dry_run: bool | None = None
+    ) -> Flow[models.DeletedStory]:
+        """Remove a story with its responses and their analyses; its folder stays.
+
+        Args:
+            dry_run: Remove nothing, only show what would go.
+        """
+        return fetch(
+            Call(
+                "DELETE",
+                fill_path("/v1/stories/{story_id}", story_id=story_id),
+                query={"dry_run": dry_run},
+            ),
+            models.DeletedStory,
+        )
+
+    def list(
+        self, *, after: str | None = None, limit: int | None = None
+    ) -> Flow[models.StoryList]:
+        """List the stories that are loaded, the last changed first.
+
+        Args:
+            after: The `after` of the page before.
+            limit: At most so many.
+        """
+        return fetch(
+            Call("GET", "/v1/stories", query={"after": after, "limit": limit}),
+            models.StoryList,
+        )
+
+    def each(self) -> Pages[models.StoryRow]:
+        """Yield every row of `list`, page by page."""
+        return Pages(lambda after: StoriesFlows.list(self, after=after), "stories")
+
+    def load(
+        self,
+        *,
+        settings: models.StorySettings | Mapping[str, Any],
+        entities: Sequence[models.Entity | Mapping[str, Any]] | None = None,
+        knowledge: Sequence[models.KnownFact | Mapping[str, Any]] | None = None,
+        memories: Sequence[models.StoryMemory | Mapping[str, Any]] | None = None,
+        relations: models.Relations | Mapping[str, Any] | None = None,
+        threads: Sequence[models.StoryThread | Mapping[str, Any]] | None = None,
+    ) -> Flow[models.LoadedStory]:
+        """Load where a story begins, for the agents.
+
+        What responses changed stays. The same again changes nothing.
+
+        Args:
+            entities: Characters, places and things.
+            knowledge: What is known of its world.
+            memories: What characters remember.
+            relations: Tiers, tastes, and the scores of pairs.
+            settings: Its id, its title, and how it is analysed.
+            threads: What is open.
+        """
+        return fetch(
+            Call(
+                "POST",
+                "/v1/stories",
+                body={
+                    "entities": entities,
+                    "knowledge": knowledge,
+                    "memories": memories,
+                    "relations": relations,
+                    "settings": settings,
+                    "threads": threads,
+                },
+            ),
+            models.LoadedStory,
+        )
+
+    def show(self, story_id: str) -> Flow[models.StoryStanding]:
+        """Show how a story stands after its last response: settings, relationships, open threads, how much is known."""
+        return fetch(
+            Call("GET", fill_path("/v1/stories/{story_id}", story_id=story_id)),
+            models.StoryStanding,
+        )
+
+
+class Stories(Noun):
+    """The operations on stories."""
+
+    delete = waiting(StoriesFlows.delete)
+    list = waiting(StoriesFlows.list)
+    each = iterated(StoriesFlows.each)
+    load = waiting(StoriesFlows.load)
+    show = waiting(StoriesFlows.show)
+
+
+class AsyncStories(AsyncNoun):
+    """The operations on stories."""
+
+    delete = awaited(StoriesFlows.delete)
+    list = awaited(StoriesFlows.list)
+    each = iterated_async(StoriesFlows.each)
+    load = awaited(StoriesFlows.load)
+    show = awaited(StoriesFlows.show)
+
+
 class StreamsFlows:
     """The requests about streams, without sending them."""
 
@@ -3503,6 +3607,7 @@ class Nouns:
         self.results = Results(driver)
         self.schedules = Schedules(driver)
         self.sessions = Sessions(driver)
+        self.stories = Stories(driver)
         self.streams = Streams(driver)
         self.tasks = Tasks(driver)
         self.webhooks = Webhooks(driver)
@@ -3525,6 +3630,7 @@ class AsyncNouns:
         self.results = AsyncResults(driver)
         self.schedules = AsyncSchedules(driver)
         self.sessions = AsyncSessions(driver)
+        self.stories = AsyncStories(driver)
         self.streams = AsyncStreams(driver)
         self.tasks = AsyncTasks(driver)
         self.webhooks = AsyncWebhooks(driver)

@@ -41,7 +41,7 @@ GROUPS = {
     "projects": "Note what was decided, and find it again.",
     "agents": "See which agents there are, check what their cards understand, and retire one.",
     "analysis": "Have agents analyse the responses of a story, and give their findings to the next prompt.",
-    "story": "Check stories, load them, see how they stand.",
+    "stories": "Check stories, load them, see how they stand.",
     "results": "Look into the remembered results, mend them, forget.",
     "memory": "Tell it something about a person, look at their memory, take edits back.",
     "limits": "See and change limits on models and on runs; every change holds within a second, and nothing is started "
@@ -60,7 +60,7 @@ WRITTEN = frozenset(
         "pipeline",
         "agents",
         "analysis",
-        "story",
+        "stories",
         "memory",
         "limits",
         "k8s",

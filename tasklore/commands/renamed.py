@@ -13,6 +13,7 @@ RENAMED: Mapping[str, str] = MappingProxyType(
         "project": "projects",
         "schedule": "schedules",
         "session": "sessions",
+        "story": "stories",
     }
 )
 

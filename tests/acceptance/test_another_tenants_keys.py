@@ -15,7 +15,12 @@ from tasklore.memory import keys
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.ledger.requests import place_of
 from tasklore.memory.schedules.store import Schedule, ScheduleStore, State
-from tests.acceptance.test_one_users_administrator import make_shared, make_things
+from tests.acceptance.test_one_users_administrator import (
+    STORY,
+    make_shared,
+    make_things,
+    named,
+)
 from tests.acceptance.test_waits import Doors
 from tests.golden.matrix import cases
 from tests.golden.seeded import CALLED, Seeded, seeded_system
@@ -56,15 +61,6 @@ async def things(system: Seeded) -> Mapping[str, str]:
     return {**made, **await make_shared(Doors(system.api, system.keys))}
 
 
-def named(things: Mapping[str, str]) -> set[str]:
-    """Return the ids of *things* that nobody else uses."""
-    return {
-        one
-        for name, one in things.items()
-        if name.endswith("_id") and name != "agent_id"
-    }
-
-
 @pytest.mark.timeout(300)
 async def test_another_tenants_things_are_neither_seen_nor_changed(
     doors: Doors, things: Mapping[str, str]
@@ -82,6 +78,7 @@ async def test_another_tenants_things_are_neither_seen_nor_changed(
         # Nouns that are of the whole deployment take no key of one tenant, whatever it asks there.
         is_hidden = status == 404 or (status, "bound-key" in told) == (403, True)
         assert is_hidden, f"{case.operation}: {status} {told}"
+        assert "Secret" not in told, case.operation
     assert tried > 20
     for kind, name in (
         ("tasks/{task_id}/output", "task_id"),
@@ -116,6 +113,8 @@ async def test_another_tenants_things_are_neither_seen_nor_changed(
         assert (stands[3]["state"], stands[3].get("refused")) == ("open", [])
         assert stands[4]["state"] in ("running", "done")
         assert stands[5]["messages"]
+    _, story = await doors.call("admin", "GET", f"/v1/stories/{STORY}")
+    assert story["title"] == "Secret of the quay"
 
 
 @pytest.mark.timeout(300)

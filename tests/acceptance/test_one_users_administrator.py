@@ -29,6 +29,10 @@ _BODIES: tuple[Any, ...] = ({}, {"user": "bob"})
 _NAP = {"agent_id": "NapAgent", "task": "take_nap", "parameters": {"ms": 600_000}}
 
 
+#: A story of the whole deployment, which `make_shared` loads.
+STORY = "bobs-quay"
+
+
 async def make_things(doors: Doors) -> Mapping[str, str]:
     """Make one thing of each kind for bob, and return what stands for each in a path."""
 
@@ -76,7 +80,23 @@ async def make_shared(doors: Doors, caller: str = "admin") -> Mapping[str, str]:
     path = "/v1/projects/bobs-shop/decisions"
     status, made = await doors.call(caller, "POST", path, body)
     assert status == 201, made
-    return {"project_id": made["project_id"], "record_id": made["record_id"]}
+    story = {"settings": {"story_id": STORY, "title": "Secret of the quay"}}
+    status, told = await doors.call(caller, "POST", "/v1/stories", story)
+    assert status == 200, told
+    return {
+        "project_id": made["project_id"],
+        "record_id": made["record_id"],
+        "story_id": STORY,
+    }
+
+
+def named(things: Mapping[str, str]) -> set[str]:
+    """Return the ids of *things* that nobody else uses: that of a record (`d1`) counts within its project."""
+    return {
+        one
+        for name, one in things.items()
+        if name.endswith("_id") and name not in ("agent_id", "record_id")
+    }
 
 
 def calls(paths: Mapping[str, Any], things: Mapping[str, str]) -> Iterator[Any]:
@@ -122,10 +142,10 @@ async def test_another_users_things_are_neither_seen_nor_changed(
         )
         tried += 1
         said = f"{method} {path} {body}: {status} {told}"
+        assert "Secret" not in str(told), said
         may_see = method == "GET" and declared in _OPEN
         assert status in ((200,) if may_see else (400, 403, 404, 422)), said
-        theirs = {one for name, one in things.items() if name.endswith("_id")}
-        seen = {one for one in theirs - {"NapAgent"} if one in str(told)}
+        seen = {one for one in named(things) if one in str(told)}
         assert all(one in path for one in seen), said
     assert tried > 50
     # Nothing of it was ended or changed meanwhile.
@@ -136,12 +156,14 @@ async def test_another_users_things_are_neither_seen_nor_changed(
             f"/v1/pipelines/{things['session_id']}",
             f"/v1/schedules/{things['schedule_id']}",
             f"/v1/approvals/{things['approval_id']}",
+            f"/v1/stories/{STORY}",
         )
     ]
     assert stands[0]["state"] == "accepted"
     assert stands[1]["state"] == "running"
     assert (stands[2]["paused"], stands[2]["last"]) == (False, None)
     assert stands[3]["state"] == "open"
+    assert stands[4]["title"] == "Secret of the quay"
     # A yes and a no take no body: they did not count, and that is kept.
     refused = [(one["by"], one["why"]) for one in stands[3]["refused"]]
     assert refused == [("user:alice", "person")] * 2

@@ -166,13 +166,15 @@ SCENARIO: dict[str, tuple[Step, ...]] = {
         "projects list --json",
         "projects search nosuch",
     ),
-    "story": _steps(
-        "story example lighthouse",
-        "story check quay --json",
-        "story load quay --json",
-        "story list --json",
-        "story show quay --json",
-        "story delete quay --yes --json",
+    "stories": _steps(
+        "stories example lighthouse",
+        "stories check quay --json",
+        "stories load quay --json",
+        "stories list --json",
+        "stories show quay --json",
+        "stories show quay",
+        "stories delete quay",
+        "stories delete quay --yes --json",
     ),
     "analysis": _steps(
         "analysis run quay --wait 60 --json",

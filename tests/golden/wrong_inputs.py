@@ -98,7 +98,7 @@ _MEANT = {
     "pipeline evidence FILE": "",
     "pipeline run --session": "NEW",
     "schedule add --id": "NEW",
-    "story example DIR": "FULL",
+    "stories example DIR": "FULL",
     "up --agents": "",
     "up REF": "SCRIPT",
     "up --data-dir": "",
@@ -152,9 +152,9 @@ _OF_COMMAND: dict[str, tuple[dict[str, str], str]] = {
     "schedule add --cron": ({"AGENT.TASK": "NapAgent.take_nap"}, "-p ms=4"),
     "schedule add --every": ({"AGENT.TASK": "NapAgent.take_nap"}, "-p ms=4"),
     "schedule add --pipeline": ({}, "--every 6h"),
-    "story check": ({"DIR": "quay"}, ""),
-    "story example": ({"DIR": "quay"}, ""),
-    "story load": ({"DIR": "quay"}, ""),
+    "stories check": ({"DIR": "quay"}, ""),
+    "stories example": ({"DIR": "quay"}, ""),
+    "stories load": ({"DIR": "quay"}, ""),
     "webhooks show": ({"ID": "msg_1"}, ""),
 }
 

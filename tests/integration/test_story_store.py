@@ -193,7 +193,7 @@ async def test_stories_are_listed_with_their_sizes_until_they_are_deleted(
         for one in await shelf.stories.stories()
     }
     unreadable = (
-        "(cannot be read; load story 'other' again with `tasklore story load FOLDER`)"
+        "(cannot be read; load story 'other' again with `tasklore stories load FOLDER`)"
     )
     assert listed == {
         STORY: (BASE.settings.title, 3, 2, 1),
@@ -242,7 +242,7 @@ async def test_an_unknown_story_is_an_error_with_the_cure_whatever_is_asked(
     ):
         with pytest.raises(
             UnknownStory,
-            match="no story 'nowhere'; load it with `tasklore story load FOLDER`",
+            match="no story 'nowhere'; load it with `tasklore stories load FOLDER`",
         ):
             await ask
     for story_id in ("a}b", "lighthouse}:entities", "", "ä"):
@@ -266,7 +266,7 @@ async def test_an_unreadable_value_is_an_error_with_place_and_cure(
     await valkey_or_redis.hset(of.responses, "4", "")
     await valkey_or_redis.hset(of.documents, "4", "[1]")
 
-    folder = r"load story 'lighthouse' again with `tasklore story load FOLDER`"
+    folder = r"load story 'lighthouse' again with `tasklore stories load FOLDER`"
     with pytest.raises(
         InvalidInput,
         match=rf"tl:story:{{lighthouse}}:entities cannot be read at '{MARA}'.*{folder}",

@@ -5,10 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tasklore.commands.operations.entries import operations_of
+from tasklore.commands.operations.calls import begin_exchange
 from tasklore.commands.operations.exchange import Exchange
-from tasklore.commands.operations.run import VersionWatch
-from tasklore.commands.operations.target import find_target
 from tasklore.commands.operations.transport import Request
 from tasklore.commands.operations.values import make_request
 
@@ -41,6 +39,5 @@ def send_line(
 
 
 def _begin(verb: str, given: Mapping[str, Any]) -> tuple[Exchange, Request]:
-    entry = next(one for one in operations_of("memory") if one["verb"] == verb)
-    exchange = Exchange(find_target(entry["mounted"]), entry, VersionWatch().hear)
-    return exchange, make_request(entry, given)
+    exchange = begin_exchange("memory", verb)
+    return exchange, make_request(exchange.entry, given)

@@ -1,4 +1,4 @@
-"""`tasklore story example`: copy the story that comes with Tasklore."""
+"""`tasklore stories example`: copy the story that comes with Tasklore."""
 
 import shutil
 from pathlib import Path
@@ -42,5 +42,5 @@ def copy_into(folder: Path) -> None:
         f"{count_of(sum(one.is_file() for one in FOLDER.rglob('*')), 'file')} in {shown}"
     )
     say(
-        f"look it over with `tasklore story check {shown}`, then `tasklore analysis run {shown} --all`"
+        f"look it over with `tasklore stories check {shown}`, then `tasklore analysis run {shown} --all`"
     )

@@ -47,7 +47,7 @@ from tasklore.contracts.analysis.stories import (
     Tastes,
 )
 from tasklore.contracts.errors import InvalidInput
-from tasklore.contracts.faults import nearest
+from tasklore.contracts.faults import nearest, repeats_of
 from tasklore.memory.rendering.tokens import counter
 
 __all__ = [
@@ -125,7 +125,7 @@ def look_at_story(folder: Path | str, *, with_responses: bool = False) -> StoryR
 def _read_settings(files: StoryFolder) -> StorySettings | None:
     settings = read_table(files, SETTINGS, StorySettings)
     if settings is None and SETTINGS not in files.names():
-        cure = 'write one with story_id = "name", or `tasklore story example DIR` makes a whole story'
+        cure = 'write one with story_id = "name", or `tasklore stories example DIR` makes a whole story'
         files.refuse(SETTINGS, f"a story needs this file; {cure}")
     if settings is not None:
         try:
@@ -220,11 +220,9 @@ class _WholeNames:
 
     def _demand_unique(self, file: str, block: str, marks: Iterable[str]) -> None:
         """Refuse each item of the list *block* that has the mark of an earlier one."""
-        first: dict[str, int] = {}
-        for n, mark in enumerate(marks):
-            if (earlier := first.setdefault(mark, n)) != n:
-                text = f"{mark!r} is {block}[{earlier}] already; rename it, or remove one of them"
-                self.files.refuse(f"{file}: {block}[{n}]", text)
+        for n, earlier, mark in repeats_of(marks):
+            text = f"{mark!r} is {block}[{earlier}] already; rename it, or remove one of them"
+            self.files.refuse(f"{file}: {block}[{n}]", text)
 
     def _whole(self, place: str, name: str) -> str:
         whole = self.names.whole(name)

@@ -42,7 +42,7 @@ class StoryFolder:
             why = "is a file" if given.is_file() else "is not there"
             raise InvalidStory(
                 [
-                    f"{folder}: the folder of a story {why}; `tasklore story example DIR` makes one"
+                    f"{folder}: the folder of a story {why}; `tasklore stories example DIR` makes one"
                 ]
             )
         self._label = str(folder).rstrip("/") or "/"

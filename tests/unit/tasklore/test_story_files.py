@@ -11,6 +11,7 @@ import pytest
 
 from tasklore.commands.exits import USAGE
 from tasklore.commands.stories import folder as story_folder
+from tasklore.commands.stories.check import print_check
 from tasklore.commands.stories.example import copy_into
 from tasklore.commands.stories.files import (
     InvalidStory,
@@ -20,7 +21,6 @@ from tasklore.commands.stories.files import (
     responses_in,
 )
 from tasklore.commands.stories.folder import LARGEST_FILE
-from tasklore.commands.story.views import print_check
 from tasklore.contracts.analysis.background import KnownFact
 from tasklore.contracts.analysis.stories import TIERS, Relations, SeatSettings
 
@@ -185,7 +185,7 @@ def test_a_folder_without_settings_is_refused(write: Write, tmp_path: Path) -> N
     )
     with pytest.raises(
         InvalidStory,
-        match="none: the folder of a story is not there; `tasklore story example DIR`",
+        match="none: the folder of a story is not there; `tasklore stories example DIR`",
     ):
         read_story(tmp_path / "none")
     with pytest.raises(InvalidStory, match="the folder of a story is a file"):
