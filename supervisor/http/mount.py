@@ -10,6 +10,7 @@ from collections.abc import (
     Callable,
     Iterable,
 )
+from contextlib import aclosing
 from dataclasses import asdict
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -20,6 +21,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Send
 
 from tasklore.contracts.callers import Caller
 from tasklore.supervisor.http.admission.body_text import find_unkeepable
@@ -302,7 +304,7 @@ def respond_to(found: object, status: int = 200, kept: str | None = None) -> Res
                 headers={"Cache-Control": "no-store"},
             )
         case AsyncIterator():
-            return StreamingResponse(
+            return _LinesResponse(
                 _encode_lines(found),
                 media_type=LINES,
                 headers={"Cache-Control": "no-store"},
@@ -321,9 +323,26 @@ def _respond_json(body: str | bytes, status: int) -> Response:
     )
 
 
+class _LinesResponse(StreamingResponse):
+    """A response of JSON lines, which ends what it is made of when its client leaves."""
+
+    def __init__(self, lines: AsyncGenerator[bytes, None], **more: Any) -> None:
+        super().__init__(lines, **more)
+        self._lines = lines
+
+    async def stream_response(self, send: Send) -> None:
+        """Send every line."""
+        async with aclosing(self._lines):
+            await super().stream_response(send)
+
+
 async def _encode_lines(views: AsyncIterator[BaseModel]) -> AsyncGenerator[bytes, None]:
-    async for view in views:
-        yield _write(view).encode() + b"\n"
+    try:
+        async for view in views:
+            yield _write(view).encode() + b"\n"
+    finally:
+        if isinstance(views, AsyncGenerator):
+            await views.aclose()
 
 
 def _write(view: BaseModel) -> str:

@@ -10,19 +10,19 @@ from starlette.responses import Response
 
 from tasklore.contracts.identifiers import NAME_PATTERN
 from tasklore.contracts.messages import ErrorNote
-from tasklore.supervisor.http.admission.keys import Caller, require_role
+from tasklore.supervisor.http.admission.keys import Caller, require
 from tasklore.supervisor.http.openapi import SCHEMAS
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import MEDIA_TYPE, answers
 from tasklore.supervisor.http.responses import ACCEPTED, respond_json, while_connected
 from tasklore.supervisor.operations.idempotency import IdempotencyKey
 from tasklore.supervisor.operations.refusals import Problem, Refused
-from tasklore.supervisor.operations.sent_tasks import Sent
+from tasklore.supervisor.operations.sent_tasks import Sent, TaskServices
+from tasklore.supervisor.operations.table import operation
 from tasklore.supervisor.operations.tasks import SendOptions, run_task
 
-#: The path as it stands in the document for a task of any agent, and the name of its operation.
+#: The path as it stands in the document for a task of any agent.
 PATH = "/v1/agents/{agent_id}/tasks/{task}"
-OPERATION = "agents_run"
 
 #: The status of the answer by that of a task that did not complete; of one that its agent rejected it is 422.
 _STATUSES = {"failed": 502, "expired": 504, "cancelled": 409}
@@ -61,6 +61,41 @@ class TaskNotCompleted(Refused):
         )
 
 
+@operation("agents", "run", f"POST {PATH}", roles=("ask",), waits=True)
+async def run_by_path(
+    services: TaskServices,
+    caller: Caller,
+    *,
+    agent_id: str,
+    task: str,
+    parameters: dict[str, JsonValue],
+    options: SendOptions,
+    chosen: str | None,
+) -> Sent:
+    """Run a task of an agent; without a report it goes on.
+
+    Raises:
+        TaskNotCompleted: it ended without a result.
+        Refused: as `run_task`.
+        NotPermitted: it is for another user or tenant.
+    """
+    sent = await run_task(
+        services,
+        caller,
+        agent_id=agent_id,
+        task=task,
+        parameters=parameters,
+        place="",
+        options=options,
+        chosen=chosen,
+    )
+    if (sent.report is None and sent.state == "cancelled") or (
+        sent.report is not None and sent.report.status != "completed"
+    ):
+        raise TaskNotCompleted(sent)
+    return sent
+
+
 def routes(parts: ApiParts) -> APIRouter:
     """Return the route of tasks by their own paths."""
     router = APIRouter(tags=["agents"])
@@ -71,7 +106,7 @@ def routes(parts: ApiParts) -> APIRouter:
 
     @router.post(
         PATH,
-        operation_id=OPERATION,
+        operation_id=run_by_path.id,
         summary="Run a task of an agent",
         description="The body is the parameters of the task, the answer its result. `GET /v1/openapi.json` has this "
         "path for each task that agents offer, with the schemas of both.",
@@ -94,30 +129,26 @@ def routes(parts: ApiParts) -> APIRouter:
         parameters: Annotated[dict[str, JsonValue], Body(default_factory=dict)],
         options: Annotated[SendOptions, Query()],
         request: Request,
-        caller: Annotated[Caller, Depends(require_role("ask"))],
+        caller: Annotated[Caller, Depends(require(run_by_path.demand_role))],
         idempotency_key: Annotated[
             IdempotencyKey, Header(alias="Idempotency-Key")
         ] = None,
     ) -> Response:
-        work = run_task(
+        work = run_by_path(
             parts.for_tasks,
             caller,
             agent_id=agent_id,
             task=task,
             parameters=parameters,
-            place="",
             options=options,
             chosen=idempotency_key,
         )
         sent = await while_connected(request.receive, work)
-        report = sent.report
-        if report is None and sent.state != "cancelled":
+        if sent.report is None:
             return respond_json(sent, _locate(sent), is_done=False)
-        if report is None or report.status != "completed":
-            raise TaskNotCompleted(sent)
         return Response(
             # As a report has it, also what JSON has no number for.
-            to_json(report.result, inf_nan_mode="strings"),
+            to_json(sent.report.result, inf_nan_mode="strings"),
             media_type="application/json",
             headers={"Cache-Control": "no-store", "Location": _locate(sent)},
         )

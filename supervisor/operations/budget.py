@@ -15,7 +15,6 @@ from tasklore.supervisor.operations.dependencies import (
     OperatorDependencies,
     SupervisorDependencies,
 )
-from tasklore.supervisor.operations.limits import demand_everybody
 from tasklore.supervisor.operations.noun import Noun, serve
 from tasklore.supervisor.operations.table import Operations, Shows, operation
 
@@ -70,7 +69,7 @@ async def show_budget(
     whose worker died. A limit for each value (`*`), task or tree has an account for each. Amounts by list
     price; days are UTC, those of limits in their time zone. Saved is what recalled answers had cost.
     """
-    demand_everybody(caller)
+    caller.demand_unbound()
     found = await read_overview(
         services.budgets, services.now(), by=by, days=days, tree=tree
     )

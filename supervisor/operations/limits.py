@@ -27,7 +27,7 @@ from tasklore.supervisor.operations.dependencies import (
 )
 from tasklore.supervisor.operations.forms import Form, View
 from tasklore.supervisor.operations.noun import Noun, serve
-from tasklore.supervisor.operations.refusals import Refused, not_found
+from tasklore.supervisor.operations.refusals import not_found
 from tasklore.supervisor.operations.table import Operations, Shows, operation
 
 _SIZES = ("requests", "tokens", "usd", "at_once", "at_most")
@@ -222,7 +222,7 @@ class Restoration(Form):
 )
 async def show_limits(services: LimitServices, caller: Caller) -> LimitsVersion:
     """Show the limits that hold, their version, who set it and when."""
-    demand_everybody(caller)
+    caller.demand_unbound()
     return LimitsVersion.model_validate(await services.budgets.read())
 
 
@@ -249,7 +249,7 @@ async def apply_limits(
     Raises:
         VersionConflict: they were changed meanwhile.
     """
-    demand_everybody(caller)
+    caller.demand_unbound()
     stored = await _read_over(services, new.version)
     return await _store(services, caller, stored, new.limits, is_tried=new.dry_run)
 
@@ -276,7 +276,7 @@ async def set_limit(
         InvalidInput: together its fields do not fit.
         VersionConflict: the limits were changed meanwhile.
     """
-    demand_everybody(caller)
+    caller.demand_unbound()
     stored = await _read_over(services, edit.version)
     raw = {one.name: one.model_dump(exclude_none=True) for one in stored.limits.limits}
     raw[name] = _edit(raw.get(name, {"name": name}), edit)
@@ -306,7 +306,7 @@ async def remove_limit(
         Refused: 404, there is none; names the nearest.
         VersionConflict: the limits were changed meanwhile.
     """
-    demand_everybody(caller)
+    caller.demand_unbound()
     stored = await _read_over(services, version)
     names = [one.name for one in stored.limits.limits]
     if name not in names:
@@ -337,7 +337,7 @@ async def list_limit_versions(
     limit: Annotated[int, Field(ge=1, le=200, description="At most so many.")] = 100,
 ) -> LimitsHistory:
     """List the versions of the limits, the newest first: who, when, and what changed; the last 100 are kept."""
-    demand_everybody(caller)
+    caller.demand_unbound()
     kept = await services.budgets.history()
     before = {one.version + 1: one.limits for one in kept} | {1: Limits()}
     found = [one for one in kept if not after or one.version < int(after)]
@@ -390,7 +390,7 @@ async def restore_limits(
         Refused: 404, that version is not kept.
         VersionConflict: the limits were changed meanwhile.
     """
-    demand_everybody(caller)
+    caller.demand_unbound()
     stored = await _read_over(services, wanted.version)
     found = await _demand_version(services, earlier)
     return await _store(services, caller, stored, found.limits, is_tried=wanted.dry_run)
@@ -404,22 +404,6 @@ OPERATIONS: Operations[LimitServices] = (
     list_limit_versions,
     restore_limits,
 )
-
-
-def demand_everybody(caller: Caller) -> None:
-    """Return when *caller* is of the whole deployment, as limits and budgets are.
-
-    Raises:
-        Refused: 403, the key is for one user.
-        NotPermitted: it is for one tenant.
-    """
-    if caller.user is not None:
-        raise Refused(
-            403,
-            "other-user",
-            "limits and budgets are of all users, and this key is for one; use another",
-        )
-    caller.demand_unbound()
 
 
 async def _read_over(services: LimitServices, version: int | None) -> StoredLimits:

@@ -7,10 +7,27 @@ and the matrix of tests read the OpenAPI document that comes out. What runs in t
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterator,
+)
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Concatenate, Generic, Literal, Never, ParamSpec, TypeVar
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    Never,
+    ParamSpec,
+    TypeVar,
+    cast,
+)
 
 import structlog
 
@@ -100,24 +117,45 @@ class Operation(Generic[Services, P, R]):
     async def __call__(
         self, services: Services, caller: Caller, /, *args: P.args, **kwargs: P.kwargs
     ) -> R:
-        """Check the caller, run it, and note that in the log: every door passes here.
+        """Check the caller, run it, and note that in the log, of a stream at its end: every door passes here.
 
         Raises:
             NotPermitted: the caller has none of its roles.
         """
         self.demand_role(caller)
         began = time.monotonic()
+        found: object = None
+        with self._noting(caller, began, lambda: isinstance(found, AsyncIterator)):
+            found = result = await self.function(services, caller, *args, **kwargs)
+        if isinstance(result, AsyncIterator):
+            return cast("R", self._note_stream(result, caller, began))
+        return result
+
+    async def _note_stream(
+        self, views: AsyncIterator[V], caller: Caller, began: float
+    ) -> AsyncGenerator[V, None]:
+        """Yield *views*; how the stream ended is noted, with the time that it took from *began* on."""
+        with self._noting(caller, began):
+            async for view in views:
+                yield view
+
+    @contextmanager
+    def _noting(
+        self, caller: Caller, began: float, goes_on: Callable[[], bool] = lambda: False
+    ) -> Iterator[None]:
+        """Note how the block ends, unless the run *goes_on* behind it."""
         status = self.status
         try:
-            return await self.function(services, caller, *args, **kwargs)
-        except asyncio.CancelledError:
+            yield
+        except (asyncio.CancelledError, GeneratorExit):
             status = GONE
             raise
         except Exception as error:
             status = refusal_of(error).problem.status
             raise
         finally:
-            self._note(caller, status, time.monotonic() - began)
+            if not goes_on():
+                self._note(caller, status, time.monotonic() - began)
 
     def demand_role(self, caller: Caller) -> None:
         """Return when *caller* may run it; a refusal is noted as a run is.

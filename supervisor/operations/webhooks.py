@@ -15,7 +15,7 @@ from tasklore.supervisor.operations.dependencies import (
 )
 from tasklore.supervisor.operations.forms import View
 from tasklore.supervisor.operations.noun import Noun, serve
-from tasklore.supervisor.operations.refusals import Refused, not_found
+from tasklore.supervisor.operations.refusals import not_found
 from tasklore.supervisor.operations.table import Shows, operation
 
 WebhookId = Annotated[
@@ -88,7 +88,7 @@ async def list_webhooks(
     Raises:
         MemoryUnavailable: the outbox cannot be read.
     """
-    _demand_everybody(caller)
+    caller.demand_unbound()
     waiting, failed = await services.outbox.counts()
     found = await services.outbox.find(state, limit)
     return WebhookList(
@@ -108,7 +108,7 @@ async def show_webhook(
     services: WebhookServices, caller: Caller, webhook_id: WebhookId
 ) -> WholeWebhook:
     """Show a webhook with its body: how often it was sent, what the last attempt met, and when the next one is."""
-    _demand_everybody(caller)
+    caller.demand_unbound()
     kept = await _demand(services, webhook_id)
     return WholeWebhook(**_view(kept).model_dump(), body=kept.webhook.body)
 
@@ -125,7 +125,7 @@ async def retry_webhook(
     services: WebhookServices, caller: Caller, webhook_id: WebhookId
 ) -> WebhookView:
     """Send a webhook again at once, and as long as a new one: for a day."""
-    _demand_everybody(caller)
+    caller.demand_unbound()
     kept = await _demand(services, webhook_id)
     await services.outbox.retry(kept, services.now())
     return _view(await _demand(services, webhook_id))
@@ -143,29 +143,13 @@ async def remove_webhook(
     services: WebhookServices, caller: Caller, webhook_id: WebhookId
 ) -> WebhookView:
     """Remove a webhook: it is not sent any more."""
-    _demand_everybody(caller)
+    caller.demand_unbound()
     kept = await _demand(services, webhook_id)
     await services.outbox.remove(webhook_id)
     return _view(kept)
 
 
 OPERATIONS = (list_webhooks, show_webhook, retry_webhook, remove_webhook)
-
-
-def _demand_everybody(caller: Caller) -> None:
-    """Return when *caller* administers the whole deployment.
-
-    Raises:
-        Refused: 403, the key is for one user.
-        NotPermitted: it is of one tenant.
-    """
-    if caller.user is not None:
-        raise Refused(
-            403,
-            "other-user",
-            "webhooks are of all users, and this key is for one; use another",
-        )
-    caller.demand_unbound()
 
 
 async def _demand(services: WebhookServices, webhook_id: str) -> Kept:

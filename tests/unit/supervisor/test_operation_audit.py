@@ -1,14 +1,19 @@
 """The audit: each operation that is run, or refused, is one line with its caller, and with no value."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from starlette.requests import ClientDisconnect
+from starlette.types import Message
 from structlog.testing import capture_logs
 
 from tasklore.contracts.callers import Caller, Role
 from tasklore.contracts.errors import InvalidInput, MemoryUnavailable, NotPermitted
+from tasklore.supervisor.http.mount import respond_to
+from tasklore.supervisor.http.task_paths import run_by_path
 from tasklore.supervisor.operations.forms import View
 from tasklore.supervisor.operations.refusals import not_found
 from tasklore.supervisor.operations.table import Operation, operation
@@ -111,3 +116,63 @@ async def test_only_looks_at_what_one_asked_for_are_left_out(
     with capture_logs() as lines:
         await an_operation(http, *roles)(Shelf(), caller(held), text="x")
     assert [line["log_level"] for line in lines] == [level]
+
+
+def a_stream(error: BaseException | None = None) -> Operation[Shelf, ..., Any]:
+    @operation("letters", "export", "GET /v1/letters", roles=("operate",))
+    async def export(services: Shelf, caller: Caller) -> AsyncIterator[Letter]:
+        """Yield two letters."""
+        del services, caller
+
+        async def letters() -> AsyncIterator[Letter]:
+            yield Letter(text="one")
+            if error is not None:
+                raise error
+            yield Letter(text="two")
+
+        return letters()
+
+    return export
+
+
+async def test_a_stream_is_noted_at_its_end() -> None:
+    with capture_logs() as lines:
+        views = await a_stream()(Shelf(), caller("operate"))
+        assert lines == []
+        assert [view.text async for view in views] == ["one", "two"]
+    assert [line["status"] for line in lines] == [200]
+
+
+async def test_a_stream_that_breaks_off_is_noted_with_what_broke_it() -> None:
+    with capture_logs() as lines, pytest.raises(MemoryUnavailable):
+        async for _ in await a_stream(MemoryUnavailable("away"))(
+            Shelf(), caller("operate")
+        ):
+            pass
+    assert [line["status"] for line in lines] == [503]
+
+
+async def test_a_stream_whose_client_leaves_is_noted_as_gone() -> None:
+    """Once, when the response is given up."""
+
+    async def leave(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            raise OSError("the client is gone")
+
+    async def receive() -> Message:
+        raise AssertionError("nothing more is read")
+
+    with capture_logs() as lines:
+        response = respond_to(await a_stream()(Shelf(), caller("operate")))
+        scope = {"type": "http", "asgi": {"spec_version": "2.4"}}
+        with pytest.raises(ClientDisconnect):
+            await response(scope, receive, leave)
+        assert [line["status"] for line in lines] == [499]
+
+
+async def test_a_task_by_its_own_path_is_noted() -> None:
+    with capture_logs() as lines, pytest.raises(NotPermitted):
+        run_by_path.demand_role(caller("read"))
+    assert [(line["operation"], line["status"]) for line in lines] == [
+        ("agents_run", 403)
+    ]
