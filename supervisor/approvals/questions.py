@@ -1,5 +1,6 @@
 """Questions of tasks as people see them: their state, who is asked, and the audit of their answers."""
 
+import heapq
 from collections.abc import Callable
 from datetime import UTC, datetime
 from operator import not_
@@ -67,7 +68,9 @@ async def list_questions(
     task_id: str | None = None,
     with_assignments: bool = False,
 ) -> tuple[ApprovalQuestion, ...]:
-    """Return up to *limit* open questions that are to be shown; of one task those that it asks now, in their order.
+    """Return up to *limit* open questions that are to be shown, those that end first, in that order.
+
+    Of one task it is those that it asks now, in its own order.
 
     *is_shown* is asked of each; of all tasks together *with_assignments* of theirs, where it looks at these.
 
@@ -94,9 +97,9 @@ async def list_questions(
                 and (one := view_of(name.task_id, state)).state == "open"
             ):
                 found.append(one)
-        if len(found) >= limit:
-            break
-    return tuple(found[:limit])
+        # Which ones end first is known of all alone.
+        found = heapq.nsmallest(limit, found, key=lambda one: (one.until, one.id))
+    return tuple(found)
 
 
 def view_of(task_id: str, state: WaitState) -> ApprovalQuestion:

@@ -176,7 +176,7 @@ async def list_approvals(
         ),
         with_assignments=caller.own_tenant is not None,
     )
-    return Questions(approvals=tuple(sorted(found, key=lambda one: one.until)))
+    return Questions(approvals=found)
 
 
 @operation(

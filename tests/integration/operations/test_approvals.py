@@ -24,6 +24,7 @@ from tasklore.runtime.messaging.link import Link as NatsLink
 from tasklore.runtime.messaging.outbox import open_outbox
 from tasklore.runtime.messaging.streams import Sizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.approvals import questions
 from tasklore.supervisor.approvals.answers import Answers
 from tasklore.supervisor.approvals.links import PATH, Links
 from tasklore.supervisor.json_schemas import JsonSchemas
@@ -124,6 +125,15 @@ async def ids_for(
 ) -> list[str]:
     found = await list_approvals(services, caller, **asked)
     return [one.id for one in found.approvals]
+
+
+async def test_a_short_list_has_the_questions_that_end_first_of_all(
+    services: ApprovalServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are, and whichever of them are read first."""
+    monkeypatch.setattr(questions, "_PAGE", 1)
+    assert await ids_for(services, BOSS, limit=1) == ["pay.1"]
+    assert await ids_for(services, BOSS, limit=3) == ["pay.1", "pay.2", "pay.0"]
 
 
 async def test_each_sees_the_questions_that_they_may_answer_the_most_urgent_first(
