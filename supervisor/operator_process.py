@@ -24,6 +24,7 @@ from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.process import Process
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.settings import Settings
+from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.cards import CardIndex
 from tasklore.supervisor.dead_letters.queue import open_dead_letters
 from tasklore.supervisor.operations.dependencies import OperatorDependencies
@@ -92,6 +93,7 @@ async def open_operator(
             redis=redis,
             outbox=outbox,
             cards=CardIndex(metrics.count_refused_card),
+            attendance=Attendance(link),
             letters=letters,
             hands=lend(link, redis, outbox, settings),
         )

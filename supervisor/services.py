@@ -54,6 +54,7 @@ from tasklore.supervisor.admission.gate import Gate
 from tasklore.supervisor.admission.owner_bounds import OwnerBounds
 from tasklore.supervisor.approvals.answers import Answers
 from tasklore.supervisor.approvals.desk import WaitDesk, event_sender
+from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.cards import CardIndex
 from tasklore.supervisor.dead_letters.queue import drop_letters
@@ -436,6 +437,7 @@ def open_api(
         client=opened.link.client,
         redis=opened.redis,
         catalogue=lambda: opened.cards.catalogue,
+        attendance=Attendance(opened.link),
         service=service,
         dispatch=opened.dispatch,
         reports=opened.reports,

@@ -333,7 +333,7 @@ def for_supervisor(parts: SupervisorDependencies) -> AgentServices:
 
     return AgentServices(
         read_catalogue=read_catalogue,
-        attendance=Attendance(parts.client),
+        attendance=parts.attendance,
         tasks=parts.for_tasks,
     )
 
@@ -346,7 +346,7 @@ def for_operator(parts: OperatorDependencies) -> AgentLooks:
         await parts.cards.load(parts.link)
         return parts.cards.catalogue
 
-    return AgentLooks(read_catalogue=read_catalogue, attendance=Attendance(parts.link))
+    return AgentLooks(read_catalogue=read_catalogue, attendance=parts.attendance)
 
 
 NOUN = Noun(

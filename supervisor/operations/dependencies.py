@@ -24,6 +24,7 @@ from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.settings import Settings
 from tasklore.supervisor.approvals.answers import Answers
 from tasklore.supervisor.approvals.links import Links
+from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.cards import CardIndex
 from tasklore.supervisor.catalogue import Catalogue
@@ -54,6 +55,7 @@ class SupervisorDependencies(ABC):
     client: Client
     redis: Redis
     catalogue: Callable[[], Catalogue]
+    attendance: Attendance
     service: Service
     dispatch: Dispatch
     reports: ReportDesk
@@ -137,6 +139,7 @@ class OperatorDependencies:
     redis: Redis
     outbox: Outbox
     cards: CardIndex
+    attendance: Attendance
     letters: DeadLetters
     hands: "MemoryHands"
 

@@ -33,7 +33,6 @@ from tasklore.memory.sessions.index import ListPlace
 from tasklore.memory.sessions.pipeline_records import RunRecord
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.memory.sessions.session import SessionCache, SessionRoot
-from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.feed.runs import RunStanding
 from tasklore.supervisor.operations.dependencies import (
@@ -1259,7 +1258,7 @@ def for_supervisor(parts: SupervisorDependencies) -> PipelineServices:
         schedules=parts.schedules,
         budgets=Budgets(parts.redis),
         catalogue=parts.catalogue,
-        absent=Attendance(parts.client).absent,
+        absent=parts.attendance.absent,
     )
 
 
@@ -1276,7 +1275,7 @@ def for_operator(parts: OperatorDependencies) -> PipelineStores:
         schedules=parts.schedules,
         budgets=Budgets(redis),
         catalogue=lambda: parts.cards.catalogue,
-        absent=Attendance(parts.link).absent,
+        absent=parts.attendance.absent,
     )
 
 

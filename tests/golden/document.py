@@ -3,8 +3,10 @@
 from dataclasses import MISSING, fields
 from typing import Any
 
+from nats.aio.client import Client as NatsClient
 from redis.asyncio import Redis
 
+from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.http.app import make_app
 from tasklore.supervisor.http.mount import mount
 from tasklore.supervisor.http.parts import ApiParts
@@ -23,7 +25,8 @@ def unasked_parts() -> ApiParts:
         for part in fields(ApiParts)
         if part.default is MISSING and part.default_factory is MISSING
     }
-    return ApiParts(**(given | {"redis": Redis()}))
+    working = {"redis": Redis(), "attendance": Attendance(NatsClient())}
+    return ApiParts(**(given | working))
 
 
 def make_document() -> dict[str, Any]:

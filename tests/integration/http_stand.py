@@ -37,6 +37,7 @@ from tasklore.runtime.messaging.outbox import open_outbox
 from tasklore.runtime.messaging.output import open_output
 from tasklore.runtime.messaging.streams import Sizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.dispatch import Dispatch
@@ -216,6 +217,7 @@ async def http_stand(
             "client": client,
             "redis": redis,
             "catalogue": lambda: catalogue,
+            "attendance": Attendance(client),
             "service": service,
             "dispatch": dispatch,
             "reports": reports,

@@ -17,6 +17,7 @@ from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.presences import live_workers
 from tasklore.runtime.messaging.streams import Sizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor import attendance as attending
 from tasklore.supervisor.attendance import Attendance
 from tasklore.workers import presence as presences
 from tasklore.workers.presence import show_presence
@@ -130,3 +131,29 @@ async def test_agents_without_a_live_worker_are_told_from_one_read_for_all_who_a
     now = 6.0
     assert await attendance.absent(["A"]) == frozenset()
     assert await attendance.absent([]) == frozenset()
+
+
+async def test_a_bucket_that_does_not_answer_is_asked_once_for_all_who_wait(
+    monkeypatch: pytest.MonkeyPatch, client: Client
+) -> None:
+    """Nobody waits for it for long, and nobody for a while after that."""
+    asked: list[None] = []
+    monkeypatch.setattr(attending, "_WITHIN_S", 0.05)
+
+    async def never_answer(_line: object) -> list[WorkerPresence]:
+        asked.append(None)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(attending, "live_workers", never_answer)
+    now = 0.0
+    attendance = Attendance(client, lambda: now)
+    found = await asyncio.gather(*(attendance.alive() for _ in range(5)))
+    assert found == [None] * 5
+    assert len(asked) == 1
+    now = 1.9
+    assert await attendance.absent(["A"]) == frozenset()
+    assert len(asked) == 1
+    now = 2.1
+    assert await attendance.alive() is None
+    assert len(asked) == 2

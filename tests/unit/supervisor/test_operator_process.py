@@ -28,6 +28,7 @@ def unconnected() -> OperatorDependencies:
         redis=Redis(),
         outbox=nobody,
         cards=CardIndex(),
+        attendance=nobody,
         letters=nobody,
         hands=nobody,
     )
