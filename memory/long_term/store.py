@@ -448,6 +448,17 @@ class LongTermMemory:
         await self._patient.run([("UNLINK", key) for key in held])
         return sum(counts)
 
+    async def forget_quarantined(self, entries: Iterable[Quarantined]) -> int:
+        """Remove these entries of the quarantine alone, and return how many were there."""
+        return sum(
+            await self._patient.run(
+                [
+                    ("HDEL", keys.quarantine(one.agent_id), one.seed_key)
+                    for one in entries
+                ]
+            )
+        )
+
     async def quarantine(self, agent_id: str, results: Mapping[str, bytes]) -> None:
         """Keep imported *results* by seed key for people to look at; nothing here is ever served."""
         if results:

@@ -23,7 +23,7 @@ from tasklore.contracts.identifiers import NAME_PATTERN, Name, user_token
 from tasklore.contracts.messages import AgentCard
 from tasklore.memory.keys import parse_ltm
 from tasklore.memory.long_term import seed_file
-from tasklore.memory.long_term.entries import Entry
+from tasklore.memory.long_term.entries import Entry, Quarantined
 from tasklore.memory.long_term.memory_files import (
     ImportForm,
     export_entries,
@@ -432,22 +432,22 @@ async def forget_results(
     wanted.demand_condition()
     now_ms = services.now_ms()
     conditions = await _conditions_of(services, wanted, now_ms)
-    aside = 0
+    aside: Sequence[Quarantined] = ()
     if wanted.is_whole:
-        aside = len(await services.memory.quarantined(wanted.agent))
+        aside = await services.memory.quarantined(wanted.agent)
     if wanted.dry_run:
-        concerns = aside + await services.memory.count_forgotten(**conditions)
-        bound = f"{now_ms}-{aside}"
+        concerns = len(aside) + await services.memory.count_forgotten(**conditions)
+        bound = f"{now_ms}-{len(aside)}"
         return ResultsForgotten(dry_run=True, concerns=concerns, bound=bound)
     if wanted.bound:
         last_ms, _, known = wanted.bound.partition("-")
-        if aside > int(known):
+        if len(aside) > int(known):
             raise Refused(
                 409,
                 "changed",
                 "results were imported since the dry run; look again what would be forgotten",
             )
-        return await _forget_up_to(services.memory, wanted, conditions, int(last_ms))
+        return await _forget_up_to(services.memory, conditions, int(last_ms), aside)
     concerns = await services.memory.forget(**conditions)
     return ResultsForgotten(dry_run=False, concerns=concerns, bound="")
 
@@ -636,17 +636,16 @@ def versions_in_force(cards: Iterable[AgentCard]) -> dict[tuple[str, str], str]:
 
 async def _forget_up_to(
     memory: LongTermMemory,
-    wanted: ResultsToForget,
     conditions: Mapping[str, Any],
     last_ms: int,
+    aside: Sequence[Quarantined],
 ) -> ResultsForgotten:
-    """Forget what was remembered by *last_ms*; the quarantine goes along once nothing newer is there."""
+    """Forget what was remembered by *last_ms*, and of the quarantine what lies *aside*."""
     before_ms = conditions["created_before_ms"]
     limit_ms = last_ms + 1 if before_ms is None else min(before_ms, last_ms + 1)
     bounded = {**conditions, "created_before_ms": limit_ms}
     concerns = await memory.forget(**bounded)
-    if wanted.is_whole and not await memory.count_forgotten(**conditions):
-        concerns += await memory.forget(**conditions)
+    concerns += await memory.forget_quarantined(aside)
     return ResultsForgotten(dry_run=False, concerns=concerns, bound="")
 
 

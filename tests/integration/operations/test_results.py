@@ -245,6 +245,32 @@ async def test_a_quarantine_goes_with_its_agent_as_it_was_counted(
     assert await redis.keys("tl:ltm:*") == []
 
 
+async def test_what_comes_while_everything_is_forgotten_stays(
+    services: ResultServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind the last look at what there is, too, and what is imported."""
+    await remember(services, KEY)
+    await services.memory.quarantine(AGENT, {"cut": b"1"})
+    wanted = ResultsToForget(everything=True)
+    tried = wanted.model_copy(update={"dry_run": True})
+    trial = await forget_results(services, OPERATOR, tried)
+    memory = services.memory
+    run = memory._patient.run
+
+    async def come_before_what_is_removed(commands: Any) -> Any:
+        if any(command[0] in ("UNLINK", "HDEL") for command in commands):
+            monkeypatch.setattr(memory._patient, "run", run)
+            await remember(services, "analyze_budget:new", ago_ms=-1)
+            await memory.quarantine(AGENT, {"another": b"1"})
+        return await run(commands)
+
+    monkeypatch.setattr(memory._patient, "run", come_before_what_is_removed)
+    bound = wanted.model_copy(update={"bound": trial.bound})
+    assert (await forget_results(services, OPERATOR, bound)).concerns == 2
+    assert await questions(services) == {"analyze_budget:new"}
+    assert [one.seed_key for one in await memory.quarantined()] == ["another"]
+
+
 @pytest.mark.parametrize(
     ("conditions", "where"),
     [
