@@ -203,7 +203,10 @@ def digest_of(body: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Lines:
-    """A part of a file of JSON lines that was sent, in its order."""
+    """A part of a file of JSON lines that was sent, in its order.
+
+    Clients send a part again whose answer was lost: to whatever operation takes it, the same lines again do no harm.
+    """
 
     values: tuple[Any, ...]
 

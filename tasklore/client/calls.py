@@ -1,7 +1,8 @@
 """Requests without sending them: generators that a client drives, awaiting or not.
 
 A flow yields a `Call` and is sent its `Answer`, or a `Pause` and is sent nothing, and returns its result. A call is
-repeated only where that does nothing twice: it reads, it sets, it removes, or it carries an id.
+repeated only where that does nothing twice: it reads, it sends lines, which do no harm again, or it carries an id. One
+that sets or removes is repeated where the first is known to have done nothing: somebody may have changed it since.
 """
 
 import json
@@ -28,7 +29,9 @@ _LONG_S = 30.0
 _PART_BYTES = 256 * 1024
 #: Statuses after which the same call may succeed; 0 is no answer.
 LATER = frozenset((0, 429, 502, 503, 504))
-_REPEATABLE = frozenset(("GET", "PUT", "DELETE"))
+#: Those of them that say that nothing was done.
+_NOTHING_DONE = frozenset((429, 503))
+_SETTING = frozenset(("PUT", "DELETE"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +55,14 @@ class Call:
         given = (self.body or {}).get("wait_seconds")
         return _LONG_S if given is None else float(given)
 
-    @property
-    def tries(self) -> int:
-        """How often it may be made."""
-        return TRIES if self.method in _REPEATABLE or self.key else 1
+    def may_repeat(self, answer: "Answer") -> bool:
+        """Return whether it may be made again after *answer*."""
+        if answer.status not in LATER:
+            return False
+        if self.method == "GET" or self.key or self.content is not None:
+            return True
+        is_undone = answer.status in _NOTHING_DONE or not answer.was_sent
+        return self.method in _SETTING and is_undone
 
     def spell_query(self) -> dict[str, str]:
         """Return its query as the wire has it."""
@@ -87,11 +94,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The response; status 0 when there was none, with the reason as `detail` of its body."""
+    """The response; status 0 when there was none, with the reason as `detail` of its body.
+
+    `was_sent` is False where the server was not reached, so that it did nothing.
+    """
 
     status: int
     body: Any = None
     retry_after_s: float | None = None
+    was_sent: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +188,7 @@ def send_lines(call: Call, lines: Iterable[Mapping[str, Any]], shape: Any) -> Fl
     """Send *lines* in parts of at most 256 kB, and return the answer to each part; see `fetch`."""
     answers = []
     for content in _parts_of(lines):
-        answer = yield from _ask(replace(call, content=content, key=new_id()))
+        answer = yield from _ask(replace(call, content=content))
         answers.append(read_as(shape, answer.body))
     return tuple(answers)
 
@@ -198,9 +209,9 @@ def _ask(call: Call) -> Flow[Answer]:
     if call.takes_key and call.key is None:
         call = replace(call, key=new_id())
     answer = Answer(0)
-    for attempt in range(call.tries):
+    for attempt in range(TRIES):
         answer = yield call
-        if answer.status not in LATER or attempt + 1 == call.tries:
+        if attempt + 1 == TRIES or not call.may_repeat(answer):
             break
         yield Pause(answer.retry_after_s or PAUSE_S * 2**attempt)
     if not 200 <= answer.status < 300:

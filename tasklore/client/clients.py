@@ -81,7 +81,7 @@ class Client(Nouns):
                 options = _options(step, self._call_s)
                 answer = _read(self._http.request(step.method, step.path, **options))
             except httpx2.TransportError as error:
-                answer = Answer(0, {"detail": _silence(self._http.base_url, error)})
+                answer = _silent_answer(self._http.base_url, error)
 
     def iterate(self, stream: Events[T] | JsonLines[T] | Pages[T]) -> Iterator[T]:
         """Yield the events, lines or rows of *stream*, until it is over."""
@@ -172,7 +172,7 @@ class AsyncClient(AsyncNouns):
                     await self._http.request(step.method, step.path, **options)
                 )
             except httpx2.TransportError as error:
-                answer = Answer(0, {"detail": _silence(self._http.base_url, error)})
+                answer = _silent_answer(self._http.base_url, error)
 
     async def iterate(
         self, stream: Events[T] | JsonLines[T] | Pages[T]
@@ -263,6 +263,20 @@ def _retry_after_s(response: httpx2.Response) -> float | None:
 
 def _text(content: bytes) -> str:
     return content.decode(errors="replace")
+
+
+def _silent_answer(url: object, error: httpx2.TransportError) -> Answer:
+    never_there = (
+        httpx2.ConnectError,
+        httpx2.ConnectTimeout,
+        httpx2.PoolTimeout,
+        httpx2.UnsupportedProtocol,
+    )
+    return Answer(
+        0,
+        {"detail": _silence(url, error)},
+        was_sent=not isinstance(error, never_there),
+    )
 
 
 def _silence(url: object, error: Exception) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from tasklore.commands.operations.entries import spell_name
 from tasklore.commands.operations.problems import ApiRefused, name_commands, refuse
@@ -191,7 +191,7 @@ class Exchange:
         count = 0
         for number, part in enumerate(_parts_of(field, typed)):
             try:
-                whole = add_views(whole, self._send_part(request, number, part))
+                whole = add_views(whole, self._send_part(request, part))
             except TaskloreError as error:
                 of_all = f" of {total}" if total is not None else ""
                 told = f"{error} (sent {number}{of_all} parts; again sends the rest)"
@@ -203,18 +203,9 @@ class Exchange:
             say(f"{spell_name(field)}: {typed!r} has no lines; nothing was sent")
         return whole
 
-    def _send_part(self, request: Request, number: int, part: bytes) -> Any:
-        # Imported here: it brings OpenSSL, and most commands send no file.
-        import hashlib
-
-        place = f"{request.method} {request.path}?{urlencode(request.query)} {number}\n"
-        digest = hashlib.blake2b(place.encode() + part, digest_size=16)
-        sent = replace(
-            request,
-            body=part,
-            media_type="application/x-ndjson",
-            headers=(*request.headers, ("Idempotency-Key", digest.hexdigest())),
-        )
+    def _send_part(self, request: Request, part: bytes) -> Any:
+        # The same lines again do no harm, whatever became of the first try.
+        sent = replace(request, body=part, media_type="application/x-ndjson")
         for left in reversed(range(_TRIES)):
             try:
                 return self.read_view(self.ask(sent))

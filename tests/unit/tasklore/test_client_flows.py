@@ -25,6 +25,7 @@ from tasklore.client.nouns import (
     ResultsFlows,
     SchedulesFlows,
     TasksFlows,
+    WebhooksFlows,
 )
 from tasklore.client.streams import StreamReader
 from tasklore.client.whole_tasks import WholeTasks
@@ -163,6 +164,39 @@ def test_what_would_be_done_twice_is_sent_once() -> None:
     """A call without an id that changes something is not repeated."""
     with pytest.raises(Unreachable):
         Drive(SchedulesFlows().run("nightly"), AWAY)
+
+
+@pytest.mark.parametrize(
+    "flow",
+    [
+        lambda: WebhooksFlows().remove("msg_1"),
+        lambda: SchedulesFlows().remove("nightly"),
+        lambda: ResultsFlows().set("analyze:1", result=7),
+    ],
+    ids=["webhook", "schedule", "result"],
+)
+@pytest.mark.parametrize("lost", [0, 502, 504])
+def test_what_may_have_been_set_or_removed_is_not_done_again(
+    flow: Callable[[], Flow[Any]], lost: int
+) -> None:
+    """Somebody may have made it anew since, and what is gone already would be said not to be there."""
+    with pytest.raises((Unreachable, ApiError)):
+        Drive(flow(), Answer(lost, {"detail": "cut"}))
+    for undone in (Answer(0, was_sent=False), Answer(429), Answer(503)):
+        with pytest.raises(ApiError, match="gone"):
+            Drive(flow(), undone, Answer(404, {"detail": "gone"}))
+
+
+def test_lines_whose_answer_was_lost_are_sent_again() -> None:
+    """To what takes lines, the same again do no harm."""
+    view = {"stored": 1, "known": 0, "quarantined": (), "refused": ()}
+    line = ResultLine(key="analyze:1", result=7)
+    drive = Drive(
+        ResultsFlows().import_("Budget", lines=[line]), AWAY, Answer(200, view)
+    )
+    assert len({call.content for call in drive.calls}) == 1
+    assert len(drive.calls) == 2
+    assert drive.calls[0].spell_headers() == {}
 
 
 def test_a_task_that_failed_raises_its_error() -> None:
