@@ -1,88 +1,89 @@
 """Every Redis key there is: the only file that spells one.
 
-| key | type | time to live | meaning |
-|---|---|---|---|
-| `tl:ltm:{Agent}:v1.1:question` | string | absolute, per task | a remembered result, see `memory.long_term.entries` |
-| `tl:ltm:{Agent}:v1.1:u:token:question` | string | absolute, per task | the same, remembered for one user |
-| `tl:ltm:{Agent}:near:v1.1:frame` | sorted set | its longest entry's | remembered values, see `long_term.neighbours` |
-| `tl:ltm:{Agent}:near:v1.1:frame:until`, `:2` | sorted sets | the same | the same, by expiry in ms; by further values |
-| `tl:ltm-hits:{Agent}:...` | string | its entry's | how often the entry of the same ending was served |
-| `tl:ltm-index:{Agent}` | sorted set | none | an agent's entries by their end in ms, see `memory.long_term.index` |
-| `tl:ltm-agents:{all}` | set | none | agents with such an index or a quarantine |
-| `tl:ltm-users:{~all}` | sorted set | none | users with a list as below, by the ms of its end |
-| `tl:ltm-users:{token}`, `tl:ltm-served:{token}` | set, hash | its longest entry's | what tasks stored, what served |
-| `tl:ltm-quarantine:{Agent}` | hash | none | entries of imported files that may answer another question |
-| `tl:ltm-imports:{Agent}` | set | none | digests of the files that were imported, see `memory.long_term.owners` |
-| `tl:flight:{Agent}:...` | hash | the lease | who computes the entry of the same ending, and whether others wait |
-| `tl:task:{task_id}` | hash | 7 days | the ledger: every generation of a task, see `memory.ledger.ledger` |
-| `tl:task:{task_id}:steps`, `:results` | hash | 7 days | a head and a result for each step, see `ledger.journal` |
-| `tl:task:AGENT:{task_id}` | hash | 7 days | the same in layout 2, by agent, without its reports |
-| `tl:task:AGENT:{task_id}:report:N` | string | 1 day | the report of generation N there |
-| `tl:task:AGENT:{task_id}:steps`, `:results`, `:children` | hashes, sorted set | 7 days | as below of it |
-| `tl:task-agent:{task_id}` | string | its entry's, at rest its report's | its agent, see `ledger.layouts` |
-| `tl:ledger:{layout}` | string | none | in which layout entries are made, see `ledger.layouts` |
-| `tl:ledger:{agents}` | set | none | agents with entries of layout 2, see `ledger.layouts` |
-| `tl:waits:{index}` | sorted set | none | open waits, by when to look at them next, in ms |
-| `tl:places:{bound}`, `:runs` | sorted set, hash | 7 days | who runs under a bound; `:queue`, `:seen` who waits |
-| `tl:children:{task_id}` | sorted set | 7 days | tasks that it called: id and `Agent.task`, see `ledger.task_tree` |
-| `tl:runs:{Agent}` | sorted set | 47 days after the last | its runs, by their creation, see `ledger.run_index` |
-| `tl:runs:{Agent}:rows`, `:open` | hash, sorted set | the same | a row of each; those without a report, by the same |
-| `tl:runs:{Agent}:user:token` | sorted set | its longest entry's | a user's, by when nothing of one is left, in ms |
-| `tl:runs:{~agents}` | sorted set | none | every agent that has runs, by its last one in ms |
-| `tl:ended:{slot}` | hash | none | how many of a slot's tasks ended in each state, see `memory.ledger.tally` |
-| `tl:ended:{sums}:shared`, `:lease` | string | 10 s, 3 s | those numbers added up; who adds them up |
-| `tl:backlog:{all}`, `:lease` | string | 3 s | how many tasks wait and workers are there; who reads that |
-| `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `ledger.stream_epochs` |
-| `tl:conversation:{id}` | list | 30 days after its last use | turns and utterances, oldest first |
-| `tl:conversation:{id}:ids`, `:digest` | sorted set, hash | the same | ids of that and of what waits; the rest |
-| `tl:inbox:{id}`, `:state` | list, hash | the same | what waits to be taken into that conversation; how much was seen |
-| `tl:observations:{id}`, `:ids` | list, sorted set | 30 days after the last | what it sensed and did; in which tasks |
-| `tl:doc:{token}:resource` | hash | none | a JSON memory document: `revision`, `born`, `body`, `form` |
-| `tl:doc:{token}:resource:log` | list | none | every edit of that document with its inverse, oldest first |
-| `tl:doc:{token}:plans`, `:reads` | hash | none | applied plans by id; when each place was last shown |
-| `tl:episodes:{token}` | hash | from its last turn | turns of an owner; `:ids`, `:words`, `:meta` find them |
-| `tl:episodes:{token}:settings` | hash | none | whether turns of that owner are kept, and for how many days |
-| `tl:turns:{token}`, `tl:facts:{token}` | hash | none | the table of a user's turns and facts: a row by id |
-| `tl:facts:{token}:pending` | sorted set | none | ids that wait, in order |
-| `tl:facts:{token}:state`, `:closed` | hash, sorted set | none | how far each row is; those that are over, by ms |
-| `tl:facts:{token}:lease`, `:fence` | hash, string | the lease, none | who works on those rows; it only grows |
-| `tl:owners:{turns}`, `tl:owners:{facts}` | sorted set | none | whose rows wait, by when they are due, in ms |
-| `tl:notices:{token}` | list | 2 days after its last line | new facts not yet said; `:hurry` a reply that waits |
-| `tl:user-conversations:{token}` | set | 30 days | the ids of a user's conversations |
-| `tl:session:{id}` | hash | from its last update, none while its pipeline runs | a session, see `sessions.session` |
-| `tl:session:{id}:entries` | hash | the same | its entries: a body by its key, its head by `:` and its key |
-| `tl:session:{id}:hits`, `:uses` | hash, set | the same | how often each entry was used; readers that are counted |
-| `tl:session:{id}:phases`, `:tasks` | hash | the same | how far each phase is; the task that may write for it |
-| `tl:session:{id}:corrected`, `:seen` | hash | the same | phases that others replace; what each read beside |
-| `tl:session:{id}:lease` | hash | the lease | which supervisor drives the run: `holder`, `fence` |
-| `tl:flight:{id}:...` | hash | the lease | who computes the entry of that session and key, or of a story |
-| `tl:sessions:{index}` | sorted set | none | every session, by its last update in ms |
-| `tl:running:{supervisor}` | sorted set | none | sessions whose pipelines run, by when to look at them next, in ms |
-| `tl:running:{~makers}` | hash | none | who asked for each of them, by session id, see `sessions.pipeline_runs` |
-| `tl:run:{id}` | string | 1 day | the end of a run, for requests after its session |
-| `tl:user-sessions:{token}` | set | none | sessions that were started for a user, so that forgetting finds them |
-| `tl:project:{id}` | hash | none | a project's records by id, see `memory.projects.project` |
-| `tl:project:{id}:...` | sorted sets | none | the same by time, kind, tag and word |
-| `tl:projects:{index}` | sorted set | none | every project, by its last record in ms |
-| `tl:story:{id}` | hash | none | where a story begins, and its `revision`, see `memory.stories.store` |
-| `tl:story:{id}:entities`, `:responses` | hash | none | its entities by name, its last responses by number |
-| `tl:story:{id}:written` | sorted set | none | those responses, by which was written before which |
-| `tl:story:{id}:changes:...` | hash | none | what responses changed, by number, as one agent found it |
-| `tl:analysis:{id}` | hash | none | its last analysis documents by response number, see `memory.stories.analyses` |
-| `tl:analysis:{id}:records`, `:written` | hash, sorted set | none | how far each is, by number; their order |
-| `tl:stories:{index}` | sorted set | none | every story, by when it was last loaded or got a response, in ms |
-| `tl:analysing:{supervisor}` | sorted set | none | analyses under way, by when to look at them next, in ms |
-| `tl:schedules:{supervisor}` | hash | none | schedules; `:state`, `:due`, `:owned`, `:made`, see `memory.schedules` |
-| `tl:schedules:{~books}` | set | none | supervisor ids that have, or had, schedules |
-| `tl:webhooks:{all}:...` | several | none | webhooks on their way or given up, see `memory.webhooks.outbox` |
-| `tl:holdings:{all}:...` | several | none | the bytes that each owner keeps, see `memory.holdings.store` |
-| `tl:request:{id}` | strings | 1 day | a request over HTTP; `:held` while it is worked on, `:end` how it ended |
-| `tl:budget:{all}:...` | several | 40 days | limits, accounts and books, see `budgets.store`; who admits tasks |
-| `tl:flights` | channel | - | the flight keys that have just landed |
+| key | type | time to live | forgotten as | meaning |
+|---|---|---|---|---|
+| `tl:ltm:{Agent}:v1.1:question` | string | absolute, per task | answers | a remembered result, see `memory.long_term.entries` |
+| `tl:ltm:{Agent}:v1.1:u:token:question` | string | absolute, per task | answers | the same, remembered for one user |
+| `tl:ltm:{Agent}:near:v1.1:frame` | sorted set | its longest entry's | answers | remembered values, see `long_term.neighbours` |
+| `tl:ltm:{Agent}:near:v1.1:frame:until`, `:2` | sorted sets | the same | answers | the same, by expiry in ms; by further values |
+| `tl:ltm-hits:{Agent}:...` | string | its entry's | answers | how often the entry of the same ending was served |
+| `tl:ltm-index:{Agent}` | sorted set | none | answers | an agent's entries by their end in ms, see `memory.long_term.index` |
+| `tl:ltm-agents:{all}` | set | none | - | agents with such an index or a quarantine |
+| `tl:ltm-users:{~all}` | sorted set | none | - | users with a list as below, by the ms of its end |
+| `tl:ltm-users:{token}`, `tl:ltm-served:{token}` | set, hash | its longest entry's | answers | what tasks stored, what served |
+| `tl:ltm-quarantine:{Agent}` | hash | none | - | entries of imported files that may answer another question |
+| `tl:ltm-imports:{Agent}` | set | none | - | digests of the files that were imported, see `memory.long_term.owners` |
+| `tl:flight:{Agent}:...` | hash | the lease | - | who computes the entry of the same ending, and whether others wait |
+| `tl:task:{task_id}` | hash | 7 days | tasks | the ledger: every generation of a task, see `memory.ledger.ledger` |
+| `tl:task:{task_id}:steps`, `:results` | hash | 7 days | tasks | a head and a result for each step, see `ledger.journal` |
+| `tl:task:AGENT:{task_id}` | hash | 7 days | tasks | the same in layout 2, by agent, without its reports |
+| `tl:task:AGENT:{task_id}:report:N` | string | 1 day | tasks | the report of generation N there |
+| `tl:task:AGENT:{task_id}:steps`, `:results`, `:children` | hashes, sorted set | 7 days | tasks | as below of it |
+| `tl:task-agent:{task_id}` | string | its entry's, at rest its report's | - | its agent, see `ledger.layouts` |
+| `tl:ledger:{layout}` | string | none | - | in which layout entries are made, see `ledger.layouts` |
+| `tl:ledger:{agents}` | set | none | - | agents with entries of layout 2, see `ledger.layouts` |
+| `tl:waits:{index}` | sorted set | none | - | open waits, by when to look at them next, in ms |
+| `tl:places:{bound}`, `:runs` | sorted set, hash | 7 days | - | who runs under a bound; `:queue`, `:seen` who waits |
+| `tl:children:{task_id}` | sorted set | 7 days | - | tasks that it called: id and `Agent.task`, see `ledger.task_tree` |
+| `tl:runs:{Agent}` | sorted set | 47 days after the last | tasks | its runs, by their creation, see `ledger.run_index` |
+| `tl:runs:{Agent}:rows`, `:open` | hash, sorted set | the same | tasks | a row of each; those without a report, by the same |
+| `tl:runs:{Agent}:user:token` | sorted set | its longest entry's | tasks | a user's, by when nothing of one is left, in ms |
+| `tl:runs:{~agents}` | sorted set | none | - | every agent that has runs, by its last one in ms |
+| `tl:ended:{slot}` | hash | none | - | how many of a slot's tasks ended in each state, see `memory.ledger.tally` |
+| `tl:ended:{sums}:shared`, `:lease` | string | 10 s, 3 s | - | those numbers added up; who adds them up |
+| `tl:backlog:{all}`, `:lease` | string | 3 s | - | how many tasks wait and workers are there; who reads that |
+| `tl:stream:{name}` | string | none | - | the incarnation of a stream that has all open tasks, see `ledger.stream_epochs` |
+| `tl:conversation:{id}` | list | 30 days after its last use | conversations | turns and utterances, oldest first |
+| `tl:conversation:{id}:ids`, `:digest` | sorted set, hash | the same | conversations | ids of that and of what waits; the rest |
+| `tl:inbox:{id}`, `:state` | list, hash | the same | conversations | what waits to be taken into that conversation; how much was seen |
+| `tl:observations:{id}`, `:ids` | list, sorted set | 30 days after the last | conversations | what it sensed and did; in which tasks |
+| `tl:doc:{token}:resource` | hash | none | documents | a JSON memory document: `revision`, `born`, `body`, `form` |
+| `tl:doc:{token}:resource:log` | list | none | documents | every edit of that document with its inverse, oldest first |
+| `tl:doc:{token}:plans`, `:reads` | hash | none | documents | applied plans by id; when each place was last shown |
+| `tl:episodes:{token}` | hash | from its last turn | episodes | turns of an owner; `:ids`, `:words`, `:meta` find them |
+| `tl:episodes:{token}:settings` | hash | none | episodes | whether turns of that owner are kept, and for how many days |
+| `tl:turns:{token}`, `tl:facts:{token}` | hash | none | turns, facts | the table of a user's turns and facts: a row by id |
+| `tl:facts:{token}:pending` | sorted set | none | facts | ids that wait, in order |
+| `tl:facts:{token}:state`, `:closed` | hash, sorted set | none | facts | how far each row is; those that are over, by ms |
+| `tl:facts:{token}:lease`, `:fence` | hash, string | the lease, none | facts | who works on those rows; it only grows |
+| `tl:owners:{turns}`, `tl:owners:{facts}` | sorted set | none | - | whose rows wait, by when they are due, in ms |
+| `tl:notices:{token}` | list | 2 days after its last line | episodes | new facts not yet said; `:hurry` a reply that waits |
+| `tl:user-conversations:{token}` | set | 30 days | conversations | the ids of a user's conversations |
+| `tl:session:{id}` | hash | from its last update, none while its pipeline runs | sessions | a session, see `sessions.session` |
+| `tl:session:{id}:entries` | hash | the same | sessions | its entries: a body by its key, its head by `:` and its key |
+| `tl:session:{id}:hits`, `:uses` | hash, set | the same | sessions | how often each entry was used; readers that are counted |
+| `tl:session:{id}:phases`, `:tasks` | hash | the same | sessions | how far each phase is; the task that may write for it |
+| `tl:session:{id}:corrected`, `:seen` | hash | the same | sessions | phases that others replace; what each read beside |
+| `tl:session:{id}:lease` | hash | the lease | sessions | which supervisor drives the run: `holder`, `fence` |
+| `tl:flight:{id}:...` | hash | the lease | - | who computes the entry of that session and key, or of a story |
+| `tl:sessions:{index}` | sorted set | none | - | every session, by its last update in ms |
+| `tl:running:{supervisor}` | sorted set | none | - | sessions whose pipelines run, by when to look at them next, in ms |
+| `tl:running:{~makers}` | hash | none | sessions | who asked for each of them, by session id, see `sessions.pipeline_runs` |
+| `tl:run:{id}` | string | 1 day | sessions | the end of a run, for requests after its session |
+| `tl:user-sessions:{token}` | set | none | sessions | sessions that were started for a user, so that forgetting finds them |
+| `tl:project:{id}` | hash | none | texts in projects | a project's records by id, see `memory.projects.project` |
+| `tl:project:{id}:...` | sorted sets | none | texts in projects | the same by time, kind, tag and word |
+| `tl:projects:{index}` | sorted set | none | - | every project, by its last record in ms |
+| `tl:story:{id}` | hash | none | - | where a story begins, and its `revision`, see `memory.stories.store` |
+| `tl:story:{id}:entities`, `:responses` | hash | none | - | its entities by name, its last responses by number |
+| `tl:story:{id}:written` | sorted set | none | - | those responses, by which was written before which |
+| `tl:story:{id}:changes:...` | hash | none | - | what responses changed, by number, as one agent found it |
+| `tl:analysis:{id}` | hash | none | - | its last analysis documents by response number, see `memory.stories.analyses` |
+| `tl:analysis:{id}:records`, `:written` | hash, sorted set | none | - | how far each is, by number; their order |
+| `tl:stories:{index}` | sorted set | none | - | every story, by when it was last loaded or got a response, in ms |
+| `tl:analysing:{supervisor}` | sorted set | none | - | analyses under way, by when to look at them next, in ms |
+| `tl:schedules:{supervisor}` | hash | none | schedules | schedules; `:state`, `:due`, `:owned`, `:made`, see `memory.schedules` |
+| `tl:schedules:{~books}` | set | none | - | supervisor ids that have, or had, schedules |
+| `tl:webhooks:{all}:...` | several | none | webhooks | webhooks on their way or given up, see `memory.webhooks.outbox` |
+| `tl:holdings:{all}:...` | several | none | - | the bytes that each owner keeps, see `memory.holdings.store` |
+| `tl:request:{id}` | strings | 1 day | its end | a request over HTTP; `:held` while it is worked on, `:end` how it ended |
+| `tl:budget:{all}:...` | several | 40 days | - | limits, accounts and books, see `budgets.store`; who admits tasks |
+| `tl:flights` | channel | - | - | the flight keys that have just landed |
 
 A key has one pair of braces, the cluster's hash tag; each part is checked or percent-escaped, so that none opens more.
-A new key has a row above, a role in `deploy.privileges.roles`, and for words of a person `workers.forgetting.stores`.
-"""
+`forgotten as` is the store of `workers.forgetting.stores` that removes what a user left in it; `-` where nothing of a
+user is, `its end` where that comes within days. A new key has a row above and a role in `deploy.privileges.roles`.
+"""  # noqa: E501 - rows of a table
 
 import re
 from collections.abc import Iterator

@@ -13,6 +13,7 @@ from nats.aio.client import Client
 from redis.asyncio import Redis
 
 from tasklore.contracts import subjects
+from tasklore.contracts.admission.schedules import Timing
 from tasklore.contracts.agent_messages import agent_message
 from tasklore.contracts.conversations import Utterance
 from tasklore.contracts.identifiers import user_token
@@ -29,14 +30,17 @@ from tasklore.contracts.observations import Action, AgentTarget, Observation
 from tasklore.memory import keys
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.conversations.inbox import Inbox
+from tasklore.memory.conversations.notices import Notices
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.episodes.store import Episode, Episodes
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.run_rows import RunRow, row_of
 from tasklore.memory.ledger.runs import Finish
 from tasklore.memory.long_term.store import LongTermMemory
 from tasklore.memory.projects.project import ProjectMemory
 from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.memory.schedules.store import Schedule, ScheduleStore, State
 from tasklore.memory.sessions.session import SessionCache
 from tasklore.memory.webhooks.outbox import Callback, Webhook, WebhookOutbox
 from tasklore.runtime.messaging.connection import connected
@@ -279,6 +283,28 @@ class Town:
         await ProjectMemory(self.redis, deadline_s=PATIENCE_S).append(
             "town", "decision", f"we go by what {user} said", by=user
         )
+        said = Episode(
+            turn_id=f"{user}-turn",
+            conversation_id=f"c-{user}",
+            speaker="person",
+            at=NOW,
+            text=secret_of(user),
+        )
+        episodes = Episodes(self.redis, deadline_s=PATIENCE_S)
+        assert await episodes.append(user, [said]) == 1
+        notices = Notices(self.redis, deadline_s=PATIENCE_S)
+        await notices.put(user, said.turn_id, [secret_of(user)])
+        schedule = Schedule(
+            id=f"of-{user}",
+            timing=Timing(every_s=60),
+            parameters={"text": secret_of(user)},
+            user_id=user,
+            anchor=NOW,
+            created_at=NOW,
+            changed_at=NOW,
+        )
+        schedules = ScheduleStore(self.redis, "S", deadline_s=PATIENCE_S)
+        assert await schedules.put(schedule, State(NOW), NOW) == 1
         outbox = WebhookOutbox(self.redis, deadline_s=PATIENCE_S)
         now = datetime.now(UTC)
         callback = Callback(

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -25,10 +25,14 @@ from tasklore.workers.forgetting.erasure import UserStore, forget_user
 from tasklore.workers.forgetting.server_files import rewrite_redis, rewrite_streams
 from tasklore.workers.forgetting.tasks import TaskEraser
 from tests.integration.forgetting import AT_MS, FOOD, Town, secret_of, town_on
+from tests.key_table import NOTHING, read_rows
 from tests.traces import files_with, until_away
 
 ANN = "ann@example.org"
 BOB = "bob"
+#: Kinds of keys that the town has none of: counts of what is served, what ends by itself, and what a run leaves, which
+#: test_project_forgetting.py forgets.
+NOT_IN_THE_TOWN = frozenset({"ltm-hits", "ltm-served", "request", "run", "running"})
 
 
 @pytest.fixture
@@ -68,12 +72,53 @@ async def test_a_forgotten_user_is_gone_from_every_store_and_file(town: Town) ->
         "answers": 2,
         "sessions": 1,
         "texts in projects": 1,
+        "episodes": 1,
+        "notices": 1,
+        "schedules": 1,
     }
     assert await everything(town, "ann") == {}
     assert await everything(town, BOB) == before
     await until_away(folders, secret_of("ann"))
     assert all(files_with(folder, secret_of(BOB)) for folder in folders)
     assert await town.redis.keys("*YW5u*") == []
+
+
+async def held_by(town: Town, key: bytes) -> str:
+    """Return all that *key* holds, as one text."""
+    redis = town.redis
+    reads: dict[bytes, Callable[[bytes], Any]] = {
+        b"string": redis.get,
+        b"hash": redis.hgetall,
+        b"list": lambda one: redis.lrange(one, 0, -1),
+        b"set": redis.smembers,
+        b"zset": lambda one: redis.zrange(one, 0, -1),
+    }
+    return str(await reads[await redis.type(key)](key))
+
+
+async def test_the_table_of_keys_says_what_forgets_words_of_people(town: Town) -> None:
+    """Whatever kind of key has some is one of a store, and the town has some of each such kind."""
+    await town.live("ann")
+    found = await town.redis.keys("tl:*")
+    # As far as nobody spells it otherwise.
+    secret = secret_of("ann").partition("ê")[0]
+    spoken = {
+        key.split(b":")[1].decode()
+        for key in found
+        if secret in await held_by(town, key)
+    }
+    forgotten = {
+        kind for row in read_rows() if row.stores != (NOTHING,) for kind in row.kinds
+    }
+    assert not spoken - forgotten, (
+        f"{sorted(spoken - forgotten)} hold words of people: say in memory/keys.py which store forgets them"
+    )
+    there = {key.split(b":")[1].decode() for key in found}
+    missing = forgotten - there - NOT_IN_THE_TOWN
+    assert not missing, (
+        f"nobody leaves {sorted(missing)} in Town.live of tests/integration/forgetting.py: add it there, so that "
+        "forgetting it is proven"
+    )
 
 
 async def test_a_running_task_can_store_nothing_of_a_forgotten_user(town: Town) -> None:
