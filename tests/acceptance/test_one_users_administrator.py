@@ -10,6 +10,7 @@ import pytest
 
 from tests.acceptance.house import AGENTS, BUDGET, NAPPER, House
 from tests.acceptance.test_waits import SECRET, Doors, keys_in
+from tests.golden.matrix import good_body
 
 PAYER = str(AGENTS / "payer.py")
 #: Lists, which show the caller's own, and what everybody may see.
@@ -26,6 +27,8 @@ _OPEN = {
 }
 #: Bodies that are refused for what they lack, before anybody's things are looked for.
 _BODIES: tuple[Any, ...] = ({}, {"user": "bob"})
+#: What no call makes: deliveries that failed.
+_NEVER_MADE = frozenset({"webhook_id"})
 _NAP = {"agent_id": "NapAgent", "task": "take_nap", "parameters": {"ms": 600_000}}
 
 
@@ -59,7 +62,7 @@ async def make_things(doors: Doors) -> Mapping[str, str]:
     run = await make("/v1/pipelines", pipeline={"name": "p", "phases": [phase]})
     schedule = await make("/v1/schedules", **_NAP, every=86_400)
     question = await doors.find("admin", task["task_id"])
-    return {
+    things = {
         # A number, as the path of a version of the limits takes no other word.
         "earlier": "1",
         "task_id": task["task_id"],
@@ -72,6 +75,29 @@ async def make_things(doors: Doors) -> Mapping[str, str]:
         "user": "bob",
         "agent_id": "NapAgent",
     }
+    _, document = await doors.call("admin", "GET", "/openapi.json")
+    for name, collection in _unmade(document["paths"], things):
+        body = good_body(document, "POST", collection)
+        things[name] = (await make(collection, **body))["id"]
+    return things
+
+
+def _unmade(
+    paths: Mapping[str, Any], things: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield each parameter of *paths* that nothing of *things* stands for, and the path that makes one by POST."""
+    for path in paths:
+        collection, _, last = path.rpartition("/")
+        name = last.strip("{}")
+        if f"{{{name}}}" != last or not name.endswith("_id") or name in things:
+            continue
+        if name in _NEVER_MADE:
+            continue
+        assert "post" in paths.get(collection, {}), (
+            f"nothing stands for {last} of {path}, and no POST {collection} makes one: make one in make_things of "
+            "tests/acceptance/test_one_users_administrator.py, or say in _NEVER_MADE who else does"
+        )
+        yield name, collection
 
 
 async def make_shared(doors: Doors, caller: str = "admin") -> Mapping[str, str]:

@@ -89,6 +89,12 @@ def cases(document: Json, things: Mapping[str, str]) -> Iterator[Case]:
         yield from operation.cases(things)
 
 
+def good_body(document: Json, method: str, path: str) -> Json:
+    """Return a body that the operation of *document* at *path* takes, made by its schema."""
+    told = document["paths"][path][method.lower()]
+    return _Operation(document, path, method, told).good
+
+
 class _Operation:
     """One operation of a document, and requests to it."""
 
@@ -108,6 +114,11 @@ class _Operation:
             name: _ABSENT.get(name, "nosuch") for name in self._parameters["path"]
         }
         self._good = self._good_body()
+
+    @property
+    def good(self) -> Json:
+        """A body that it takes, made by its schema; None where it takes none."""
+        return copy.deepcopy(self._good)
 
     def place(self) -> tuple[int, str]:
         """Return where it comes: looking first, then what ends a thing, and what forgets somebody last."""

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from tasklore.commands.operations.entries import load_manifest, operations_of
+
 _NAP = "NapAgent"
 _PHASES = """name = "naps"
 result = "second:results"
@@ -70,8 +72,7 @@ def _steps(*lines: str | Step) -> tuple[Step, ...]:
 
 _QUESTION = "'limit 50k, spent 42000: how is my budget?'"
 
-#: By the first word of the commands.
-SCENARIO: dict[str, tuple[Step, ...]] = {
+_WRITTEN: dict[str, tuple[Step, ...]] = {
     "ask": _steps(
         Step(f"ask {_QUESTION} --json", keep={"task": "report.task_id"}),
         f"ask {_QUESTION} --json",
@@ -315,4 +316,25 @@ SCENARIO: dict[str, tuple[Step, ...]] = {
         "agents check budget --json",
         Step("agents try budget", stdin="limit 50k, spent 42,000\nthe same with 45k\n"),
     ),
+}
+
+
+#: Nouns whose commands stand above under another word.
+_SHOWN_AS = {"requests": "ask", "pipelines": "pipeline"}
+
+
+def _examples_of(noun: str) -> tuple[Step, ...]:
+    """Return the examples of the operations of *noun*, in their order, as steps."""
+    return tuple(
+        Step(f"{line}{' --yes' if one['confirm'] else ''} --json")
+        for one in operations_of(noun)
+        for line in one["examples"]
+    )
+
+
+#: By the first word of the commands. A noun for which nothing is written is shown by the examples of its operations.
+SCENARIO: dict[str, tuple[Step, ...]] = _WRITTEN | {
+    noun: _examples_of(noun)
+    for noun in sorted({one["noun"] for one in load_manifest()["operations"]})
+    if noun not in _WRITTEN and noun not in _SHOWN_AS
 }
