@@ -161,7 +161,7 @@ class CommandBatch:
                 )()
             refused = isinstance(error, NoPermissionError)
             raise (MemoryRefused if refused else MemoryUnavailable)(
-                f"Redis gave no usable answer within {self._deadline_s:g} s: {error or type(error).__name__}"
+                f"Redis gave no usable answer within {self._deadline_s:g} s: {str(error) or type(error).__name__}"
             ) from error
         if breaker is not None:
             breaker.succeeded()

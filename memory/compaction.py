@@ -56,7 +56,7 @@ async def rewrite(client: Redis, deadline_s: float = 60.0) -> None:
         ) from error
     except (OSError, RedisError) as error:
         raise MemoryUnavailable(
-            f"Redis did not write its files anew: {error or type(error).__name__}; try again"
+            f"Redis did not write its files anew: {str(error) or type(error).__name__}; try again"
         ) from error
 
 

@@ -49,7 +49,7 @@ async def load_functions(client: Redis) -> None:
         raise Forbidden(f"Redis refuses: {error}") from error
     except (OSError, RedisError) as error:
         raise MemoryUnavailable(
-            f"Redis took no functions: {error or type(error).__name__}"
+            f"Redis took no functions: {str(error) or type(error).__name__}"
         ) from error
 
 

@@ -100,7 +100,7 @@ async def read_last(
             )
     except (TimeoutError, OSError, nats.errors.Error) as error:
         raise Unreachable(
-            f"NATS did not answer for {subject}: {error or type(error).__name__}"
+            f"NATS did not answer for {subject}: {str(error) or type(error).__name__}"
         ) from error
     return None if (found.headers or {}).get("Status") else found
 

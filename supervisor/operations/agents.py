@@ -24,7 +24,7 @@ from tasklore.supervisor.operations.dependencies import (
     OperatorDependencies,
     SupervisorDependencies,
 )
-from tasklore.supervisor.operations.forms import Form, View
+from tasklore.supervisor.operations.forms import SPAN, Form, View
 from tasklore.supervisor.operations.idempotency import IdempotencyKey
 from tasklore.supervisor.operations.noun import Noun, serve
 from tasklore.supervisor.operations.owners import (
@@ -151,7 +151,7 @@ class Sensed(Form):
         Field(min_length=1, max_length=256, description="Where it is kept."),
     ] = None
     wait_seconds: Annotated[
-        float, Field(ge=1, le=600, description="How long it may take.")
+        float, Field(ge=1, le=600, description="How long it may take."), SPAN
     ] = 30.0
 
 

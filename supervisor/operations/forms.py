@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,8 +15,12 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     WithJsonSchema,
 )
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
 
 from tasklore.contracts.spans import read_span
 from tasklore.contracts.zones import zone_of
@@ -27,11 +32,15 @@ _V = TypeVar("_V")
 _CLOCKS_DIFFER = timedelta(minutes=1)
 
 
+#: A number of seconds; one below zero is refused by its bounds, as in JSON.
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]*)?|-?\.[0-9]+")
+
+
 def read_seconds(given: object) -> object:
     """Return the seconds of a text such as "2h" or, in a query, "7200"; any other value stays."""
     if not isinstance(given, str):
         return given
-    if given.replace(".", "", 1).isdecimal():
+    if _NUMBER.fullmatch(given):
         return float(given)
     span = read_span(given)
     if span is None:
@@ -41,22 +50,29 @@ def read_seconds(given: object) -> object:
     return span.total_seconds()
 
 
+class _Span:
+    """Lets a number of seconds be a text such as "2h", too; its bounds are those that stand before this."""
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(
+            read_seconds, handler(source)
+        )
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        text = {"type": "string", "examples": ["15m", "2h"]}
+        return {"anyOf": [handler(schema), text]}
+
+
+#: What makes a span of time of a number with its bounds: `Annotated[float, Field(ge=0, le=600), SPAN]`.
+SPAN = _Span()
 #: A hundred years: longer than anybody means, and now and that is still a time.
 _LONGEST_S = 36_525 * 86_400
 #: A span of time: a number of seconds, or a text such as "2h".
-Seconds = Annotated[
-    float,
-    Field(le=_LONGEST_S),
-    BeforeValidator(read_seconds),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "number", "maximum": _LONGEST_S},
-                {"type": "string", "examples": ["15m", "2h"]},
-            ]
-        }
-    ),
-]
+Seconds = Annotated[float, Field(le=_LONGEST_S), SPAN]
 
 
 def _read_when(given: object) -> object:

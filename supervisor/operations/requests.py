@@ -13,7 +13,7 @@ from tasklore.contracts.messages import PersonRequest
 from tasklore.contracts.zones import TimeZone
 from tasklore.memory.ledger.requests import RequestRecord, place_of
 from tasklore.supervisor.operations.dependencies import SupervisorDependencies
-from tasklore.supervisor.operations.forms import Cancelled, Later, Seconds, digest_of
+from tasklore.supervisor.operations.forms import SPAN, Cancelled, Later, digest_of
 from tasklore.supervisor.operations.idempotency import (
     IdempotencyKey,
     claim_record,
@@ -86,13 +86,14 @@ class Ask(Later):
         ),
     ] = "use"
     wait_seconds: Annotated[
-        Seconds,
+        float,
         Field(
             ge=0,
             le=600,
             description="How long the answer is waited for.",
             json_schema_extra={"x-cli": {"option": "--wait", "metavar": "SPAN"}},
         ),
+        SPAN,
     ] = 30.0
     time_zone: Annotated[
         TimeZone | None,

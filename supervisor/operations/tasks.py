@@ -25,6 +25,7 @@ from tasklore.supervisor.operations.dependencies import (
     SupervisorDependencies,
 )
 from tasklore.supervisor.operations.forms import (
+    SPAN,
     Cancelled,
     Form,
     Later,
@@ -134,13 +135,14 @@ class SendOptions(Later):
         ),
     ] = None
     wait_seconds: Annotated[
-        Seconds,
+        float,
         Field(
             ge=0,
             le=600,
             description="How long the answer waits for the task's end.",
             json_schema_extra={"x-cli": {"option": "--wait", "metavar": "SPAN"}},
         ),
+        SPAN,
     ] = 30.0
     callback_url: Annotated[
         str | None,

@@ -236,7 +236,7 @@ class ChangedItem(Model):
     subject: str = ""
     until: date | None = None
     value: str = ""
-    wait_seconds: float = 30.0
+    wait_seconds: float | str = 30.0
 
 
 class ChangedLimits(Model):
@@ -1112,7 +1112,7 @@ class NewItem(Model):
     subject: str = ""
     until: date | None = None
     value: str
-    wait_seconds: float = 30.0
+    wait_seconds: float | str = 30.0
 
 
 class NewLimits(Model):
@@ -2104,7 +2104,7 @@ class Sensed(Model):
     step: float | None = None
     tell_prompt: bool | None = None
     user: str | None = None
-    wait_seconds: float = 30.0
+    wait_seconds: float | str = 30.0
 
 
 class SensoryData(Model, extra="allow"):
@@ -2639,7 +2639,7 @@ class Telling(Model):
 
     conversation: str | None = None
     text: str
-    wait_seconds: float = 15.0
+    wait_seconds: float | str = 15.0
 
 
 class TextEvent(Model):
@@ -2786,7 +2786,7 @@ class Undo(Model):
     """The edit to take back: the `plan_id` of a plan, or the end of it; without one the last that stands."""
 
     plan_id: str | None = None
-    wait_seconds: float = 30.0
+    wait_seconds: float | str = 30.0
 
 
 class Undone(Model):

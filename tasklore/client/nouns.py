@@ -52,7 +52,7 @@ class AgentsFlows:
         step: float | None = None,
         tell_prompt: bool | None = None,
         user: str | None = None,
-        wait_seconds: float | None = None,
+        wait_seconds: float | str | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.Decided]:
         """Ask an agent in a world for its next action.
@@ -997,7 +997,7 @@ class MemoryFlows:
         since: date | None = None,
         subject: str | None = None,
         until: date | None = None,
-        wait_seconds: float | None = None,
+        wait_seconds: float | str | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.ItemChanged]:
         """Add an item.
@@ -1088,7 +1088,7 @@ class MemoryFlows:
         subject: str | None = None,
         until: date | None = None,
         value: str | None = None,
-        wait_seconds: float | None = None,
+        wait_seconds: float | str | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.ItemChanged]:
         """Change an item in its place.
@@ -1333,7 +1333,7 @@ class MemoryFlows:
         *,
         scope: Literal["user", "agent", "run", "org"] | None = None,
         plan_id: str | None = None,
-        wait_seconds: float | None = None,
+        wait_seconds: float | str | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.Undone]:
         """Take an edit of a document back, in every document that it touched.
@@ -1735,7 +1735,7 @@ class MemoryFlows:
         *,
         text: str,
         conversation: str | None = None,
-        wait_seconds: float | None = None,
+        wait_seconds: float | str | None = None,
     ) -> Flow[models.TurnOutcome]:
         """Say something as in a chat, and see the edits that follow.
 
@@ -1777,7 +1777,7 @@ class MemoryFlows:
         *,
         scope: Literal["user", "agent", "run", "org"] | None = None,
         plan_id: str | None = None,
-        wait_seconds: float | None = None,
+        wait_seconds: float | str | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.Undone]:
         """Take an edit back, in every document that it touched.

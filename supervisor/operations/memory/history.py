@@ -10,7 +10,7 @@ from tasklore.memory.documents.paths import exists, parse, resolve
 from tasklore.memory.documents.plans import Document
 from tasklore.memory.documents.storage.history import PlanRecord
 from tasklore.memory.documents.storage.writer import KEEP_REVISIONS
-from tasklore.supervisor.operations.forms import Form, View
+from tasklore.supervisor.operations.forms import SPAN, Form, View
 from tasklore.supervisor.operations.idempotency import IdempotencyKey
 from tasklore.supervisor.operations.memory.plans import (
     PlanExplained,
@@ -87,7 +87,7 @@ class Undo(Form):
         ),
     ] = None
     wait_seconds: Annotated[
-        float, Field(ge=0, le=300, description="How long the answer may take.")
+        float, Field(ge=0, le=300, description="How long the answer may take."), SPAN
     ] = 30.0
 
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from tasklore.contracts.callers import Caller
 from tasklore.memory.documents.entries import Entry, entries_of
-from tasklore.supervisor.operations.forms import Form, View
+from tasklore.supervisor.operations.forms import SPAN, Form, View
 from tasklore.supervisor.operations.idempotency import IdempotencyKey
 from tasklore.supervisor.operations.memory.services import (
     MemoryLooks,
@@ -79,7 +79,7 @@ class _ItemChange(Form):
         date | None, Field(description="The last day on which it holds.")
     ] = None
     wait_seconds: Annotated[
-        float, Field(ge=0, le=300, description="How long the answer may take.")
+        float, Field(ge=0, le=300, description="How long the answer may take."), SPAN
     ] = 30.0
 
 

@@ -17,7 +17,7 @@ from tasklore.memory.documents.storage.history import PlanRecord
 from tasklore.memory.holdings.store import Holding
 from tasklore.memory.queues.claims import KnownRow
 from tasklore.memory.queues.waiting_rows import count_waiting, rows_waiting
-from tasklore.supervisor.operations.forms import Form, View
+from tasklore.supervisor.operations.forms import SPAN, Form, View
 from tasklore.supervisor.operations.memory.plans import PlanTold, view_plan
 from tasklore.supervisor.operations.memory.services import (
     MemoryLooks,
@@ -71,7 +71,7 @@ class Telling(Form):
         ),
     ] = None
     wait_seconds: Annotated[
-        float, Field(ge=0, le=300, description="How long the answer may take.")
+        float, Field(ge=0, le=300, description="How long the answer may take."), SPAN
     ] = 15.0
 
     @field_validator("text", "conversation")

@@ -7,6 +7,9 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from tasklore.supervisor.operations.dead_letters import LettersToRedrive
 from tasklore.supervisor.operations.forms import Later, When, moment_of
+from tasklore.supervisor.operations.memory.history import Undo
+from tasklore.supervisor.operations.memory.items import NewItem
+from tasklore.supervisor.operations.memory.turns import Telling
 from tasklore.supervisor.operations.results import ResultsToForget
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
@@ -60,3 +63,31 @@ def test_a_time_before_all_time_is_its_beginning() -> None:
 def test_text_that_is_no_time_is_refused_with_examples() -> None:
     with pytest.raises(ValidationError, match="such as 2h or 7d, or a time such as"):
         TypeAdapter[datetime | timedelta](When).validate_python("soon")
+
+
+@pytest.mark.parametrize(
+    ("form", "other"),
+    [
+        (Undo, {}),
+        (Telling, {"text": "hello"}),
+        (NewItem, {"category": "food.likes", "value": "lox"}),
+    ],
+)
+@pytest.mark.parametrize("typed", ["90", "90.0", "90s", 90, 90.0])
+def test_a_wait_is_read_as_it_is_typed(
+    form: type[BaseModel], other: dict[str, str], typed: object
+) -> None:
+    """A command sends words alone."""
+    found = form.model_validate({**other, "wait_seconds": typed})
+    assert found.model_dump()["wait_seconds"] == 90
+
+
+@pytest.mark.parametrize("typed", ["-1", -1, "-0.5"])
+def test_a_span_below_zero_is_one_fault_however_it_is_typed(typed: object) -> None:
+    with pytest.raises(ValidationError, match="greater than or equal to 0"):
+        Undo.model_validate({"wait_seconds": typed})
+
+
+def test_a_span_says_its_own_bounds() -> None:
+    number = Undo.model_json_schema()["properties"]["wait_seconds"]["anyOf"][0]
+    assert (number["minimum"], number["maximum"]) == (0, 300)
