@@ -17,6 +17,12 @@ MARKS = rf"(\.[0-9a-f]{{8}}){{0,{MOST_MARKS}}}"
 #: A place as clients send it.
 PLACE = rf"[0-9]{{1,9}}\.[0-9]{{1,9}}\.[0-9]{{1,9}}{MARKS}"
 _PLACE = re.compile(PLACE)
+#: In the id of the last event of a task, behind generation and attempt.
+OUTPUT_END = ".end"
+#: The ids of events of a task: places in the feed, or the end of what was put out.
+OUTPUT_ID = rf"({PLACE}|[0-9]{{1,9}}\.[0-9]{{1,9}}\{OUTPUT_END})"
+#: Those of a request: a stage, and the marks of questions and waits that are known.
+REQUEST_EVENT_ID = rf"[0-9]{{1,9}}{MARKS}"
 
 
 class FeedPosition(NamedTuple):

@@ -9,7 +9,6 @@ from tasklore.supervisor.http import (
     output,
     pipeline_runs,
     problems,
-    stream_token_routes,
     task_paths,
     typed_document,
 )
@@ -49,7 +48,6 @@ def make_app(parts: ApiParts) -> FastAPI:
         approval_page,
         output,
         pipeline_runs,
-        stream_token_routes,
         task_paths,
     )
     for module in (*asked, chat):

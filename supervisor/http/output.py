@@ -16,7 +16,8 @@ from tasklore.contracts.identifiers import NAME_PATTERN
 from tasklore.contracts.messages import EmittedValue, Progress
 from tasklore.supervisor.feed.events import (
     FROM_START,
-    PLACE,
+    OUTPUT_END,
+    OUTPUT_ID,
     Done,
     FeedPosition,
     TaskEvent,
@@ -42,13 +43,9 @@ from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.operations.forms import View
 from tasklore.supervisor.operations.sent_tasks import Sent, read_task, to_sent
 
-#: In the id of the last event, behind generation and attempt.
-_END = ".end"
 #: Milliseconds after which a client that was cut off comes back.
 _OPENING = b"retry: 500\n\n"
 
-#: The ids of events: places in the feed, or the end of what was put out.
-OUTPUT_ID = rf"({PLACE}|[0-9]{{1,9}}\.[0-9]{{1,9}}\{_END})"
 TaskId = Annotated[
     str,
     Path(
@@ -149,7 +146,7 @@ def routes(parts: ApiParts) -> APIRouter:
         _stream_token: StreamTokenField = None,
     ) -> Response:
         await read_task(parts.for_tasks, caller, task_id)
-        has_ended = last_event_id is not None and last_event_id.endswith(_END)
+        has_ended = last_event_id is not None and last_event_id.endswith(OUTPUT_END)
         after = FROM_START
         if last_event_id is not None and not has_ended:
             after = FeedPosition.parse(last_event_id)
@@ -190,7 +187,7 @@ def _encode_done(done: Done) -> bytes:
     report = done.report
     if report is None:
         sent = Sent(task_id=done.task_id, state="cancelled", status="cancelling")
-        name = f"{output.generation}.{output.attempt}{_END}"
+        name = f"{output.generation}.{output.attempt}{OUTPUT_END}"
         return TaskDoneEvent(id=name, event="done", data=sent).encode()
     expired = b""
     if done.has_expired:
@@ -198,6 +195,6 @@ def _encode_done(done: Done) -> bytes:
         detail = f"the output is no longer stored; the report follows, see {place}"
         gone = OutputGone(detail=detail)
         expired = ExpiredEvent(id=str(done.at), event="expired", data=gone).encode()
-    name = f"{report.generation}.{report.attempt}{_END}"
+    name = f"{report.generation}.{report.attempt}{OUTPUT_END}"
     end = TaskDoneEvent(id=name, event="done", data=to_sent(report))
     return expired + end.encode()

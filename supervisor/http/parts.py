@@ -13,6 +13,7 @@ from tasklore.supervisor.http.admission.key_file import KeyRing
 from tasklore.supervisor.http.admission.limits import ClientLimits
 from tasklore.supervisor.http.admission.stream_tokens import StreamTokens
 from tasklore.supervisor.operations.dependencies import SupervisorDependencies
+from tasklore.supervisor.operations.token_signer import TokenSigner
 
 
 class Life:
@@ -114,3 +115,13 @@ class ApiParts(Door, SupervisorDependencies):
     def leaving(self) -> asyncio.Event:
         """Set when the grace of the process is over."""
         return self.life.leaving
+
+    @property
+    def demands_keys(self) -> bool:
+        """Whether clients need a key."""
+        return self.keys is not None
+
+    @property
+    def token_signer(self) -> TokenSigner | None:
+        """What signs tokens of streams."""
+        return self.stream_tokens

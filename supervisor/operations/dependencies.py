@@ -33,6 +33,7 @@ from tasklore.supervisor.dispatch import Dispatch
 from tasklore.supervisor.feed.tasks import Feeds
 from tasklore.supervisor.json_schemas import JsonSchemas
 from tasklore.supervisor.operations.sent_tasks import TaskServices
+from tasklore.supervisor.operations.token_signer import TokenSigner
 from tasklore.supervisor.pipelines.requests import PipelineRequests
 from tasklore.supervisor.reports.reports import ReportDesk
 from tasklore.supervisor.requests.services import RequestServices
@@ -86,6 +87,16 @@ class SupervisorDependencies(ABC):
     @abstractmethod
     def leaving(self) -> asyncio.Event:
         """Set when the process ends: waits are given up."""
+
+    @property
+    @abstractmethod
+    def demands_keys(self) -> bool:
+        """Whether clients need a key; without, everybody opens every stream as it is."""
+
+    @property
+    @abstractmethod
+    def token_signer(self) -> TokenSigner | None:
+        """What signs tokens of streams; None signs none."""
 
     @abstractmethod
     def share(self, whole: int) -> int:

@@ -18,6 +18,7 @@ from tasklore.supervisor.operations import (
     schedules,
     sessions,
     stories,
+    stream_tokens,
     tasks,
     webhooks,
 )
@@ -39,6 +40,7 @@ NOUNS: Final[tuple[Noun, ...]] = (
     schedules.NOUN,
     sessions.NOUN,
     stories.NOUN,
+    stream_tokens.NOUN,
     tasks.NOUN,
     webhooks.NOUN,
 )

@@ -3235,15 +3235,15 @@ class AsyncStories(AsyncNoun):
     show = awaited(StoriesFlows.show)
 
 
-class StreamsFlows:
-    """The requests about streams, without sending them."""
+class StreamTokensFlows:
+    """The requests about stream tokens, without sending them."""
 
-    def stream_tokens_make(
+    def make(
         self, *, path: str, last_event_id: str | None = None
     ) -> Flow[models.OpenableStream]:
         """Let a browser open one stream without a key.
 
-        The token is for this stream and this key alone, and opens it, also again, for 60 seconds.
+        The token is for this stream and this key alone, and opens it, also again, until `expires_at`.
 
         Args:
             last_event_id: As the stream wrote it: `1.1.5` of a task, `2` of a request, `1.5-4-0` of a run.
@@ -3259,16 +3259,16 @@ class StreamsFlows:
         )
 
 
-class Streams(Noun):
-    """The operations on streams."""
+class StreamTokens(Noun):
+    """The operations on stream tokens."""
 
-    stream_tokens_make = waiting(StreamsFlows.stream_tokens_make)
+    make = waiting(StreamTokensFlows.make)
 
 
-class AsyncStreams(AsyncNoun):
-    """The operations on streams."""
+class AsyncStreamTokens(AsyncNoun):
+    """The operations on stream tokens."""
 
-    stream_tokens_make = awaited(StreamsFlows.stream_tokens_make)
+    make = awaited(StreamTokensFlows.make)
 
 
 class TasksFlows:
@@ -3608,7 +3608,7 @@ class Nouns:
         self.schedules = Schedules(driver)
         self.sessions = Sessions(driver)
         self.stories = Stories(driver)
-        self.streams = Streams(driver)
+        self.stream_tokens = StreamTokens(driver)
         self.tasks = Tasks(driver)
         self.webhooks = Webhooks(driver)
 
@@ -3631,6 +3631,6 @@ class AsyncNouns:
         self.schedules = AsyncSchedules(driver)
         self.sessions = AsyncSessions(driver)
         self.stories = AsyncStories(driver)
-        self.streams = AsyncStreams(driver)
+        self.stream_tokens = AsyncStreamTokens(driver)
         self.tasks = AsyncTasks(driver)
         self.webhooks = AsyncWebhooks(driver)

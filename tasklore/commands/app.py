@@ -50,6 +50,7 @@ GROUPS = {
     "approvals": "See what tasks ask persons, and answer it.",
     "dead-letters": "See which tasks were given up, send them again, or delete them.",
     "schedules": "Run tasks and pipelines later, and again and again.",
+    "stream-tokens": "Let a browser open one stream without a key.",
     "webhooks": "See webhooks that were not delivered, send them again, or remove them.",
     "k8s": "Print manifests for Kubernetes.",
 }

@@ -92,6 +92,11 @@ _WRITTEN: dict[str, tuple[Step, ...]] = {
         ),
     ),
     "trace": _steps("trace {task} --json", "trace {task}"),
+    "stream-tokens": _steps(
+        Step(
+            "stream-tokens make /v1/tasks/{task}/output --json", hides=("token", "url")
+        ),
+    ),
     "cancel": _steps(
         "cancel {long} --reason 'asked twice' --json",
         "cancel {task} --json",

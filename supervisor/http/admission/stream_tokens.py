@@ -18,16 +18,12 @@ from starlette.types import Scope
 
 from tasklore.contracts.identifiers import Name
 from tasklore.supervisor.http.admission.key_file import KeyEntry, KeyRing
+from tasklore.supervisor.operations.stream_tokens import FIELD, STREAMS
 
-#: The field of the query that has a token.
-FIELD = "stream_token"
 #: Seconds in which a token opens its stream, also again after a cut.
 LIFE_S = 60
 #: What is signed begins with this, so that the secret signs nothing else by accident.
 _PURPOSE = b"tasklore stream token 1\n"
-_ID = r"[A-Za-z0-9_-]{1,64}"
-#: The streams that are opened by GET and last.
-STREAMS = rf"/v1/(tasks/{_ID}/output|(requests|pipelines)/{_ID}/events)"
 _STREAM = re.compile(STREAMS)
 #: Characters of the longest query that is read for a token.
 _LONGEST_QUERY = 4_096

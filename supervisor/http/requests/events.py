@@ -15,7 +15,6 @@ from pydantic import Field, RootModel
 from tasklore.contracts.errors import TaskloreError
 from tasklore.contracts.messages import Progress, ReplyPart
 from tasklore.supervisor.feed.events import (
-    MARKS,
     BecameTasks,
     BeganWaiting,
     Done,
@@ -41,8 +40,6 @@ _ACCEPTED = 1
 _ROUTED = 2
 _PROGRESS = 3
 _DONE = 4
-#: The ids of events: a stage, and the marks of questions and waits that are known.
-EVENT_ID = rf"[0-9]{{1,9}}{MARKS}"
 
 
 class AcceptedEvent(StreamEvent):
@@ -98,7 +95,7 @@ class RequestEventPlace(NamedTuple):
 
     @classmethod
     def parse(cls, text: str | None) -> "RequestEventPlace":
-        """Return the place that *text* spells, which fits `EVENT_ID`; the beginning for None."""
+        """Return the place that *text* spells, which fits `REQUEST_EVENT_ID`; the beginning for None."""
         stage, *known = (text or "0").split(".")
         return cls(int(stage), tuple(known))
 

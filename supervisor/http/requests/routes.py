@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import InvalidInput, TaskloreError
 from tasklore.contracts.identifiers import NAME_PATTERN, Name, checked_name
+from tasklore.supervisor.feed.events import REQUEST_EVENT_ID
 from tasklore.supervisor.http.admission.keys import CALLER, require_role
 from tasklore.supervisor.http.admission.stream_tokens import StreamTokenField
 from tasklore.supervisor.http.event_streams import EventStream, describe_stream
@@ -20,7 +21,6 @@ from tasklore.supervisor.http.mount import respond_to
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import answers, respond
 from tasklore.supervisor.http.requests.events import (
-    EVENT_ID,
     RequestEventPlace,
     RequestStreamEvent,
     events_of,
@@ -52,7 +52,7 @@ LastEventId = Annotated[
     str | None,
     Header(
         alias="Last-Event-ID",
-        pattern=f"^{EVENT_ID}$",
+        pattern=f"^{REQUEST_EVENT_ID}$",
         description="Events up to this are left out.",
     ),
 ]
