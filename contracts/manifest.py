@@ -10,9 +10,19 @@ VERSION_HEADER = "Tasklore-Version"
 
 #: How the text of a field is read before it is sent: `text` as it was typed; `words` several arguments joined by
 #: spaces; `flag` yes or no; `list` repeatable; `map` repeatable NAME=VALUE; `value` JSON or text; `json` JSON, or
-#: @FILE; `file` the content of a local file; `lines` NDJSON of a local file, sent in parts.
+#: @FILE; `file` the content of a local file; `pipeline` the declaration in a local file, with those that it names, or
+#: of an installed name; `lines` NDJSON of a local file, sent in parts.
 FieldKind = Literal[
-    "text", "words", "flag", "list", "map", "value", "json", "file", "lines"
+    "text",
+    "words",
+    "flag",
+    "list",
+    "map",
+    "value",
+    "json",
+    "file",
+    "pipeline",
+    "lines",
 ]
 FieldPlace = Literal["path", "query", "header", "body"]
 

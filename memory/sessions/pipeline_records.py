@@ -25,7 +25,7 @@ MOST_LAPSES = 3
 #: Why a run has failed over which three holders of its lease in turn froze or died.
 SET_ASIDE = (
     "set aside: three supervisors in turn froze or died while they drove it; read their logs, then let it go on with "
-    "`tasklore pipeline resume SESSION`"
+    "`tasklore pipelines resume SESSION`"
 )
 
 
@@ -160,7 +160,12 @@ class RunRecord:
     @property
     def is_set_aside(self) -> bool:
         """Whether it has failed because those who drove it froze or died."""
-        return self.state == "failed" and self.error == SET_ASIDE
+        return self.state == "failed" and is_set_aside(self.error)
+
+
+def is_set_aside(error: str) -> bool:
+    """Return whether *error* is that of a run that was set aside, also in the words of an earlier version."""
+    return error.startswith(SET_ASIDE.partition(":")[0] + ":")
 
 
 def error_type_of(state: EndState) -> str:

@@ -37,6 +37,7 @@ from tasklore.memory.sessions.pipeline_records import (
     RunRecord,
     RunState,
     error_type_of,
+    is_set_aside,
     phase_in,
 )
 
@@ -199,7 +200,7 @@ class PipelineRuns:
         return [
             one
             for one, error in zip(sessions, found, strict=True)
-            if error == SET_ASIDE.encode()
+            if error is not None and is_set_aside(error.decode())
         ]
 
     async def renew(

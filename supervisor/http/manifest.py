@@ -169,6 +169,8 @@ class _OperationReader:
             return "JSON|@FILE"
         if kind == "file":
             return "FILE"
+        if kind == "pipeline":
+            return "FILE|NAME"
         is_only = self._path.count("{") == 1
         last = words.rpartition("-")[2] if is_only else words
         return "ID" if last == "id" else words.upper()

@@ -84,7 +84,12 @@ _PAGES = 10
 _PLACE = re.compile(r"([0-9]{1,16})\.([A-Za-z0-9_-]{1,64})")
 
 SessionId = Annotated[
-    str, Field(pattern=NAME_PATTERN, description="A run, by the id of its session.")
+    str,
+    Field(
+        pattern=NAME_PATTERN,
+        description="A run, by the id of its session.",
+        json_schema_extra={"x-cli": {"metavar": "SESSION"}},
+    ),
 ]
 Inputs = Annotated[
     dict[str, JsonValue],
@@ -97,7 +102,7 @@ Declaration = Annotated[
     dict[str, JsonValue],
     Field(
         description="The pipeline, as it is declared.",
-        json_schema_extra={"x-cli": {"kind": "file"}},
+        json_schema_extra={"x-cli": {"kind": "pipeline"}},
     ),
 ]
 
@@ -175,7 +180,7 @@ class Resume(_Steering):
         dict[str, JsonValue] | None,
         Field(
             description="Go on by this declaration; without it as when the run began.",
-            json_schema_extra={"x-cli": {"option": "--file", "kind": "file"}},
+            json_schema_extra={"x-cli": {"option": "--file", "kind": "pipeline"}},
         ),
     ] = None
     inputs: Inputs = Field(default_factory=dict)
@@ -203,12 +208,17 @@ class Invalidation(_Steering):
             strict=False,
             max_length=1000,
             description="What wrote these entries.",
-            json_schema_extra={"x-cli": {"option": "--key"}},
+            json_schema_extra={"x-cli": {"option": "--key", "metavar": "KEY"}},
         ),
     ] = ()
     changed: Annotated[
         tuple[str, ...],
-        Field(strict=False, max_length=1000, description="What reads these files."),
+        Field(
+            strict=False,
+            max_length=1000,
+            description="What reads these files.",
+            json_schema_extra={"x-cli": {"metavar": "FILE"}},
+        ),
     ] = ()
     standards: Annotated[
         tuple[str, ...],
@@ -216,7 +226,7 @@ class Invalidation(_Steering):
             strict=False,
             max_length=1000,
             description="What reads standards with these tags.",
-            json_schema_extra={"x-cli": {"option": "--standard"}},
+            json_schema_extra={"x-cli": {"option": "--standard", "metavar": "TAG"}},
         ),
     ] = ()
     design: Annotated[
@@ -225,6 +235,7 @@ class Invalidation(_Steering):
             strict=False,
             max_length=1000,
             description="What reads decisions with these tags.",
+            json_schema_extra={"x-cli": {"metavar": "TAG"}},
         ),
     ] = ()
 
@@ -233,15 +244,24 @@ class Cancel(_Steering):
     """The reason of a cancellation."""
 
     reason: Annotated[
-        str, Field(max_length=1000, description="Why; it is kept with the run.")
+        str,
+        Field(
+            max_length=1000,
+            description="Why; it is kept with the run.",
+            json_schema_extra={"x-cli": {"metavar": "TEXT"}},
+        ),
     ] = ""
 
 
 class AcceptedRun(View):
-    """An accepted request: `reused` phases are not run again, `stale` ones no longer hold."""
+    """An accepted request: `reused` phases are not run again, `stale` ones no longer hold.
+
+    `without_worker` are agents of the phases to run that have no live worker: the phases wait for one.
+    """
 
     session_id: str
     text: str
+    without_worker: tuple[str, ...] = ()
     stale: tuple[PhaseNote, ...] = ()
     reused: tuple[PhaseNote, ...] = ()
 
@@ -480,7 +500,7 @@ async def run_pipeline(
         and new.session_id is not None
         and await _is_known(services, new.session_id)
     )
-    return _leading(_accept(reply, 409 if is_taken else 422))
+    return await _lead(services, _accept(reply, 409 if is_taken else 422))
 
 
 @operation(
@@ -522,9 +542,9 @@ async def check_pipeline(
     "POST /v1/pipelines/cost",
     roles=("operate",),
     shows=Shows(
-        rows="phases",
-        columns=("phase", "task", "fewest", "most", "mean_usd", "largest_usd", "runs"),
+        picture="run_cost",
         arguments=("pipeline",),
+        example="pipelines cost health.toml",
     ),
 )
 async def estimate_cost(
@@ -575,7 +595,9 @@ async def resume_run(
         inputs=_read_inputs(record, how),
         caller=caller,
     )
-    return _leading(await _steer(services, record, request, is_running=False))
+    return await _lead(
+        services, await _steer(services, record, request, is_running=False)
+    )
 
 
 @operation(
@@ -606,7 +628,9 @@ async def rerun_run(
         phase=how.phase,
         caller=caller,
     )
-    return _leading(await _steer(services, record, request, is_running=False))
+    return await _lead(
+        services, await _steer(services, record, request, is_running=False)
+    )
 
 
 @operation(
@@ -616,8 +640,7 @@ async def rerun_run(
     roles=("ask",),
     problems=(404, 409),
     shows=Shows(
-        rows="stale",
-        columns=("phase", "why"),
+        picture="stale",
         example="pipelines invalidate health-3f9a2c71d0 --changed workers/agent.py",
     ),
 )
@@ -658,7 +681,10 @@ async def invalidate_run(
     roles=("ask",),
     status=202,
     problems=(404, 409),
-    shows=Shows(example='pipelines cancel health-3f9a2c71d0 --reason "wrong folder"'),
+    shows=Shows(
+        picture="run_cancelled",
+        example='pipelines cancel health-3f9a2c71d0 --reason "wrong folder"',
+    ),
 )
 async def cancel_run(
     services: PipelineServices,
@@ -672,7 +698,9 @@ async def cancel_run(
     request = PipelineRequest(
         action="cancel", session_id=session_id, reason=reason, caller=caller
     )
-    return _leading(await _steer(services, record, request, is_running=True))
+    return await _lead(
+        services, await _steer(services, record, request, is_running=True)
+    )
 
 
 @operation(
@@ -1066,8 +1094,23 @@ def _faults_of(problems: Sequence[str]) -> list[Fault]:
     ]
 
 
-def _leading(taken: AcceptedRun) -> Unfinished[AcceptedRun]:
-    return Unfinished(view=taken, location=f"/v1/pipelines/{taken.session_id}")
+async def _lead(
+    services: PipelineServices, taken: AcceptedRun
+) -> Unfinished[AcceptedRun]:
+    """Return *taken* with the agents that its run will wait for, and the place of the run."""
+    record = await services.runs.read(taken.session_id)
+    away: frozenset[str] = frozenset()
+    if record is not None and record.state == "running":
+        away = await services.absent(
+            {
+                agent
+                for phase in record.pipeline.phases
+                if not record.phases[phase.name].is_over
+                for agent in phase.agents
+            }
+        )
+    led = taken.model_copy(update={"without_worker": tuple(sorted(away))})
+    return Unfinished(view=led, location=f"/v1/pipelines/{taken.session_id}")
 
 
 async def _is_known(services: PipelineServices, session_id: str) -> bool:

@@ -83,7 +83,7 @@ class NewSchedule(Later):
         dict[str, JsonValue] | None,
         Field(
             description="A pipeline instead, as it is declared.",
-            json_schema_extra={"x-cli": {"kind": "file"}},
+            json_schema_extra={"x-cli": {"kind": "pipeline"}},
         ),
     ] = None
     cron: Annotated[

@@ -221,7 +221,7 @@ class PipelineTasks:
         try:
             await self._reporter.conclude(task.assignment, report)
         except MessageTooLarge:
-            words = f"its result is too large for a report; `tasklore pipeline status {task.session_id}` shows it"
+            words = f"its result is too large for a report; `tasklore pipelines status {task.session_id}` shows it"
             await self._reporter.conclude(
                 task.assignment, self._fail(task, "failed", "ResultTooLarge", words)
             )

@@ -333,7 +333,7 @@ class PipelineRequests:
         record = await self._demand(request)
         if record.state == "running":
             raise InvalidInput(
-                f"run {record.session_id!r} is running; wait for its end or cancel it (`tasklore pipeline cancel "
+                f"run {record.session_id!r} is running; wait for its end or cancel it (`tasklore pipelines cancel "
                 f"{record.session_id}`) before you {request.action} it"
             )
         return record
@@ -351,8 +351,8 @@ class PipelineRequests:
             else "there is none"
         )
         raise UnknownSession(
-            f"no run {request.session_id!r}: {ended}; `tasklore pipeline list` shows those there are, and one that "
-            "failed can go on from its evidence: `tasklore pipeline resume SESSION --evidence FILE`"
+            f"no run {request.session_id!r}: {ended}; `tasklore pipelines list` shows those there are, and one that "
+            "failed can go on from its evidence: `tasklore pipelines restore FILE`"
         )
 
     async def _announce(self, reply: PipelineReply) -> PipelineReply:

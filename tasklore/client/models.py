@@ -20,12 +20,16 @@ class AcceptedEvent(Model):
 
 
 class AcceptedRun(Model):
-    """An accepted request: `reused` phases are not run again, `stale` ones no longer hold."""
+    """An accepted request: `reused` phases are not run again, `stale` ones no longer hold.
+
+    `without_worker` are agents of the phases to run that have no live worker: the phases wait for one.
+    """
 
     reused: tuple[PhaseNote, ...] = ()
     session_id: str
     stale: tuple[PhaseNote, ...] = ()
     text: str
+    without_worker: tuple[str, ...] = ()
 
 
 class AccountView(Model):

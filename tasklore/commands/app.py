@@ -36,7 +36,6 @@ GROUPS = {
     "tasks": "List tasks, send and cancel them, and see how they went.",
     "conversations": "See conversations and their turns.",
     "pipelines": "Run pipelines, look at their runs, resume what failed.",
-    "pipeline": "Run pipelines, look at their runs, resume what failed.",
     "sessions": "Look into sessions, export and import them, drop stale entries.",
     "projects": "Note what was decided, and find it again.",
     "agents": "See which agents there are, check what their cards understand, and retire one.",
@@ -58,7 +57,7 @@ GROUPS = {
 #: noun being `_`. Beside operations of the same noun it holds those that are local.
 WRITTEN = frozenset(
     {
-        "pipeline",
+        "pipelines",
         "agents",
         "analysis",
         "stories",

@@ -10,6 +10,7 @@ RENAMED: Mapping[str, str] = MappingProxyType(
     {
         "dlq": "dead-letters",
         "ltm": "results",
+        "pipeline": "pipelines",
         "project": "projects",
         "schedule": "schedules",
         "session": "sessions",

@@ -83,11 +83,11 @@ def test_a_pipeline_fails_at_its_fourth_phase_and_goes_on_from_there(
     """Three phases are computed once and reused, what they took is what was saved, and the report has a score."""
     said, _ = played
     act = said[
-        said.index("> tasklore pipeline run repository-health") : said.index(
+        said.index("> tasklore pipelines run repository-health") : said.index(
             "Ten agents read a story"
         )
     ]
-    run, resumed = act.split("> tasklore pipeline resume ", 1)
+    run, resumed = act.split("> tasklore pipelines resume ", 1)
     looks = {"context_query", "imports", "sizes"}
     rest = {"standards_check", "docstrings", "leftovers", "report"}
 

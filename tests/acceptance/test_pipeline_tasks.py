@@ -89,11 +89,11 @@ async def emptied(program: Outside) -> None:
     await program.eventually(is_empty)
 
 
-def running(house: House) -> list[str]:
+def running(house: House, api: str) -> list[str]:
     """Return the pipelines whose runs have not ended."""
     return [
         run["project"]
-        for run in said(house, "pipeline", "list")["runs"]
+        for run in said(house, "pipelines", "list", "--api", api)["runs"]
         if run["state"] == "running"
     ]
 
@@ -198,17 +198,17 @@ async def test_who_chooses_the_id_of_another_task_learns_nothing(house: House) -
     assert lines(house, "again") == ["3"]
 
 
-@pytest.mark.usefixtures("supervisor")
-async def test_a_cancelled_task_ends_its_run(house: House) -> None:
+async def test_a_cancelled_task_ends_its_run(house: House, supervisor: Served) -> None:
+    api = supervisor.api
     async with outside(house.servers.nats_url) as program:
         inputs = {"number": 3, "label": "cancelled", "ms": 60_000}
         task = await program.assign("Pipeline", "squaring", inputs)
-        assert await until(lambda: running(house), ["squaring"])
+        assert await until(lambda: running(house, api), ["squaring"])
         assert (
             await asyncio.to_thread(said, house, "cancel", task, "--reason", "no more")
         )["outcome"] == "cancelled"
         report = await program.report_of(task)
-        assert await until(lambda: running(house), [])
+        assert await until(lambda: running(house, api), [])
     assert (report["status"], report["error"]["message"]) == ("cancelled", "no more")
     assert lines(house, "cancelled") == []
 

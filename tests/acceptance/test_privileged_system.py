@@ -431,8 +431,11 @@ async def test_bounded_tasks_run_one_by_one_though_workers_have_no_access_to_lat
 
 
 def test_a_pipeline_runs_to_its_end(guests: Guests) -> None:
-    """Sessions, events and the history of a project, asked for and watched by the operator."""
-    done = guests.run("operator", "pipeline", "run", "declared/naps.toml")
+    """Sessions, events and the history of a project, asked for and watched over the API of the supervisor."""
+    api = guests.answering.api
+    done = guests.run(
+        "operator", "pipelines", "run", "declared/naps.toml", "--api", api
+    )
     assert done.returncode == 0, done.stderr
 
 

@@ -4,8 +4,11 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 
-from tasklore.commands.app import app
+from typer import Typer
+
+from tasklore.commands.app import WRITTEN, app
 from tasklore.commands.operations.entries import load_manifest
 from tests.architecture.tree import ROOT
 
@@ -94,10 +97,8 @@ _MEANT = {
     "ask --request-id": "NEW",
     "bootstrap --agent-id": "NEW",
     "cancel --reason": "",
-    "pipeline cancel --reason": "",
-    "pipeline evidence FILE": "",
-    "pipeline run --session": "NEW",
-    "schedule add --id": "NEW",
+    "pipelines evidence FILE": "",
+    "pipelines run --session": "NEW",
     "stories example DIR": "FULL",
     "up --agents": "",
     "up REF": "SCRIPT",
@@ -142,16 +143,10 @@ _OF_COMMAND: dict[str, tuple[dict[str, str], str]] = {
     "memory export": ({"USER": "ana", "FOLDER": "out"}, ""),
     "memory import": ({"USER": "ana", "FILE": "food.json"}, ""),
     "memory migrate": ({"USER": "ana", "FOLDER": "older"}, "--dry-run"),
-    "pipeline rerun": ({"--from": "second"}, "--no-wait"),
-    "pipeline resume": ({"SESSION": "kept"}, "--no-wait"),
-    "pipeline resume --evidence": ({}, "--no-wait"),
-    "pipeline run": ({}, "--input ms=20 --no-wait"),
-    "schedule add": ({"AGENT.TASK": "NapAgent.take_nap"}, "-p ms=4 --every 6h"),
-    "schedule add --after": ({"AGENT.TASK": "NapAgent.take_nap"}, "-p ms=4"),
-    "schedule add --at": ({"AGENT.TASK": "NapAgent.take_nap"}, "-p ms=4"),
-    "schedule add --cron": ({"AGENT.TASK": "NapAgent.take_nap"}, "-p ms=4"),
-    "schedule add --every": ({"AGENT.TASK": "NapAgent.take_nap"}, "-p ms=4"),
-    "schedule add --pipeline": ({}, "--every 6h"),
+    "pipelines rerun": ({"--from": "second"}, "--no-wait"),
+    "pipelines resume": ({"SESSION": "kept"}, "--no-wait"),
+    "pipelines restore": ({"FILE": "own.json"}, "--no-wait"),
+    "pipelines run": ({}, "--input ms=20 --no-wait"),
     "stories check": ({"DIR": "quay"}, ""),
     "stories example": ({"DIR": "quay"}, ""),
     "stories load": ({"DIR": "quay"}, ""),
@@ -241,14 +236,19 @@ def commands() -> Iterator[Command]:
         for one in load_manifest()["operations"]
         for words in (f"{one['noun']} {one['verb']}", one["shortcut"])
     }
-    by_hand = {
-        one.name or getattr(one.callback, "__name__", "")
-        for one in app.registered_commands
-    }
+    by_hand = set(_names_in(app))
+    for noun in WRITTEN:
+        local = import_module(f"tasklore.commands.{noun.replace('-', '_')}.app").app
+        by_hand |= {f"{noun} {name}" for name in _names_in(local)}
     for words, text in _SECTION.findall(MANUAL.read_text("utf-8")):
         is_made = words in made and words not in by_hand
         if "\nCommands:\n" not in text and not is_made and words not in CLIENTS:
             yield Command(words, (*_positionals(text), *_options(text)))
+
+
+def _names_in(written: Typer) -> Iterator[str]:
+    for one in written.registered_commands:
+        yield one.name or getattr(one.callback, "__name__", "")
 
 
 def _positionals(text: str) -> Iterator[Value]:

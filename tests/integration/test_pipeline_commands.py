@@ -1,36 +1,43 @@
 """`tasklore pipeline` beside a supervisor and a worker: output, starts, repairs and refusals of each command."""
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Callable, Iterator
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tasklore.commands.app import make_root
 from tasklore.commands.exits import FAILED, OK, USAGE
-from tasklore.commands.pipeline.check import print_check
-from tasklore.commands.pipeline.edits import cancel_run, invalidate_run
-from tasklore.commands.pipeline.run import (
+from tasklore.commands.operations.local import LocalApi
+from tasklore.commands.operations.problems import ApiRefused
+from tasklore.commands.pipelines import follow
+from tasklore.commands.pipelines.check import print_check
+from tasklore.commands.pipelines.ends import print_status
+from tasklore.commands.pipelines.follow import RunFollower
+from tasklore.commands.pipelines.restore import restore_run, write_evidence
+from tasklore.commands.pipelines.run import (
     ResumeOptions,
     RunOptions,
-    follow_run,
     rerun_phase,
     resume_run,
     run_pipeline,
 )
-from tasklore.commands.pipeline.stores import Look, Stores, open_stores
-from tasklore.commands.pipeline.views import print_list, print_status, write_evidence
-from tasklore.commands.pipeline.watch import Watch
-from tasklore.commands.places import open_nats
-from tasklore.contracts.errors import (
-    InvalidInput,
-    TaskloreError,
-    UnknownSession,
-    Unreachable,
-)
+from tasklore.contracts.errors import InvalidInput, TaskloreError, Unreachable
 from tasklore.contracts.pipelines import Phase, Pipeline
 from tasklore.memory.sessions.pipeline_records import NewRun
+from tasklore.memory.sessions.pipeline_runs import PipelineRuns
+from tasklore.memory.sessions.session import SessionCache
+from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.house import House
 
@@ -105,6 +112,16 @@ MakeOptions = Callable[..., RunOptions]
 
 RESULT = '{\n  "said": "abc"\n}\n'
 LEASE_S = 0.5
+
+
+def find_port() -> int:
+    """Return a port that is free now."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+API_PORT = find_port()
 #: Seconds for a fact on a busy machine.
 PATIENCE_S = 90.0
 
@@ -138,9 +155,11 @@ def read_json(file: Path) -> Any:
 
 
 def start_supervisor(house: House) -> None:
-    """Start a supervisor and wait until it is ready."""
+    """Start a supervisor, whose API is where that of the one before it was, and wait until it is ready."""
     house.supervisor(
-        pipeline_lease_s=LEASE_S, evidence_dir=house.folder / "evidence"
+        pipeline_lease_s=LEASE_S,
+        evidence_dir=house.folder / "evidence",
+        api_port=API_PORT,
     ).ready()
 
 
@@ -151,6 +170,7 @@ def _place(
     """Let the commands find the house, and look into a folder of the test's own."""
     monkeypatch.setenv("TASKLORE_NATS_URL", house.servers.nats_url)
     monkeypatch.setenv("TASKLORE_REDIS_URL", house.servers.redis_url)
+    monkeypatch.setenv("TASKLORE_API_URL", f"http://127.0.0.1:{API_PORT}")
     monkeypatch.chdir(tmp_path)
     declare(PIPELINE)
     yield
@@ -172,21 +192,49 @@ def options(tmp_path: Path, request: pytest.FixtureRequest) -> MakeOptions:
     return make
 
 
-async def until(session_id: str, is_so: Callable[[Look], bool]) -> Look:
-    """Return the run once it is so."""
-    async with open_stores() as stores, asyncio.timeout(PATIENCE_S):
-        while True:
-            look = await stores.look(session_id)
-            if is_so(look):
-                return look
-            await asyncio.sleep(0)
-
-
-def has_begun(phase: str) -> Callable[[Look], bool]:
-    """Return a condition: *phase* runs."""
-    return lambda look: (
-        look.record is not None and look.record.phases[phase].status == "running"
+async def type_words(words: str) -> int:
+    """Run `tasklore pipelines` with *words*, and return the exit code."""
+    root = make_root()
+    given = ["pipelines", *shlex.split(words)]
+    code: int | None = await asyncio.to_thread(
+        root, given, prog_name="tasklore", standalone_mode=False
     )
+    return code or OK
+
+
+async def look(session_id: str) -> dict[str, Any]:
+    """Return the run as it is now."""
+    api = LocalApi("pipelines")
+    run: dict[str, Any] = await asyncio.to_thread(
+        api.ask, "status", session_id=session_id
+    )
+    return run
+
+
+def status_of(run: dict[str, Any], phase: str) -> str:
+    """Return the status of *phase*."""
+    return next(str(one["status"]) for one in run["phases"] if one["phase"] == phase)
+
+
+async def until_begun(session_id: str, phase: str, done: str = "") -> None:
+    """Return once there is the run, *phase* of it runs, and *done* is done."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            # Its command may not have asked for it yet.
+            with contextlib.suppress(ApiRefused):
+                run = await look(session_id)
+                if status_of(run, phase) == "running" and (
+                    not done or status_of(run, done) == "done"
+                ):
+                    return
+            await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def stores(house: House) -> AsyncIterator[valkey.Valkey]:
+    """Open the store of the house."""
+    async with valkey.connect(house.servers.redis_url) as redis:
+        yield redis
 
 
 async def shown_until(words: str, capsys: Output) -> str:
@@ -203,7 +251,7 @@ async def test_a_run_prints_its_result_and_each_phase(
     options: MakeOptions, capsys: Output
 ) -> None:
     session = str(options().session)
-    assert await run_pipeline(options()) == OK
+    assert await asyncio.to_thread(run_pipeline, options()) == OK
     out, err = capsys.readouterr()
     assert out == RESULT
     lines = err.splitlines()
@@ -212,9 +260,15 @@ async def test_a_run_prints_its_result_and_each_phase(
     assert done == ["beside", "first", "second", "third"]
     assert f"{session} completed in " in lines[-1]
     assert "4 of 4 phases done" in lines[-1]
-    assert await print_status(session, as_json=False) == OK
+    assert (
+        await asyncio.to_thread(print_status, session, is_followed=False, as_json=False)
+        == OK
+    )
     assert f"{session} completed" in capsys.readouterr().out
-    assert await print_status(session, as_json=True) == OK
+    assert (
+        await asyncio.to_thread(print_status, session, is_followed=False, as_json=True)
+        == OK
+    )
     shown = json.loads(capsys.readouterr().out)
     assert (shown["state"], shown["outcome"]["result"]) == (
         "completed",
@@ -222,12 +276,12 @@ async def test_a_run_prints_its_result_and_each_phase(
     )
     # The same run again starts nothing, another one under its id is refused.
     for _ in range(2):
-        assert await run_pipeline(options(as_json=True)) == OK
+        assert await asyncio.to_thread(run_pipeline, options(as_json=True)) == OK
         assert json.loads(capsys.readouterr().out)["result"] == {"said": "abc"}
-    assert await run_pipeline(options(user="ana")) == USAGE
+    assert await asyncio.to_thread(run_pipeline, options(user="ana")) == USAGE
     assert "is taken by another run" in capsys.readouterr().err
-    with pytest.raises(UnknownSession, match="session is gone; run the pipeline anew"):
-        await resume_run(session, ResumeOptions())
+    with pytest.raises(ApiRefused, match="session is gone; run the pipeline anew"):
+        await asyncio.to_thread(resume_run, session, ResumeOptions())
 
 
 @pytest.mark.parametrize(
@@ -248,8 +302,8 @@ async def test_a_pipeline_that_cannot_run_is_refused_with_line_and_cure(
 ) -> None:
     declare(PIPELINE.replace(*mistake, 1))
     for code in (
-        await run_pipeline(options()),
-        await print_check("steps.toml", (), as_json=False),
+        await asyncio.to_thread(run_pipeline, options()),
+        await asyncio.to_thread(print_check, "steps.toml", (), as_json=False),
     ):
         assert code == USAGE
     out, err = capsys.readouterr()
@@ -259,26 +313,29 @@ async def test_a_pipeline_that_cannot_run_is_refused_with_line_and_cure(
         one.startswith(f"tasklore: steps.toml:{line}: ") and said in one
         for one in lines
     ), err
-    with pytest.raises(UnknownSession):
-        await print_status(str(options().session), as_json=False)
+    with pytest.raises(ApiRefused):
+        await look(str(options().session))
 
 
 async def test_check_accepts_a_sound_pipeline_with_and_without_servers(
     capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert await print_check("steps.toml", (), as_json=False) == OK
+    assert await asyncio.to_thread(print_check, "steps.toml", (), as_json=False) == OK
     assert (
         capsys.readouterr().out
         == "steps: 4 phases, nothing is wrong; it fits the agents that are known here.\n"
     )
-    assert await print_check("steps.toml", ("folder=.",), as_json=True) == OK
+    assert (
+        await asyncio.to_thread(print_check, "steps.toml", ("folder=.",), as_json=True)
+        == OK
+    )
     assert json.loads(capsys.readouterr().out) == {
         "pipeline": "steps",
         "problems": [],
         "checked_agents": True,
     }
-    monkeypatch.setenv("TASKLORE_NATS_URL", "nats://127.0.0.1:1")
-    assert await print_check("steps.toml", (), as_json=False) == OK
+    monkeypatch.setenv("TASKLORE_API_URL", "http://127.0.0.1:1")
+    assert await asyncio.to_thread(print_check, "steps.toml", (), as_json=False) == OK
     out, err = capsys.readouterr()
     assert out == "steps: 4 phases, nothing is wrong; by itself it is sound.\n"
     assert "its agents and their tasks were not looked at" in err
@@ -287,18 +344,23 @@ async def test_check_accepts_a_sound_pipeline_with_and_without_servers(
 async def test_missing_and_mistyped_inputs_are_named(
     options: MakeOptions, capsys: Output
 ) -> None:
-    assert await run_pipeline(RunOptions(source="steps.toml")) == USAGE
+    assert (
+        await asyncio.to_thread(run_pipeline, RunOptions(source="steps.toml")) == USAGE
+    )
     assert (
         "input 'folder' is missing; give it, such as --input folder=..."
         in capsys.readouterr().err
     )
     with pytest.raises(InvalidInput, match="--input foldr"):
-        await run_pipeline(RunOptions(source="steps.toml", inputs=("foldr=.",)))
-    for user in (" ", "u" * 257, "\udc80"):
-        with pytest.raises(InvalidInput, match="--user"):
-            await run_pipeline(options(user=user))
+        await asyncio.to_thread(
+            run_pipeline, RunOptions(source="steps.toml", inputs=("foldr=.",))
+        )
+    with pytest.raises(ApiRefused, match="--user: "):
+        await asyncio.to_thread(run_pipeline, options(user="u" * 257))
+    with pytest.raises(InvalidInput, match="UTF-8"):
+        await asyncio.to_thread(run_pipeline, options(user="\udc80"))
     with pytest.raises(InvalidInput, match="--session"):
-        await run_pipeline(options(session="a b"))
+        await asyncio.to_thread(run_pipeline, options(session="a b"))
 
 
 async def test_after_a_failure_only_what_failed_and_what_waits_for_it_runs_again(
@@ -306,21 +368,24 @@ async def test_after_a_failure_only_what_failed_and_what_waits_for_it_runs_again
 ) -> None:
     session = str(options().session)
     (tmp_path / "fail-b").touch()
-    assert await run_pipeline(options()) == FAILED
+    assert await asyncio.to_thread(run_pipeline, options()) == FAILED
     out, err = capsys.readouterr()
     assert out == ""
     assert "tasklore: second: GiveUp: b was to fail\n" in err
     assert f"{session}-failed.json" in err
-    assert f"tasklore: go on with: tasklore pipeline resume {session}\n" in err
+    assert f"tasklore: go on with: tasklore pipelines resume {session}\n" in err
     assert err.endswith(
-        f"correct the file? `tasklore pipeline resume {session} --file FILE`\n"
+        f"correct the file? `tasklore pipelines resume {session} --file FILE`\n"
     )
-    assert await print_status(session, as_json=False) == FAILED
+    assert (
+        await asyncio.to_thread(print_status, session, is_followed=False, as_json=False)
+        == FAILED
+    )
     shown = capsys.readouterr().out
     states = [line.split()[1] for line in shown.splitlines()[2:6]]
     assert states == ["done", "done", "failed", "waiting"]
     (tmp_path / "fail-b").unlink()
-    assert await resume_run(session, ResumeOptions()) == OK
+    assert await asyncio.to_thread(resume_run, session, ResumeOptions()) == OK
     out, err = capsys.readouterr()
     assert out == RESULT
     again, reused = err.split("phases reused")
@@ -337,71 +402,39 @@ async def test_a_corrected_file_counts_only_when_it_is_given(
 ) -> None:
     session = str(options().session)
     (tmp_path / "fail-b").touch()
-    assert await run_pipeline(options()) == FAILED
+    assert await asyncio.to_thread(run_pipeline, options()) == FAILED
     corrected = ResumeOptions(file="steps.toml")
     declare(PIPELINE.replace("first:results.said", "first:result.said"))
     capsys.readouterr()
-    assert await resume_run(session, corrected) == USAGE
+    assert await asyncio.to_thread(resume_run, session, corrected) == USAGE
     assert capsys.readouterr().err.startswith("tasklore: steps.toml:25: phase second: ")
     declare(PIPELINE.replace('label = "b"', 'label = "B"'))
-    assert await resume_run(session, ResumeOptions()) == FAILED
-    assert await resume_run(session, corrected) == OK
+    assert await asyncio.to_thread(resume_run, session, ResumeOptions()) == FAILED
+    assert await asyncio.to_thread(resume_run, session, corrected) == OK
     assert json.loads(capsys.readouterr().out) == {"said": "aBc"}
-
-
-async def test_a_phase_whose_agent_has_no_worker_is_shown_as_waiting(
-    options: MakeOptions,
-    tmp_path: Path,
-    capsys: Output,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    session = str(options().session)
-    (tmp_path / "hold-a").touch()
-    assert await run_pipeline(options(no_wait=True)) == OK
-    await until(session, has_begun("first"))
-    capsys.readouterr()
-
-    async def nobody(_client: Any) -> list[Any]:
-        return []
-
-    with monkeypatch.context() as patched:
-        patched.setattr("tasklore.commands.pipeline.client.live_workers", nobody)
-        assert await print_status(session, as_json=False) == OK
-        out, err = capsys.readouterr()
-        assert "waits for a worker of StepAgent" in out
-        assert "no worker of StepAgent is alive; its phases wait" in err
-        assert await print_status(session, as_json=True) == OK
-        assert json.loads(capsys.readouterr().out)["without_worker"] == ["StepAgent"]
-        following = asyncio.create_task(follow_run(session, as_json=False))
-        assert "no worker of StepAgent is alive" in await shown_until(
-            "waits for a worker of StepAgent", capsys
-        )
-    (tmp_path / "hold-a").unlink()
-    async with asyncio.timeout(PATIENCE_S):
-        assert await following == OK
-    assert capsys.readouterr().out == RESULT
 
 
 async def test_a_kept_run_is_run_again_from_a_phase_or_by_changed_files(
     options: MakeOptions, capsys: Output
 ) -> None:
     session = str(options().session)
-    assert await run_pipeline(options(keep=True)) == OK
+    assert await asyncio.to_thread(run_pipeline, options(keep=True)) == OK
     assert "the session is kept" in capsys.readouterr().err
     with pytest.raises(
-        InvalidInput, match="--from 'fourth' is no phase of 'steps'; it has first"
+        ApiRefused, match="'fourth' is no phase of 'steps'; it has first"
     ):
-        await rerun_phase(session, "fourth", ResumeOptions())
+        await asyncio.to_thread(rerun_phase, session, "fourth", ResumeOptions())
     for unknown, message in (
-        ({"phase": "fourth"}, "--phase 'fourth'"),
-        ({"keys": ("fourth:results",)}, "--key 'fourth'"),
-        ({"keys": ("first:result",)}, "phase 'first' writes first:results"),
+        ("--phase fourth", "--phase: 'fourth'"),
+        ("--key first:result", "--key: .* writes first:results"),
     ):
-        with pytest.raises(InvalidInput, match=message):
-            await invalidate_run(session, **unknown, as_json=False)
-    assert await resume_run(session, ResumeOptions()) == USAGE
+        with pytest.raises(ApiRefused, match=message):
+            await type_words(f"invalidate {session} {unknown}")
+    assert await asyncio.to_thread(resume_run, session, ResumeOptions()) == USAGE
     assert "nothing of it is stale" in capsys.readouterr().err
-    assert await rerun_phase(session, "second", ResumeOptions()) == OK
+    assert (
+        await asyncio.to_thread(rerun_phase, session, "second", ResumeOptions()) == OK
+    )
     told = capsys.readouterr().err
     again = [
         line.split()[0]
@@ -410,35 +443,44 @@ async def test_a_kept_run_is_run_again_from_a_phase_or_by_changed_files(
     ]
     assert again == ["second", "third"]
     for stale, expected in (
-        ({}, []),
-        ({"design": ("colours",)}, []),
-        ({"changed": ("notes.md",)}, []),
-        ({"changed": ("notes.txt",)}, ["first", "second", "third"]),
-        ({"keys": ("beside:results",)}, ["beside"]),
+        ("", []),
+        ("--design colours", []),
+        ("--changed notes.md", []),
+        ("--changed notes.txt", ["first", "second", "third"]),
+        ("--key beside:results", ["beside"]),
     ):
-        assert await invalidate_run(session, **stale, as_json=True) == OK
+        assert await type_words(f"invalidate {session} {stale} --json") == OK
         assert [
             note["phase"] for note in json.loads(capsys.readouterr().out)["stale"]
         ] == expected
-    assert await print_status(session, as_json=False) == OK
+    assert (
+        await asyncio.to_thread(print_status, session, is_followed=False, as_json=False)
+        == OK
+    )
     out, err = capsys.readouterr()
     assert "reads the file 'notes.txt', which changed" in out
     assert (
-        f"4 phases stale; run them again with: tasklore pipeline resume {session}"
+        f"4 phases stale; run them again with: tasklore pipelines resume {session}"
         in err
     )
-    assert await invalidate_run(session, phase="first", as_json=False) == OK
-    assert capsys.readouterr().out == (
-        f"That makes nothing more stale; 4 are already: `tasklore pipeline resume {session}` runs them.\n"
+    assert await type_words(f"invalidate {session} --phase first") == OK
+    assert capsys.readouterr().out == "That makes nothing more stale.\n"
+    assert (
+        await asyncio.to_thread(
+            resume_run, session, ResumeOptions(no_wait=True, as_json=True)
+        )
+        == OK
     )
-    assert await resume_run(session, ResumeOptions(no_wait=True, as_json=True)) == OK
     why = {
         note["phase"]: note["why"]
         for note in json.loads(capsys.readouterr().out)["stale"]
     }
     assert len(why) == 4
     assert "notes.txt" in why["first"]
-    assert await follow_run(session, as_json=False) == OK
+    assert (
+        await asyncio.to_thread(print_status, session, is_followed=True, as_json=False)
+        == OK
+    )
     assert capsys.readouterr().out == RESULT
 
 
@@ -447,25 +489,30 @@ async def test_evidence_is_enough_to_go_on_from(
 ) -> None:
     session = str(options().session)
     (tmp_path / "fail-c").touch()
-    assert await run_pipeline(options()) == FAILED
+    assert await asyncio.to_thread(run_pipeline, options()) == FAILED
     left = read_json(house.folder / "evidence" / f"{session}-failed.json")
-    assert await write_evidence(session, Path("own.json"), is_forced=False) == OK
+    assert (
+        await asyncio.to_thread(
+            write_evidence, session, Path("own.json"), is_forced=False
+        )
+        == OK
+    )
     own = read_json(Path("own.json"))
     assert (own["phases"].keys(), own["session"]["cache"]) == (
         left["phases"].keys(),
         left["session"]["cache"],
     )
     with pytest.raises(InvalidInput, match="--force"):
-        await write_evidence(session, Path("own.json"), is_forced=False)
-    async with open_stores() as stores:
-        assert await stores.cache.drop(session)
-    with pytest.raises(UnknownSession, match=r"--evidence .*-failed\.json"):
-        await resume_run(session, ResumeOptions())
-    with pytest.raises(InvalidInput, match="not of 'another'"):
-        await resume_run("another", ResumeOptions(), evidence=Path("own.json"))
+        await asyncio.to_thread(
+            write_evidence, session, Path("own.json"), is_forced=False
+        )
+    async with stores(house) as redis:
+        assert await SessionCache(redis).drop(session)
+    with pytest.raises(ApiRefused, match=r"what it left is in .*-failed\.json"):
+        await asyncio.to_thread(resume_run, session, ResumeOptions())
     (tmp_path / "fail-c").unlink()
     capsys.readouterr()
-    assert await resume_run(None, ResumeOptions(), evidence=Path("own.json")) == OK
+    assert await asyncio.to_thread(restore_run, Path("own.json"), ResumeOptions()) == OK
     out, err = capsys.readouterr()
     assert out == RESULT
     assert err.startswith(f"tasklore: session {session} is restored with 3 entries\n")
@@ -477,20 +524,31 @@ async def test_a_run_goes_on_when_its_watcher_stops(
 ) -> None:
     session = str(options().session)
     (tmp_path / "hold-a").touch()
-    watching = asyncio.create_task(run_pipeline(options()))
-    await until(session, has_begun("first"))
-    await shown_until("50% holding", capsys)
-    watching.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await watching
-    told = capsys.readouterr().err
+    words = ["run", "steps.toml", "--input", f"folder={tmp_path}", "--session", session]
+    told = tmp_path / "told"
+    with told.open("wb") as stderr:
+        watching = subprocess.Popen(  # noqa: ASYNC220 - it is waited for in a thread
+            [sys.executable, "-m", "tasklore", "pipelines", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+        )
+    async with asyncio.timeout(PATIENCE_S):
+        while "50% holding" not in told.read_text("utf-8"):  # noqa: ASYNC110 - a file tells nobody
+            await asyncio.sleep(0.02)
+    watching.send_signal(signal.SIGINT)
+    assert await asyncio.to_thread(watching.wait, PATIENCE_S) == 128 + signal.SIGINT
+    said = told.read_text("utf-8")
     assert (
-        f"the run goes on; `tasklore pipeline status {session} --follow` looks at it"
-        in told
+        f"the run goes on; `tasklore pipelines status {session} --follow` looks at it"
+        in said
     )
-    assert f"`tasklore pipeline cancel {session}` ends it" in told
+    assert f"`tasklore pipelines cancel {session}` ends it" in said
     (tmp_path / "hold-a").unlink()
-    assert await follow_run(session, as_json=False) == OK
+    ended = await asyncio.to_thread(
+        print_status, session, is_followed=True, as_json=False
+    )
+    assert ended == OK
     assert capsys.readouterr().out == RESULT
 
 
@@ -499,29 +557,31 @@ async def test_a_run_is_cancelled_and_can_go_on(
 ) -> None:
     session = str(options().session)
     (tmp_path / "hold-b").touch()
-    assert await run_pipeline(options(no_wait=True)) == OK
+    assert await asyncio.to_thread(run_pipeline, options(no_wait=True)) == OK
     assert capsys.readouterr().out == f"{session}\n"
-    await until(
-        session,
-        lambda look: has_begun("second")(look) and look.record.phases["beside"].is_over,
-    )  # type: ignore[union-attr] # there
-    await print_list(10, as_json=True)
-    assert session in [
-        one["session_id"] for one in json.loads(capsys.readouterr().out)["runs"]
-    ]
-    assert await resume_run(session, ResumeOptions()) == USAGE
+    await until_begun(session, "second", done="beside")
+    listed = await asyncio.to_thread(LocalApi("pipelines").ask, "list")
+    assert session in [one["session_id"] for one in listed["runs"]]
+    assert await asyncio.to_thread(resume_run, session, ResumeOptions()) == USAGE
     assert "is running" in capsys.readouterr().err
-    assert await cancel_run(session, "wrong folder", as_json=False) == OK
-    assert capsys.readouterr().out == f"{session} is cancelled.\n"
-    assert await cancel_run(session, "", as_json=True) == OK
-    assert json.loads(capsys.readouterr().out)["outcome"] == "cancelled"
-    assert await print_status(session, as_json=False) == FAILED
+    assert await type_words(f"cancel {session} --reason 'wrong folder'") == OK
+    assert capsys.readouterr().out.startswith(f"{session} is ")
+    assert await asyncio.to_thread(
+        RunFollower(LocalApi("pipelines"), session).until_over,
+        lambda _run, _progress: None,
+    )
+    with pytest.raises(
+        ApiRefused, match=f"run '{session}' does not run: it is cancelled"
+    ):
+        await type_words(f"cancel {session}")
+    assert (
+        await asyncio.to_thread(print_status, session, is_followed=False, as_json=False)
+        == FAILED
+    )
     assert "error: wrong folder" in capsys.readouterr().out
     (tmp_path / "hold-b").unlink()
-    assert await resume_run(session, ResumeOptions()) == OK
+    assert await asyncio.to_thread(resume_run, session, ResumeOptions()) == OK
     assert capsys.readouterr().out == RESULT
-    assert await cancel_run(session, "", as_json=False) == FAILED
-    assert capsys.readouterr().out == f"{session} had ended already: completed.\n"
 
 
 async def test_a_watched_run_survives_the_kill_of_its_supervisor(
@@ -529,8 +589,8 @@ async def test_a_watched_run_survives_the_kill_of_its_supervisor(
 ) -> None:
     session = str(options().session)
     (tmp_path / "hold-b").touch()
-    watching = asyncio.create_task(run_pipeline(options()))
-    await until(session, has_begun("second"))
+    watching = asyncio.create_task(asyncio.to_thread(run_pipeline, options()))
+    await until_begun(session, "second")
     for process in house._processes[1:]:
         process.kill()
     start_supervisor(house)
@@ -544,33 +604,23 @@ async def test_a_watched_run_survives_the_kill_of_its_supervisor(
     ("command", "error", "said"),
     [
         (
-            lambda: print_status("nobody", as_json=False),
-            UnknownSession,
-            "tasklore pipeline list",
+            lambda: print_status("nobody", is_followed=False, as_json=False),
+            ApiRefused,
+            "tasklore pipelines list",
         ),
         (
-            lambda: print_status("no body", as_json=False),
-            InvalidInput,
-            "SESSION 'no body'",
+            lambda: print_status("no body", is_followed=False, as_json=False),
+            ApiRefused,
+            "ID: must be",
         ),
-        (
-            lambda: rerun_phase("nobody", "first", ResumeOptions()),
-            UnknownSession,
-            "nobody",
-        ),
+        (lambda: rerun_phase("nobody", "first", ResumeOptions()), ApiRefused, "nobody"),
         (
             lambda: write_evidence("nobody", None, is_forced=False),
-            UnknownSession,
+            ApiRefused,
             "nobody",
         ),
-        (lambda: invalidate_run("nobody", phase="a b"), InvalidInput, "--phase 'a b'"),
         (
-            lambda: resume_run(None, ResumeOptions()),
-            InvalidInput,
-            "SESSION, or --evidence",
-        ),
-        (
-            lambda: resume_run(None, ResumeOptions(), evidence=Path("steps.toml")),
+            lambda: restore_run(Path("steps.toml"), ResumeOptions()),
             InvalidInput,
             "steps.toml",
         ),
@@ -585,76 +635,54 @@ async def test_a_wrong_argument_is_refused_with_the_cure(
     command: Callable[[], Any], error: type[TaskloreError], said: str
 ) -> None:
     with pytest.raises(error, match=said):
-        await command()
+        await asyncio.to_thread(command)
 
 
 async def test_without_a_supervisor_a_run_says_what_to_start(
     options: MakeOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TASKLORE_SUPERVISOR_ID", "Nobody")
-    with pytest.raises(Unreachable, match="tasklore supervisor"):
-        await run_pipeline(options())
-    monkeypatch.setenv("TASKLORE_REDIS_URL", "redis://127.0.0.1:1")
-    with pytest.raises(Unreachable, match="TASKLORE_REDIS_URL"):
-        await run_pipeline(options())
+    monkeypatch.setenv("TASKLORE_API_URL", "http://127.0.0.1:1")
+    with pytest.raises(Unreachable, match=r"tasklore supervisor.*TASKLORE_API_URL"):
+        await asyncio.to_thread(run_pipeline, options())
 
 
-async def test_where_no_supervisor_ever_ran_the_cure_comes_first(
-    options: MakeOptions, own_servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TASKLORE_NATS_URL", own_servers.nats_url)
-    monkeypatch.setenv("TASKLORE_REDIS_URL", own_servers.redis_url)
-    with pytest.raises(
-        Unreachable, match=r"^start the system with `tasklore up`.*bucket 'agents'"
-    ):
-        await run_pipeline(options())
-
-
-async def make_orphan(session_id: str, stores: Stores) -> None:
+async def make_orphan(session_id: str, redis: valkey.Valkey) -> PipelineRuns:
     """Make a run that no supervisor is there for."""
     pipeline = Pipeline(
         name="steps", phases=(Phase(name="first", agent="StepAgent", task="step"),)
     )
-    assert await stores.runs.create(
+    runs = PipelineRuns(redis)
+    assert await runs.create(
         NewRun(session_id=session_id, pipeline=pipeline, supervisor_id="Nobody")
     )
+    return runs
 
 
-async def test_a_watcher_finds_an_end_whose_event_was_lost() -> None:
-    async with (
-        open_nats("tasklore-pipeline") as client,
-        open_stores() as stores,
-        asyncio.timeout(PATIENCE_S),
-    ):
-        await make_orphan("silent", stores)
-        watch = Watch(client, stores, "silent", "Nobody")
-        looked = asyncio.Event()
-        await watch.open()
-        watching = asyncio.create_task(
-            watch.until_over(lambda _look, _told: looked.set())
+async def test_a_follower_finds_an_end_whose_event_was_lost(house: House) -> None:
+    async with stores(house) as redis, asyncio.timeout(PATIENCE_S):
+        runs = await make_orphan("silent", redis)
+        looked = threading.Event()
+        follower = RunFollower(LocalApi("pipelines"), "silent")
+        following = asyncio.create_task(
+            asyncio.to_thread(follower.until_over, lambda _run, _progress: looked.set())
         )
-        await looked.wait()
-        fence = await stores.runs.claim("silent", "me", 60_000)
+        await asyncio.to_thread(looked.wait)
+        fence = await runs.claim("silent", "me", 60_000)
         assert fence is not None
-        assert await stores.runs.end(
+        assert await runs.end(
             "silent", fence, "failed", b'{"state": "failed", "phases": []}', keep=True
         )
-        assert (await watching).state == "failed"
+        assert (await following)["state"] == "failed"
 
 
-async def test_a_watcher_gives_up_on_a_run_that_no_supervisor_drives(
-    monkeypatch: pytest.MonkeyPatch, capsys: Output
+async def test_a_follower_gives_up_on_a_run_that_no_supervisor_drives(
+    house: House, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
-    monkeypatch.setattr("tasklore.commands.pipeline.watch.SAY_AFTER_S", 0)
-    monkeypatch.setattr("tasklore.commands.pipeline.watch.GIVE_UP_S", 1.5)
-    async with (
-        open_nats("tasklore-pipeline") as client,
-        open_stores() as stores,
-        asyncio.timeout(PATIENCE_S),
-    ):
-        await make_orphan("left", stores)
-        watch = Watch(client, stores, "left", "Nobody")
-        await watch.open()
+    monkeypatch.setattr(follow, "SAY_AFTER_S", 0)
+    monkeypatch.setattr(follow, "GIVE_UP_S", 1.5)
+    async with stores(house) as redis, asyncio.timeout(PATIENCE_S):
+        await make_orphan("left", redis)
+        follower = RunFollower(LocalApi("pipelines"), "left")
         with pytest.raises(Unreachable, match="status left --follow"):
-            await watch.until_over(lambda _look, _told: None)
+            await asyncio.to_thread(follower.until_over, lambda _run, _progress: None)
     assert capsys.readouterr().err.count("no supervisor is running this pipeline") == 1

@@ -22,7 +22,7 @@ from tasklore.commands.analysis.views import (
 )
 from tasklore.commands.analysis.watch import Analysed, Watch
 from tasklore.commands.exits import FAILED, OK, Interrupted
-from tasklore.commands.pipeline.client import print_problems
+from tasklore.commands.pipelines.check import print_problems
 from tasklore.commands.places import open_nats
 from tasklore.commands.render.board import board
 from tasklore.commands.render.screen import (

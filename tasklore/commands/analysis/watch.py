@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from nats.aio.client import Client
 from pydantic import JsonValue
 
+from tasklore.commands.analysis.client import absent_agents, read_reply, refusal
 from tasklore.commands.analysis.documents import StoryStores
 from tasklore.commands.analysis.findings import FAILED, LATE, section_steps
 from tasklore.commands.ask.call import Call
-from tasklore.commands.pipeline.client import absent_agents, read_reply, refusal
 from tasklore.commands.places import current_supervisor
 from tasklore.commands.render.screen import say
 from tasklore.contracts import subjects

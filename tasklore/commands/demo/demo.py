@@ -108,7 +108,7 @@ async def demonstrate() -> int:
                 ("chat", lambda: chat_demo.chat(api), _CHAT_MORAL),
                 (
                     "pipeline",
-                    lambda: pipeline_demo.run_pipeline(client, redis, folder),
+                    lambda: pipeline_demo.run_pipeline(api, redis, folder),
                     _PIPELINE_MORAL,
                 ),
                 (

@@ -249,7 +249,10 @@ def check_redis(redis: RedisFacts | None) -> Iterator[Diagnosis]:
     if redis.set_aside:
         runs = count_of(len(redis.set_aside), "pipeline run is", "pipeline runs are")
         found = f"{runs} set aside, as supervisors froze or died over them: {join_names(redis.set_aside)}"
-        cure = "read the supervisors' logs, then `tasklore pipeline resume SESSION` or `tasklore sessions drop SESSION`"
+        cure = (
+            "read the supervisors' logs, then `tasklore pipelines resume SESSION` "
+            "or `tasklore sessions drop SESSION`"
+        )
         yield Diagnosis(check="redis.pipelines", mark="warning", found=found, cure=cure)
     yield find_redis_durability(redis)[1]
 

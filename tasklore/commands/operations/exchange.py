@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
@@ -191,7 +191,7 @@ class Exchange:
         count = 0
         for number, part in enumerate(_parts_of(field, typed)):
             try:
-                whole = add_views(whole, self._send_part(request, part))
+                whole = add_views(whole, self.send_part(request, part))
             except TaskloreError as error:
                 of_all = f" of {total}" if total is not None else ""
                 told = f"{error} (sent {number}{of_all} parts; again sends the rest)"
@@ -203,7 +203,12 @@ class Exchange:
             say(f"{spell_name(field)}: {typed!r} has no lines; nothing was sent")
         return whole
 
-    def _send_part(self, request: Request, part: bytes) -> Any:
+    def send_part(self, request: Request, part: bytes) -> object:
+        """Return the view of *request* with the lines *part*, sent again while the API is away: nothing is done twice.
+
+        Raises:
+            ApiRefused, Unreachable, TaskloreError: as `ask`.
+        """
         # The same lines again do no harm, whatever became of the first try.
         sent = replace(request, body=part, media_type="application/x-ndjson")
         for left in reversed(range(_TRIES)):
@@ -258,24 +263,34 @@ def add_views(whole: Json, view: Any) -> Json:
     return added
 
 
+def join_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield *lines* joined to parts of at most `PART_BYTES`; a longer line is a part of its own."""
+    part = bytearray()
+    for line in lines:
+        if part and len(part) + len(line) > PART_BYTES:
+            yield bytes(part)
+            part.clear()
+        part += line
+    if part:
+        yield bytes(part)
+
+
 def _parts_of(field: FieldEntry, typed: str) -> Iterator[bytes]:
     """Yield the lines of the file *typed* in parts of at most `PART_BYTES`, none of which is broken.
 
     Raises:
         InvalidInput: it cannot be read, or a line is too long; names its number.
     """
-    part = bytearray()
+    return join_lines(_short_lines_of(field, typed))
+
+
+def _short_lines_of(field: FieldEntry, typed: str) -> Iterator[bytes]:
     for number, line in enumerate(_lines_of(field, typed), start=1):
         if len(line) > PART_BYTES:
             raise InvalidInput(
                 f"{spell_name(field)} {typed!r}: line {number} is longer than {PART_BYTES:,} bytes; break it up"
             )
-        if len(part) + len(line) > PART_BYTES:
-            yield bytes(part)
-            part.clear()
-        part += line
-    if part:
-        yield bytes(part)
+        yield line
 
 
 def _lines_of(field: FieldEntry, typed: str) -> Iterator[bytes]:

@@ -77,11 +77,16 @@ def fill_request(entry: OperationEntry, values: Given) -> Request:
         path=path,
         query=tuple(query),
         headers=tuple(headers),
-        body=_encode(body) if has_body else None,
+        body=encode(body) if has_body else None,
     )
 
 
-def _encode(body: Mapping[str, Any]) -> bytes:
+def encode(body: Mapping[str, Any]) -> bytes:
+    """Return *body* as it is sent.
+
+    Raises:
+        InvalidInput: it is no JSON in valid Unicode.
+    """
     try:
         text = json.dumps(body, ensure_ascii=False, default=str, allow_nan=False)
         return text.encode()
@@ -114,6 +119,11 @@ def read_value(field: FieldEntry, typed: Any) -> object:
             return _read_json(field, typed)
         case "file":
             return _read_document(field, typed)
+        case "pipeline":
+            # Imported here: it brings pydantic, and few commands take a pipeline.
+            from tasklore.commands.pipelines.sources import declare, read_source
+
+            return declare(read_source(typed))
     found: object = typed
     return found
 

@@ -72,15 +72,15 @@ def test_prose_is_folded_and_commands_stay_whole(
 ) -> None:
     _narrow(monkeypatch)
     session = "repository-health-3f9a2c71d0"
-    screen.say(f"correct the file? `tasklore pipeline resume {session} --file FILE`")
-    screen.complain(f"the run is kept; go on with: tasklore pipeline resume {session}")
+    screen.say(f"correct the file? `tasklore pipelines resume {session} --file FILE`")
+    screen.complain(f"the run is kept; go on with: tasklore pipelines resume {session}")
     screen.print_paragraph("one " * 20, "  ")
     out, err = capsys.readouterr()
     assert err.splitlines() == [
         "tasklore: correct the file?",
-        f"`tasklore pipeline resume {session} --file FILE`",
+        f"`tasklore pipelines resume {session} --file FILE`",
         "tasklore: the run is kept; go on with:",
-        f"tasklore pipeline resume {session}",
+        f"tasklore pipelines resume {session}",
     ]
     assert out.splitlines() == [
         "  " + " ".join(["one"] * 14),

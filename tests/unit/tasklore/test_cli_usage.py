@@ -172,7 +172,7 @@ def test_the_variables_of_a_client_are_those_of_the_settings() -> None:
 @pytest.mark.parametrize(
     "typed",
     [
-        ("pipeline", "status", "no body", "--json"),
+        ("pipelines", "status", "no body", "--json"),
     ],
 )
 def test_a_refusal_is_json_with_the_option(

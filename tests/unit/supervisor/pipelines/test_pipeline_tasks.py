@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tasklore.commands.pipeline.sources import known_names, read_source
+from tasklore.commands.pipelines.sources import known_names, read_source
 from tasklore.contracts.errors import ConfigurationError, InvalidInput, InvalidPipeline
 from tasklore.contracts.messages import AgentCard, TaskCard
 from tasklore.contracts.pipelines import Input, Phase, Pipeline

@@ -2,14 +2,17 @@
 
 import difflib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib import metadata, resources
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 from pydantic import JsonValue
 
-from tasklore.contracts.errors import ConfigurationError, InvalidInput
+from tasklore.commands.render.screen import print_json, print_table, printable
+from tasklore.commands.render.words import one_line
+from tasklore.contracts.errors import ConfigurationError, InvalidInput, TaskloreError
 from tasklore.contracts.pipelines import Pipeline
 from tasklore.runtime.settings import Settings
 from tasklore.supervisor.pipelines.declaration.files import Source, read_pipeline
@@ -21,6 +24,8 @@ GROUP = "tasklore.pipelines"
 MAX_FILE = 512 * 1024
 #: Characters of a value that an error repeats.
 _LONGEST_QUOTED = 40
+#: Characters of a description in a list.
+_LONGEST_DESCRIPTION = 90
 
 _SUFFIXES = (".toml", ".py")
 
@@ -42,13 +47,21 @@ def read_source(text: str) -> Source:
         cure = (
             f"did you mean {nearest[0]!r}?"
             if nearest
-            else "`tasklore pipeline list` shows those that are known"
+            else "`tasklore pipelines installed` shows those that are known"
         )
         raise InvalidInput(
             f"{text!r} is neither a file (.toml or .py) nor the name of a known pipeline; {cure}"
         )
     place = known[text]
     return read_pipeline(place) if isinstance(place, Path) else _load(place)
+
+
+def declare(source: Source) -> dict[str, Any]:
+    """Return the declaration of *source* as it is sent."""
+    declared: dict[str, Any] = source.pipeline.model_dump(
+        mode="json", exclude_unset=True
+    )
+    return declared
 
 
 def known_names() -> list[str]:
@@ -90,30 +103,42 @@ def _load(point: EntryPoint) -> Source:
     )
 
 
-def read_inputs(pipeline: Pipeline, given: Iterable[str]) -> dict[str, JsonValue]:
-    """Return the values of *given*, each `NAME=VALUE`, by the types that *pipeline* declares.
+def read_texts(given: Iterable[str], example: str = "folder") -> dict[str, str]:
+    """Return *given*, each `NAME=VALUE`, as texts by name; *example* is the name of an input that there may be.
 
-    A text is taken as it is, anything else is JSON. `@FILE` as the value is the content of the file, `@@` the character
-    itself.
+    `@FILE` as the value is the content of the file, `@@` the character itself.
+
+    Raises:
+        InvalidInput: one is no such thing or given twice, or its file cannot be read.
+    """
+    texts: dict[str, str] = {}
+    for one in given:
+        name, equals, text = one.partition("=")
+        if not equals:
+            raise InvalidInput(
+                f"--input {one[:_LONGEST_QUOTED]!r} has no '='; write NAME=VALUE, such as {example}=..."
+            )
+        if name in texts:
+            raise InvalidInput(f"--input {name} is given twice; leave one out")
+        texts[name] = (
+            _content(name, text[1:])
+            if text.startswith("@") and not text.startswith("@@")
+            else text.removeprefix("@")
+        )
+    return texts
+
+
+def read_inputs(pipeline: Pipeline, given: Iterable[str]) -> dict[str, JsonValue]:
+    """Return the values of *given*, as `read_texts` has them, by the types that *pipeline* declares.
+
+    A text is taken as it is, anything else is JSON.
 
     Raises:
         InvalidInput: one cannot be read, is of another type, is given twice, or is no input of the pipeline.
     """
     values: dict[str, JsonValue] = {}
-    for one in given:
-        name, equals, text = one.partition("=")
-        if not equals:
-            example = next(iter(pipeline.inputs), "folder")
-            raise InvalidInput(
-                f"--input {one[:_LONGEST_QUOTED]!r} has no '='; write NAME=VALUE, such as {example}=..."
-            )
-        if name in values:
-            raise InvalidInput(f"--input {name} is given twice; leave one out")
-        text = (
-            _content(name, text[1:])
-            if text.startswith("@") and not text.startswith("@@")
-            else text.removeprefix("@")
-        )
+    example = next(iter(pipeline.inputs), "folder")
+    for name, text in read_texts(given, example).items():
         try:
             values[name] = parse_inputs(pipeline, {name: text})[name]
             json.dumps(values[name], ensure_ascii=False).encode()
@@ -155,7 +180,38 @@ def _content(name: str, path: str) -> str:
     return text
 
 
-def mask(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return *inputs* as they may be shown: secret ones are `***`."""
-    secret = {name for name, declared in pipeline.inputs.items() if declared.secret}
-    return {name: "***" if name in secret else value for name, value in inputs.items()}
+def print_installed(*, as_json: bool) -> None:
+    """Print a line for each pipeline that is known here by its name."""
+    known = [_describe(name) for name in known_names()]
+    if as_json:
+        print_json({"pipelines": known})
+        return
+    rows = [
+        [
+            printable(one["name"]),
+            str(one["phases"]),
+            one_line(
+                one["description"]
+                if one["error"] is None
+                else f"cannot be read: {one['error']}",
+                _LONGEST_DESCRIPTION,
+            ),
+        ]
+        for one in known
+    ]
+    columns = ("PIPELINE", "PHASES", "WHAT IT DOES")
+    print_table(columns, rows, right=("PHASES",), whole=("PIPELINE",))
+
+
+def _describe(name: str) -> dict[str, Any]:
+    """Return the pipeline *name* for programs; one that cannot be read has an `error`."""
+    try:
+        pipeline = read_source(name).pipeline
+    except TaskloreError as error:
+        return {"name": name, "phases": 0, "description": "", "error": str(error)}
+    return {
+        "name": name,
+        "phases": len(pipeline.phases),
+        "description": pipeline.description,
+        "error": None,
+    }

@@ -1,4 +1,0 @@
-"""`tasklore pipeline`: run phases that make one result together, and go on where they stopped.
-
-Here belongs what these commands ask and print; runs are driven by supervisors.
-"""
