@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -17,7 +16,6 @@ from tasklore.contracts.callers import Caller, payer_of, tenant_of
 from tasklore.contracts.errors import (
     InvalidInput,
     InvalidPipeline,
-    MemoryUnavailable,
     NotPermitted,
 )
 from tasklore.contracts.faults import fault_of
@@ -26,7 +24,6 @@ from tasklore.contracts.messages import PhaseNote, PipelineReply, PipelineReques
 from tasklore.contracts.pipelines import Pipeline
 from tasklore.contracts.session_keys import read_key
 from tasklore.memory.budgets.store import Budgets
-from tasklore.memory.ledger.requests import RequestRecord, RequestRecords, place_of
 from tasklore.memory.projects.project import ProjectMemory
 from tasklore.memory.schedules.store import Schedule
 from tasklore.memory.sessions.index import ListPlace
@@ -45,7 +42,6 @@ from tasklore.supervisor.operations.refusals import (
     Fault,
     Refused,
     not_found,
-    unavailable,
     unusable,
 )
 from tasklore.supervisor.operations.schedules import keep_schedule
@@ -115,7 +111,6 @@ class PipelineStores:
     runs: PipelineRuns
     sessions: SessionCache
     projects: ProjectMemory
-    records: RequestRecords
     schedules: ScheduleBook
     budgets: Budgets
     catalogue: Callable[[], Catalogue]
@@ -493,8 +488,6 @@ async def run_pipeline(
         caller=caller,
     )
     reply = await services.requests.take_up(request, from_door=True)
-    if reply.kind == "accepted" and reply.session_id is not None:
-        await _claim_run(services, caller, reply.session_id)
     is_taken = (
         reply.kind != "accepted"
         and new.session_id is not None
@@ -820,19 +813,18 @@ async def read_standing(
     # An outcome may be of an earlier run of the same session; only a run that has ended is asked for it.
     is_running = record is not None and record.state == "running"
     outcome = None if is_running else await services.runs.outcome(session_id)
-    if record is not None:
-        is_own = _may_see(caller, record)
-    elif caller.user is None and caller.own_tenant is None:
-        is_own = True
-    else:
-        place = place_of(caller.space, "pipeline", session_id)
-        noted = (await services.records.find(place)).record
-        is_own = noted is not None and caller.may_see(caller.user, noted.tenant)
-    if not is_own or (record is None and outcome is None):
+    left: dict[str, Any] | None = json.loads(outcome) if outcome is not None else None
+    # An end as earlier versions wrote it names no owner: it is for keys of no user and no tenant.
+    owner = (left or {}).pop("owner", None) or {}
+    is_own = (
+        _may_see(caller, record)
+        if record is not None
+        else caller.may_see(owner.get("user"), owner.get("tenant"))
+    )
+    if not is_own or (record is None and left is None):
         raise not_found(
             f"no run {session_id!r} is known, or its time is over; GET /v1/pipelines lists those there are"
         )
-    left = json.loads(outcome) if outcome is not None else None
     return RunStanding(session_id, record, left)
 
 
@@ -896,32 +888,6 @@ def _running_agents(standing: RunStanding) -> frozenset[str]:
     )
 
 
-async def _claim_run(
-    services: PipelineServices, caller: Caller, session_id: str
-) -> None:
-    """Note that *caller* started a run: the outcome of a completed one does not name its user.
-
-    Raises:
-        Refused: 503, that could not be noted, and the key of one user would not find the end of the run.
-    """
-    record = RequestRecord(
-        digest="",
-        task_id=session_id,
-        at_ms=time.time_ns() // 1_000_000,
-        tenant=caller.tenant,
-    )
-    try:
-        await services.records.claim(
-            place_of(caller.space, "pipeline", session_id), record
-        )
-    except MemoryUnavailable as error:
-        log.warning("run_not_noted", session=session_id, error=str(error))
-        if caller.user is not None or caller.own_tenant is not None:
-            raise unavailable(
-                f"the run goes on, but that it is yours could not be kept; send it again with session_id {session_id!r}"
-            ) from error
-
-
 async def _begin_later(
     services: PipelineServices, caller: Caller, new: Run, starts_at: datetime
 ) -> Unfinished[AcceptedRun]:
@@ -949,7 +915,6 @@ async def _begin_later(
     )
     await keep_schedule(services.schedules, schedule)
     session_id = schedule.tick_id(services.supervisor_id, starts_at)
-    await _claim_run(services, caller, session_id)
     taken = AcceptedRun(
         session_id=session_id,
         text=f"it begins at {starts_at.isoformat(timespec='seconds')}",
@@ -1297,7 +1262,6 @@ def for_supervisor(parts: SupervisorDependencies) -> PipelineServices:
         runs=parts.runs,
         sessions=parts.sessions,
         projects=ProjectMemory(parts.redis),
-        records=parts.records,
         schedules=parts.schedules,
         budgets=Budgets(parts.redis),
         catalogue=parts.catalogue,
@@ -1314,7 +1278,6 @@ def for_operator(parts: OperatorDependencies) -> PipelineStores:
         runs=PipelineRuns(redis),
         sessions=SessionCache(redis, max_value_bytes=most),
         projects=ProjectMemory(redis),
-        records=RequestRecords(redis),
         schedules=parts.schedules,
         budgets=Budgets(redis),
         catalogue=lambda: parts.cards.catalogue,

@@ -4,13 +4,14 @@ Each step may be repeated: the evidence takes the place of an older one, the his
 the run itself is one script. The outcome is kept for a day as one JSON object:
 
     {"session_id", "pipeline", "version", "run", "state", "result", "missing", "withheld", "error", "evidence", "stats",
-     "phases", "digest", "started_at", "ended_at", "took_ms"}
+     "phases", "digest", "owner", "started_at", "ended_at", "took_ms"}
 
 `result` is null unless the run is completed; `missing` names keys of it whose entries are gone, `withheld` those that
 are too large to be told: then the session is kept. `phases` are
 {"phase", "agent", "status", "run", "took_ms", "computed_ms", "saved_ms", "attempts", "memory", "why", "late",
 "error_type", "error", "task_id", "since_ms", "ended_ms"}; `computed_ms` is what its tasks computed, all together.
-`digest` is over pipeline, inputs and user, so that the same request under the same id is recognised.
+`digest` is over pipeline, inputs, user and tenant, so that the same request under the same id is recognised. `owner` is
+{"user", "tenant"}, whose keys may see the end; nobody is shown it.
 """
 
 import asyncio
@@ -27,6 +28,7 @@ from typing import Any
 import structlog
 from pydantic import JsonValue
 
+from tasklore.contracts.callers import tenant_of
 from tasklore.contracts.errors import (
     InvalidInput,
     MemoryUnavailable,
@@ -128,10 +130,15 @@ def failure_in(outcome: Mapping[str, Any], session_id: str) -> str | None:
 
 
 def digest_of(
-    pipeline: Pipeline, inputs: Mapping[str, JsonValue], user_id: str | None
+    pipeline: Pipeline,
+    inputs: Mapping[str, JsonValue],
+    user_id: str | None,
+    tenant: str | None,
 ) -> str:
-    """Return a digest that two different requests under one session id do not share."""
+    """Return a digest that two different requests under one session id do not share, nor two tenants."""
     words = [pipeline.model_dump(mode="json"), dict(inputs), user_id]
+    # Without a tenant it is as 0.2 made it, for repeats of before.
+    words += [] if tenant is None else [tenant]
     return hashlib.blake2b(
         json.dumps(words, sort_keys=True).encode(), digest_size=16
     ).hexdigest()
@@ -211,7 +218,11 @@ async def _make_outcome(
             _phase_outcome(live, name, stats.saved_by_phase.get(name, 0))
             for name in live.graph.order
         ],
-        "digest": digest_of(record.pipeline, record.inputs, record.user_id),
+        "digest": digest_of(
+            record.pipeline, record.inputs, record.user_id, tenant_of(record.caller)
+        ),
+        # The session may be gone then, and a key of one user or tenant still finds its end.
+        "owner": {"user": record.user_id, "tenant": tenant_of(record.caller)},
         "started_at": datetime.fromtimestamp(record.began_ms / 1000, UTC).isoformat(),
         "ended_at": now.isoformat(),
         "took_ms": max(0, int(now.timestamp() * 1000) - record.began_ms),

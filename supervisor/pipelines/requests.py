@@ -12,7 +12,7 @@ from datetime import datetime
 import structlog
 from pydantic import JsonValue, ValidationError
 
-from tasklore.contracts.callers import Caller
+from tasklore.contracts.callers import Caller, tenant_of
 from tasklore.contracts.errors import (
     InvalidInput,
     InvalidPipeline,
@@ -195,7 +195,7 @@ class PipelineRequests:
         inputs = fill_defaults(pipeline, given)
         await asyncio.to_thread(_demand_sound, pipeline, dict(self._cards()), inputs)
         await demand_root(self._parts, pipeline, inputs, user_id)
-        digest = digest_of(pipeline, inputs, user_id)
+        digest = digest_of(pipeline, inputs, user_id, tenant_of(caller))
         if (
             session_id is not None
             and (found := await self._find(session_id, digest)) is not None
@@ -279,7 +279,9 @@ class PipelineRequests:
         """Return the reply to a request for a run that there is, or was within a day; None when there is none."""
         record = await self._parts.runs.read(session_id)
         if record is not None:
-            known = digest_of(record.pipeline, record.inputs, record.user_id)
+            known = digest_of(
+                record.pipeline, record.inputs, record.user_id, tenant_of(record.caller)
+            )
             state = str(record.state)
         elif (outcome := await self._parts.runs.outcome(session_id)) is not None:
             ended = json.loads(outcome)

@@ -93,7 +93,6 @@ class TickMaker:
             )
             if reply.kind != "accepted":
                 raise InvalidInput(reply.text or "the pipeline was refused")
-            await self._note(schedule, "pipeline", task_id, now)
             return
         offer = self.catalogue().find(schedule.agent_id or "", schedule.task or "")
         if offer is None:
@@ -117,11 +116,9 @@ class TickMaker:
             caller=schedule.caller,
         )
         await self.dispatch.assign(assignment)
-        await self._note(schedule, "task-id", task_id, begins)
+        await self._note(schedule, task_id, begins)
 
-    async def _note(
-        self, schedule: Schedule, kind: str, task_id: str, begins: datetime
-    ) -> None:
+    async def _note(self, schedule: Schedule, task_id: str, begins: datetime) -> None:
         """Note whose the work is: its user and its maker may look at it over HTTP, as at what they asked for."""
         spaces = set[str]()
         if schedule.user_id is not None:
@@ -135,4 +132,4 @@ class TickMaker:
             tenant=tenant_of(schedule.caller),
         )
         for space in sorted(spaces):
-            await self.records.claim(place_of(space, kind, task_id), record)
+            await self.records.claim(place_of(space, "task-id", task_id), record)

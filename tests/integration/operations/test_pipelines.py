@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redis.asyncio import Redis
 
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import InvalidInput, NotPermitted
 from tasklore.contracts.messages import AgentCard, TaskCard
 from tasklore.contracts.pipelines import Input, Phase, Pipeline
 from tasklore.memory.budgets.store import Budgets
-from tasklore.memory.ledger.requests import RequestRecords
 from tasklore.memory.schedules.store import ScheduleStore
 from tasklore.memory.sessions.pipeline_records import NewRun
 from tasklore.runtime.servers.embedded import EmbeddedServers
@@ -61,6 +61,7 @@ class Place:
 
     scene: Scene
     services: PipelineServices
+    redis: Redis
     away: set[str] = field(default_factory=set)
 
     async def until_over(self, session_id: str, caller: Caller = DESK) -> RunTold:
@@ -74,6 +75,11 @@ class Place:
             run = await show_run(self.services, DESK, session_id)
             while run.state != "completed":
                 run = await show_run(self.services, DESK, session_id)
+
+    async def expire_requests(self) -> None:
+        """Let all that requests over HTTP left of themselves be over."""
+        async for key in self.redis.scan_iter("tl:request:*"):
+            await self.redis.delete(key)
 
     async def run(self, caller: Caller = DESK, **told: Any) -> AcceptedRun:
         """Run the steps and return what was accepted."""
@@ -138,7 +144,6 @@ async def place(servers: EmbeddedServers, tmp_path: Path) -> AsyncIterator[Place
             runs=scene.parts.runs,
             sessions=scene.parts.cache,
             projects=scene.parts.projects,
-            records=RequestRecords(redis, deadline_s=PATIENCE_S),
             schedules=ScheduleBook(
                 ScheduleStore(redis, "S", deadline_s=PATIENCE_S), lambda: catalogue
             ),
@@ -147,7 +152,7 @@ async def place(servers: EmbeddedServers, tmp_path: Path) -> AsyncIterator[Place
             absent=absent,
         )
         async with scene.desk("desk", lease_s=0.5):
-            yield Place(scene, services, away)
+            yield Place(scene, services, redis, away)
             release.set()
 
 
@@ -522,6 +527,47 @@ async def test_a_key_of_one_user_sees_and_steers_no_run_of_another(
         await place.run(BOB, user="ann")
     assert [one.session_id for one in (await list_runs(services, ANN)).runs] == ["s1"]
     assert (await list_runs(services, BOB)).runs == ()
+
+
+async def test_an_end_is_its_owners_for_as_long_as_it_is_told(place: Place) -> None:
+    """Also where nothing but the outcome is left, and what the request left of itself has expired."""
+    services = place.services
+    ours = Caller(name="ours", roles=frozenset({"ask"}), tenant="acme")
+    theirs = Caller(name="theirs", roles=frozenset({"ask"}), tenant="other")
+    for session_id, owner, others in (
+        ("s1", ANN, (BOB, ours)),
+        ("s2", ours, (ANN, theirs)),
+    ):
+        await place.run(owner, session_id=session_id)
+        await place.scene.outcome(session_id)
+        assert await services.runs.read(session_id) is None
+        await place.expire_requests()
+        ended = await show_run(services, owner, session_id)
+        assert (ended.state, ended.outcome is not None) == ("completed", True)
+        assert ended.outcome is not None
+        assert "owner" not in ended.outcome
+        for other in others:
+            with pytest.raises(Refused, match="is known"):
+                await show_run(services, other, session_id)
+
+
+async def test_the_same_run_of_another_tenant_is_another_run(place: Place) -> None:
+    """While it runs and when only its end is left: who repeats it learns neither."""
+    ours = Caller(name="ours", roles=frozenset({"ask"}), tenant="acme")
+    theirs = Caller(name="theirs", roles=frozenset({"ask"}), tenant="other")
+    for session_id, keep in (("s1", True), ("s2", False)):
+        await place.run(ours, session_id=session_id, keep=keep)
+        await place.scene.outcome(session_id)
+        assert (
+            "taken up before"
+            in (await place.run(ours, session_id=session_id, keep=keep)).text
+        )
+        for other in (theirs, DESK):
+            with pytest.raises(Refused, match="taken by another run") as refused:
+                await place.run(other, session_id=session_id, keep=keep)
+            assert refused.value.problem.status == 409
+        with pytest.raises(Refused, match="is known"):
+            await show_run(place.services, theirs, session_id)
 
 
 async def test_runs_are_listed_page_by_page_the_last_updated_first(
