@@ -141,17 +141,19 @@ def _demand_time(given: object) -> object:
 SpelledTime = Annotated[AwareDatetime, BeforeValidator(_demand_time)]
 
 
+def begin_at(description: str) -> Any:
+    """Return the field of the time at which work begins."""
+    return Field(
+        strict=False,
+        validation_alias=AliasChoices("at", "not_before"),
+        description=description,
+    )
+
+
 class Later(Form):
     """A body that may say when its work begins: at a time, or so long from now."""
 
-    at: Annotated[
-        datetime | None,
-        Field(
-            strict=False,
-            validation_alias=AliasChoices("at", "not_before"),
-            description="RFC 3339, with its zone.",
-        ),
-    ] = None
+    at: Annotated[datetime | None, begin_at("RFC 3339, with its zone.")] = None
     after: Annotated[
         Annotated[Seconds, Field(ge=0)] | None,
         Field(description="So long from now, such as 2h."),

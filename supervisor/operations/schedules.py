@@ -18,7 +18,7 @@ from tasklore.supervisor.operations.dependencies import (
     OperatorDependencies,
     SupervisorDependencies,
 )
-from tasklore.supervisor.operations.forms import Later, Seconds, View
+from tasklore.supervisor.operations.forms import Later, Seconds, View, begin_at
 from tasklore.supervisor.operations.noun import Noun, serve
 from tasklore.supervisor.operations.refusals import (
     Fault,
@@ -64,8 +64,7 @@ class NewSchedule(Later):
     """A task of an agent with its parameters, or a declared pipeline with its inputs as `parameters`, and its times.
 
     With `dry_run` nothing is kept: the answer shows the next times. The same `id` again with the same content changes
-    nothing. `missed` says which ticks are made up for that passed while nothing ran. `at` without its zone is by the
-    clocks of `time_zone`.
+    nothing. `missed` says which ticks are made up for that passed while nothing ran.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
@@ -85,6 +84,10 @@ class NewSchedule(Later):
             description="A pipeline instead, as it is declared.",
             json_schema_extra={"x-cli": {"kind": "pipeline"}},
         ),
+    ] = None
+    at: Annotated[
+        datetime | None,
+        begin_at("Once: RFC 3339; without its zone by the clocks of `time_zone`."),
     ] = None
     cron: Annotated[
         str | None, Field(description="Five fields, or six with seconds first.")

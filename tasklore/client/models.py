@@ -1146,8 +1146,7 @@ class NewSchedule(Model):
     """A task of an agent with its parameters, or a declared pipeline with its inputs as `parameters`, and its times.
 
     With `dry_run` nothing is kept: the answer shows the next times. The same `id` again with the same content changes
-    nothing. `missed` says which ticks are made up for that passed while nothing ran. `at` without its zone is by the
-    clocks of `time_zone`.
+    nothing. `missed` says which ticks are made up for that passed while nothing ran.
     """
 
     after: float | str | None = None

@@ -2780,7 +2780,7 @@ class SchedulesFlows:
         Args:
             after: So long from now, such as 2h.
             agent_id: Whose task.
-            at: RFC 3339, with its zone.
+            at: Once: RFC 3339; without its zone by the clocks of `time_zone`.
             cron: Five fields, or six with seconds first.
             dry_run: Keep nothing, only show the next times.
             every: Whole seconds, such as 90s or 6h.

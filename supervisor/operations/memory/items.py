@@ -114,7 +114,11 @@ class KeptTurns(Form):
     """Whether turns are kept word for word, and for how many days; null leaves that to the deployment."""
 
     is_on: Annotated[
-        bool, Field(description="Whether turns are kept word for word from now on.")
+        bool,
+        Field(
+            description="Whether turns are kept word for word from now on.",
+            json_schema_extra={"x-cli": {"option": "--keep-turns"}},
+        ),
     ] = True
     days: Annotated[
         int | None,
