@@ -63,10 +63,21 @@ async def claim_record(
         # Without the store it is still asked and answered; only a later look at it has to wait.
         log.warning("request_not_kept", error=str(error))
         return True
+    demand_same(earlier, record, chosen)
+    return earlier is None
+
+
+def demand_same(
+    earlier: RequestRecord | None, record: RequestRecord, chosen: str | None
+) -> None:
+    """Return where *earlier*, if there is one, is of the same request as *record*.
+
+    Raises:
+        Refused: 409, another one came under the id that was *chosen*.
+    """
     if earlier is not None and earlier.digest != record.digest:
         detail = f"the Idempotency-Key {chosen!r} was used with another body; use a new one for another request"
         raise Refused(409, "other-body", detail)
-    return earlier is None
 
 
 async def demand_kept(

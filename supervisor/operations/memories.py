@@ -50,6 +50,7 @@ def for_supervisor(parts: SupervisorDependencies) -> MemoryServices:
     return MemoryServices(
         **vars(looks),
         dispatch=parts.dispatch,
+        records=parts.records,
         catalogue=parts.catalogue,
         send=send_by(parts.for_tasks),
     )
@@ -61,7 +62,12 @@ def for_operator(parts: OperatorDependencies) -> OperatorMemory:
     kinds = Kinds.load(*filter(None, [settings.kinds_dir]))
     looks = look_at_memories(parts.redis, kinds, settings.episodes_kept)
     dispatch = Dispatch(parts.outbox, parts.ledger)
-    return OperatorMemory(**vars(looks), dispatch=dispatch, hands=parts.hands)
+    return OperatorMemory(
+        **vars(looks),
+        dispatch=dispatch,
+        records=RequestRecords(parts.redis),
+        hands=parts.hands,
+    )
 
 
 NOUN = Noun(

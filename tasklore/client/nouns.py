@@ -1736,6 +1736,7 @@ class MemoryFlows:
         text: str,
         conversation: str | None = None,
         wait_seconds: float | str | None = None,
+        idempotency_key: str | None = None,
     ) -> Flow[models.TurnOutcome]:
         """Say something as in a chat, and see the edits that follow.
 
@@ -1755,6 +1756,8 @@ class MemoryFlows:
                     "text": text,
                     "wait_seconds": wait_seconds,
                 },
+                key=idempotency_key,
+                takes_key=True,
             ),
             models.TurnOutcome,
         )

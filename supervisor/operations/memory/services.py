@@ -17,6 +17,7 @@ from tasklore.memory.documents.plans import Document, resource_of
 from tasklore.memory.documents.storage.reader import DocumentReader
 from tasklore.memory.episodes.minilm import load_minilm
 from tasklore.memory.episodes.store import Episodes
+from tasklore.memory.ledger.requests import RequestRecords
 from tasklore.memory.long_term.likeness import Embedder
 from tasklore.memory.queues.queue import PersonalQueue
 from tasklore.supervisor.catalogue import Catalogue, Offer
@@ -88,9 +89,10 @@ class MemoryLooks:
 
 @dataclass(frozen=True, kw_only=True)
 class TurnServices(MemoryLooks):
-    """The stores of looks at memories, and the way that turns go in."""
+    """The stores of looks at memories, the way that turns go in, and the ids that their senders chose."""
 
     dispatch: Dispatch
+    records: RequestRecords
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,9 +15,11 @@ from tasklore.contracts.identifiers import NAME_PATTERN, new_id
 from tasklore.contracts.messages import ChatTurn, ExtractedFacts, Fact
 from tasklore.memory.documents.storage.history import PlanRecord
 from tasklore.memory.holdings.store import Holding
+from tasklore.memory.ledger.requests import RequestRecord, place_of
 from tasklore.memory.queues.claims import KnownRow
 from tasklore.memory.queues.waiting_rows import count_waiting, rows_waiting
-from tasklore.supervisor.operations.forms import SPAN, Form, View
+from tasklore.supervisor.operations.forms import SPAN, Form, View, digest_of
+from tasklore.supervisor.operations.idempotency import IdempotencyKey, demand_same
 from tasklore.supervisor.operations.memory.plans import PlanTold, view_plan
 from tasklore.supervisor.operations.memory.services import (
     MemoryLooks,
@@ -168,6 +170,8 @@ class _Seen:
     "POST /v1/memory/{user}/tell",
     roles=("ask",),
     mounted="operations",
+    problems=(409,),
+    waits=True,
     shows=Shows(
         arguments=("text",),
         picture="memory_turn",
@@ -175,18 +179,46 @@ class _Seen:
     ),
 )
 async def tell_turn(
-    services: TurnServices, caller: Caller, user: Owner, telling: Telling
+    services: TurnServices,
+    caller: Caller,
+    user: Owner,
+    telling: Telling,
+    *,
+    idempotency_key: IdempotencyKey = None,
 ) -> TurnOutcome | Unfinished[TurnOutcome]:
     """Say something as in a chat, and see the edits that follow.
 
     A turn that is not settled within the wait is kept, and settled later.
+
+    Raises:
+        OwnerFull: the caller keeps too much; nothing was kept.
+        Refused: 409, the key was used for something else.
+        MemoryUnavailable: the store did not answer in time.
     """
     owner = demand_owner(caller, user, "user")
     words = telling.text.strip()
-    await services.dispatch.bounds.demand(
-        caller, owner, Holding("turns", len(words.encode()))
-    )
-    turn_id = new_id(time.time_ns() // 1_000_000)
+    earlier = None
+    if idempotency_key is not None:
+        place = place_of(caller.space, "turn", f"{owner} {idempotency_key}")
+        earlier = (await services.records.find(place)).record
+    if earlier is None:
+        await services.dispatch.bounds.demand(
+            caller, owner, Holding("turns", len(words.encode()))
+        )
+    now_ms = time.time_ns() // 1_000_000
+    turn_id = new_id(now_ms)
+    if idempotency_key is not None:
+        record = RequestRecord(
+            digest=digest_of({"text": words, "conversation": telling.conversation}),
+            task_id=turn_id,
+            at_ms=now_ms,
+            conversation_id=telling.conversation,
+            tenant=caller.tenant,
+        )
+        earlier = await services.records.claim(place, record)
+        demand_same(earlier, record, idempotency_key)
+        turn_id = turn_id if earlier is None else earlier.task_id
+    # A repeat goes in again, which changes nothing: the first one may have been cut off before.
     turn = ChatTurn(
         turn_id=turn_id,
         conversation_id=telling.conversation or f"tell-{turn_id}",

@@ -249,6 +249,7 @@ def editing_on(store: DocumentStore, erased: Erased | None = None) -> OperatorMe
         facts=nothing,
         embedder=lambda: None,
         dispatch=nothing,
+        records=nothing,
         hands=MemoryHands(put=put, redo=redo, erase=erase),
     )
 
@@ -732,6 +733,31 @@ async def test_a_turn_that_no_worker_takes_is_kept_and_not_settled(
     )
     with pytest.raises(ValueError, match="blanks"):
         Telling(text=" ")
+
+
+async def test_a_turn_that_is_told_again_under_one_key_is_one_turn(
+    services: MemoryServices,
+) -> None:
+    """Also where its first answer was lost; other words under the key are refused, and each user has their own."""
+    telling = Telling(text="I like eggs", wait_seconds=0)
+    first, again, other = [
+        await tell_turn(services, ROOT, user, telling, idempotency_key="k")
+        for user in (USER, USER, "bob")
+    ]
+    for told in (first, again, other):
+        assert isinstance(told, Unfinished)
+    assert first == again
+    assert first.location != other.location
+    with pytest.raises(Refused, match="another body") as refused:
+        await tell_turn(
+            services,
+            ROOT,
+            USER,
+            telling.model_copy(update={"text": "I like tea"}),
+            idempotency_key="k",
+        )
+    assert refused.value.problem.status == 409
+    assert await tell_turn(services, ROOT, USER, telling) != first
 
 
 async def test_the_outcome_of_a_turn_is_seen_until_its_facts_are_decided(
