@@ -11,7 +11,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from deploy import client_source, manifests
+from deploy import client_source, manifests, reference_pages
 from deploy.privileges.__main__ import generated as rights
 from deploy.privileges.roles import Cast
 from tasklore.commands import manual
@@ -54,6 +54,12 @@ FILES: dict[Path, Callable[[], str]] = {
         _write_source, client_source.write_nouns
     ),
     _REFERENCE / "cli.md": _write_manual,
+    _REFERENCE / "operations.md": lambda: reference_pages.operations_page(
+        make_document() | {"info": {"version": ""}}
+    ),
+    _REFERENCE / "python-client.md": lambda: reference_pages.client_page(
+        _write_source(client_source.write_nouns)
+    ),
     _REFERENCE / "analysis-keys.md": analysis_keys.page,
     _REFERENCE / "asyncapi.json": lambda: documents.as_text(documents.asyncapi()),
     _REFERENCE / "metrics.md": metrics_table.page,

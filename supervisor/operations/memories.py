@@ -3,6 +3,7 @@
 from typing import Any
 
 from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.ledger.requests import RequestRecords
 from tasklore.supervisor.dispatch import Dispatch
 from tasklore.supervisor.operations.dependencies import (
     OperatorDependencies,
