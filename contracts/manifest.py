@@ -7,6 +7,8 @@ from typing import Any, Literal, TypedDict
 
 #: The header of each request and each answer with the version of whoever wrote it.
 VERSION_HEADER = "Tasklore-Version"
+#: The media type of JSON lines.
+LINES = "application/x-ndjson"
 
 #: How the text of a field is read before it is sent: `text` as it was typed; `words` several arguments joined by
 #: spaces; `flag` yes or no; `list` repeatable; `map` repeatable NAME=VALUE; `value` JSON or text; `json` JSON, or

@@ -12,6 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from tasklore.contracts.manifest import LINES
+
 Json = Mapping[str, Any]
 
 FIRST_LINE = (
@@ -21,7 +23,6 @@ FIRST_LINE = (
 CLIENT = Path(__file__).resolve().parent.parent / "tasklore" / "client"
 
 _SCHEMAS = "#/components/schemas/"
-_LINES = "application/x-ndjson"
 _EVENTS = "text/event-stream"
 #: Doors for other people's clients, which have their own.
 _FOREIGN = frozenset({"chat", "models"})
@@ -370,7 +371,7 @@ def _flow(
     """Return the source of one flow, and whether it is a flow or a stream."""
     values = _in_order(path, _values_of(document, spec))
     answers = _answers_of(spec)
-    takes_lines = _LINES in spec.get("requestBody", {}).get("content", {})
+    takes_lines = LINES in spec.get("requestBody", {}).get("content", {})
     has_key = any(
         one["name"] == "Idempotency-Key" for one in spec.get("parameters", ())
     )
@@ -391,14 +392,14 @@ def _flow(
         _docstring(_describe(spec, named), indent="        "),
         f"        return {body}",
     ]
-    return "\n".join(source), "stream" if {_EVENTS, _LINES} & set(answers) else "flow"
+    return "\n".join(source), "stream" if {_EVENTS, LINES} & set(answers) else "flow"
 
 
 def _result(
     answers: Mapping[str, Json], call: str, *, takes_lines: bool
 ) -> tuple[str, str]:
     """Return what a flow returns, and the expression that makes it from *call*."""
-    for media, kind in ((_EVENTS, "Events"), (_LINES, "JsonLines")):
+    for media, kind in ((_EVENTS, "Events"), (LINES, "JsonLines")):
         if media in answers:
             shape = type_of(answers[media], models="models.")
             return f"{kind}[{shape}]", f"{kind}({call}, {shape})"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from tasklore.contracts.manifest import (
+    LINES,
     FieldEntry,
     FieldKind,
     FieldPlace,
@@ -16,7 +17,6 @@ from tasklore.contracts.manifest import (
 
 #: Fields of a page: behind which place it begins, and how many it has.
 _PAGE = frozenset({"after", "limit"})
-_LINES = "application/x-ndjson"
 _NOTE = "x-tasklore"
 _LINES_HELP = "A file with one JSON object a line; - is the standard input."
 
@@ -84,7 +84,7 @@ class _OperationReader:
             continued={"after", "bound"} <= {field["name"] for field in fields},
             unfinished="Location" in self._response("202").get("headers", {}),
             streamed=any(
-                _LINES in self._response(status).get("content", {})
+                LINES in self._response(status).get("content", {})
                 for status in ("200", "201")
             ),
             waits=bool(note.get("waits")),
@@ -119,7 +119,7 @@ class _OperationReader:
         body = self._operation.get("requestBody")
         if body is None:
             return
-        if _LINES in body["content"]:
+        if LINES in body["content"]:
             lines = {
                 "description": body.get("description") or _LINES_HELP,
                 "x-cli": {"kind": "lines", "metavar": "FILE"},

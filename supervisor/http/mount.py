@@ -24,9 +24,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Send
 
 from tasklore.contracts.callers import Caller
+from tasklore.contracts.manifest import LINES
 from tasklore.supervisor.http.admission.body_text import find_unkeepable
 from tasklore.supervisor.http.admission.keys import require
-from tasklore.supervisor.http.openapi import LINES
 from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.http.responses import ACCEPTED, respond_json, while_connected
 from tasklore.supervisor.operations.forms import Lines, Tagged, Text, View

@@ -10,13 +10,12 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
+from tasklore.contracts.manifest import LINES
 from tasklore.contracts.words import OTHER
 
 #: Places of schemas and responses in the document.
 SCHEMAS = "#/components/schemas/"
 _RESPONSES = "#/components/responses/"
-#: The media type of JSON lines.
-LINES = "application/x-ndjson"
 #: The bounds of a field whose schema is written by hand, which pydantic calls so, and their keywords.
 _BOUNDS = {
     "gt": "exclusiveMinimum",

@@ -30,7 +30,7 @@ from tasklore.commands.running import run
 #: Every command that is no operation of a noun; those of nouns are joined in `make_root`.
 app = Typer(**SETTLED)
 
-#: The nouns in the order of the help, each with its sentence.
+#: Nouns in the order of the help, each with its sentence; `sentences_of_nouns` has all of them.
 GROUPS = {
     "requests": "Ask in plain words, and find an answer again.",
     "tasks": "List tasks, send and cancel them, and see how they went.",
@@ -559,7 +559,7 @@ def make_root() -> CommandGroup:
         if (name := entry["shortcut"]) and name not in makers:
             makers[name] = partial(OperationCommand, entry, name)
             sentences[name] = entry["help"]
-    for noun, sentence in GROUPS.items():
+    for noun, sentence in sentences_of_nouns().items():
         if noun in makers:
             # A command of this name that is written by hand stays until its noun has taken its place.
             continue
@@ -568,6 +568,18 @@ def make_root() -> CommandGroup:
     root: Any = get_command(_front)
     root.offer(makers, sentences)
     return cast("CommandGroup", root)
+
+
+def sentences_of_nouns() -> dict[str, str]:
+    """Return each noun with its sentence, in the order of the help; one without its own is told by its verbs."""
+    verbs: dict[str, list[str]] = {}
+    for entry in load_manifest()["operations"]:
+        verbs.setdefault(entry["noun"], []).append(entry["verb"])
+    return GROUPS | {
+        noun: f"{', '.join(own).capitalize()} {noun.replace('-', ' ')}."
+        for noun, own in verbs.items()
+        if noun not in GROUPS
+    }
 
 
 def _make_own(info: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from tasklore.commands.app import GROUPS
+from tasklore.commands.app import sentences_of_nouns
 from tasklore.contracts import subjects
 from tasklore.contracts.admission.limits import parse_limits
 from tasklore.contracts.messages import MESSAGES
@@ -220,7 +220,9 @@ def test_a_command_on_a_page_exists(command: str) -> None:
         return
     assert Path(program).name == "tasklore", command
     # `budget` is a noun and a command.
-    group = words[0] in GROUPS and not any(one[0] == "-" for one in words[1:2])
+    group = words[0] in sentences_of_nouns() and not any(
+        one[0] == "-" for one in words[1:2]
+    )
     told = _help(tuple(words[: 2 if group else 1]))
     for word in words:
         if word.startswith("--"):

@@ -7,6 +7,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tasklore.contracts.errors import MessageTooLarge
+from tasklore.contracts.manifest import LINES
 from tasklore.contracts.parameters.body_sizes import demand_few_values
 from tasklore.supervisor.http.admission.body_text import find_unkeepable
 from tasklore.supervisor.http.admission.cross_origin import CrossOrigin
@@ -29,7 +30,7 @@ GUARDED = "/v1/"
 FORMS = "/approve/"
 
 #: Types of bodies, the usual one first: JSON, or a line of it for each thing of a file.
-_OF_PROGRAMS = ("application/json", "application/x-ndjson")
+_OF_PROGRAMS = ("application/json", LINES)
 _OF_FORMS = ("application/x-www-form-urlencoded",)
 
 #: This machine in a `Host` header or an origin, with nothing around it but a port.

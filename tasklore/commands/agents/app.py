@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from typer import Argument, Context, Typer
+from typer import Argument, Typer
 
-from tasklore.commands.options import SETTLED, Command, Json, example, show_help_alone
+from tasklore.commands.options import SETTLED, Command, Json, example
 
 app = Typer(epilog=example("tasklore agents list"), **SETTLED)
 
@@ -17,10 +17,9 @@ References = Annotated[
 ]
 
 
-@app.callback(invoke_without_command=True)
-def front(context: Context) -> None:
-    """See which agents there are, check what their cards understand, and retire one."""
-    show_help_alone(context)
+@app.callback()
+def front() -> None:
+    """Stand beside the operations of the noun, whose sentence is in `tasklore.commands.app`."""
 
 
 @app.command(

@@ -3,17 +3,16 @@
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Context, Typer
+from typer import Argument, Typer
 
-from tasklore.commands.options import SETTLED, Command, example, show_help_alone
+from tasklore.commands.options import SETTLED, Command, example
 
 app = Typer(epilog=example("tasklore limits check limits.toml"), **SETTLED)
 
 
-@app.callback(invoke_without_command=True)
-def front(context: Context) -> None:
-    """See and change limits on models and on runs; every change holds within a second, and nothing is started again."""
-    show_help_alone(context)
+@app.callback()
+def front() -> None:
+    """Stand beside the operations of the noun, whose sentence is in `tasklore.commands.app`."""
 
 
 @app.command(cls=Command, epilog=example("tasklore limits check limits.toml"))

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Context, Option, Typer
+from typer import Argument, Option, Typer
 
-from tasklore.commands.options import SETTLED, Command, Json, example, show_help_alone
+from tasklore.commands.options import SETTLED, Command, Json, example
 
 app = Typer(
     epilog=example('tasklore memory tell ana "I am vegan now"'),
@@ -23,10 +23,9 @@ Resource = Annotated[
 ]
 
 
-@app.callback(invoke_without_command=True)
-def front(context: Context) -> None:
-    """Tell it something about a person, look at their memory, take edits back."""
-    show_help_alone(context)
+@app.callback()
+def front() -> None:
+    """Stand beside the operations of the noun, whose sentence is in `tasklore.commands.app`."""
 
 
 @app.command("export", cls=Command, epilog=example("tasklore memory export ana ./ana"))

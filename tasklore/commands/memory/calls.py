@@ -9,6 +9,7 @@ from tasklore.commands.operations.calls import begin_exchange
 from tasklore.commands.operations.exchange import Exchange
 from tasklore.commands.operations.transport import Request
 from tasklore.commands.operations.values import make_request
+from tasklore.contracts.manifest import LINES
 
 
 def pour_lines(
@@ -33,7 +34,7 @@ def send_line(
     """
     exchange, request = _begin(verb, given)
     body = json.dumps(line, ensure_ascii=False).encode() + b"\n"
-    sent = replace(request, body=body, media_type="application/x-ndjson")
+    sent = replace(request, body=body, media_type=LINES)
     view = exchange.read_view(exchange.ask(sent))
     return dict(view) if isinstance(view, dict) else {}
 

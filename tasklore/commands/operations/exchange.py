@@ -21,7 +21,7 @@ from tasklore.commands.operations.transport import (
 )
 from tasklore.commands.render.screen import say
 from tasklore.contracts.errors import InvalidInput, TaskloreError, Unreachable
-from tasklore.contracts.manifest import FieldEntry, OperationEntry
+from tasklore.contracts.manifest import LINES, FieldEntry, OperationEntry
 
 #: Bytes of one part of a file.
 PART_BYTES = 256 * 1024
@@ -210,7 +210,7 @@ class Exchange:
             ApiRefused, Unreachable, TaskloreError: as `ask`.
         """
         # The same lines again do no harm, whatever became of the first try.
-        sent = replace(request, body=part, media_type="application/x-ndjson")
+        sent = replace(request, body=part, media_type=LINES)
         for left in reversed(range(_TRIES)):
             try:
                 return self.read_view(self.ask(sent))

@@ -5,7 +5,7 @@ from importlib import import_module
 
 import pytest
 
-from tasklore.commands.app import WRITTEN, make_root
+from tasklore.commands.app import GROUPS, WRITTEN, make_root
 
 Run = Callable[..., int]
 
@@ -103,3 +103,14 @@ def test_a_mistake_is_one_line(
     err = capsys.readouterr().err
     assert told in err
     assert err.count("\n") == 1
+
+
+def test_a_noun_without_a_sentence_is_told_by_its_verbs(
+    run_command: Run,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A new noun needs no line among those of others."""
+    monkeypatch.delitem(GROUPS, "results")
+    assert run_command("results") == 0
+    assert "  Import, export, forget results.\n" in capsys.readouterr().out
