@@ -80,13 +80,23 @@ class Case:
 
 def cases(document: Json, things: Mapping[str, str]) -> Iterator[Case]:
     """Yield every case of *document*; *things* are those of somebody, by the parameter of a path that names one."""
+    for operation in _operations_of(document):
+        yield from operation.cases(things)
+
+
+def good_cases(document: Json, things: Mapping[str, str]) -> Iterator[Case]:
+    """Yield for each operation of *document* a request that is right, by a caller with every role, about *things*."""
+    for operation in _operations_of(document):
+        yield operation.good_case(things)
+
+
+def _operations_of(document: Json) -> "list[_Operation]":
     operations = [
         _Operation(document, path, method.upper(), told)
         for path, methods in document["paths"].items()
         for method, told in methods.items()
     ]
-    for operation in sorted(operations, key=_Operation.place):
-        yield from operation.cases(things)
+    return sorted(operations, key=_Operation.place)
 
 
 def good_body(document: Json, method: str, path: str) -> Json:
@@ -136,6 +146,10 @@ class _Operation:
         yield from self._of_parameters()
         if self._schema is not None:
             yield from self._of_bodies(self._schema)
+
+    def good_case(self, things: Mapping[str, str]) -> Case:
+        """Return a request that is right, about one of *things*."""
+        return self._case("good", path=dict(things))
 
     def _of_callers(self, things: Mapping[str, str]) -> Iterator[Case]:
         yield self._case("no key", caller=None)
