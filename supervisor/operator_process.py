@@ -8,6 +8,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -104,13 +105,17 @@ def make_application(opened: OperatorDependencies, door: "Door") -> "FastAPI":
     # Imported only by a process that serves it.
     from tasklore.supervisor.http.hand_over import HandOver
     from tasklore.supervisor.http.operations_app import make_operations_app
+    from tasklore.supervisor.operations import console
     from tasklore.supervisor.operations.nouns import NOUNS
 
+    opened = replace(opened, console_links=door.console)
+    own = [one for noun in NOUNS for one in noun.operator(opened)]
     return make_operations_app(
         door,
         HandOver(opened.link.client, opened.settings.supervisor_id),
-        own=[one for noun in NOUNS for one in noun.operator(opened)],
+        own=own,
         table=tuple(one for noun in NOUNS for one in noun.operations),
+        console=console.for_operator(opened),
     )
 
 
@@ -203,14 +208,19 @@ class Operations:
 
 def _make_server(opened: OperatorDependencies) -> "HttpServer":
     from tasklore.supervisor.http.admission.clients import UnknownClients
+    from tasklore.supervisor.http.admission.console_sessions import ConsoleSessions
     from tasklore.supervisor.http.admission.limits import ClientLimits
     from tasklore.supervisor.http.parts import Door
     from tasklore.supervisor.http.server import HttpServer, demand_keys, demand_tls
 
     settings = opened.settings
+    keys = demand_keys(settings.operations_host, settings.api_keys_file, "OPERATIONS")
+    secret = settings.approval_secret
     door = Door(
-        keys=demand_keys(
-            settings.operations_host, settings.api_keys_file, "OPERATIONS"
+        keys=keys,
+        # A link leads to where it was asked for: another address is of supervisors.
+        console=ConsoleSessions.of(
+            None if secret is None else secret.get_secret_value(), keys
         ),
         limits=ClientLimits(
             settings.api_body_max_bytes, settings.api_rate, settings.api_burst

@@ -409,6 +409,7 @@ def open_api(
     from tasklore.supervisor.feed.signs import SignSources
     from tasklore.supervisor.feed.tasks import Feeds
     from tasklore.supervisor.http.admission.clients import Origins, UnknownClients
+    from tasklore.supervisor.http.admission.console_sessions import ConsoleSessions
     from tasklore.supervisor.http.admission.limits import ClientLimits
     from tasklore.supervisor.http.admission.stream_tokens import StreamTokens
     from tasklore.supervisor.http.app import make_app
@@ -460,6 +461,11 @@ def open_api(
         else None,
         kinds=Kinds.load(*filter(None, [settings.kinds_dir])),
         keys=keys,
+        console=ConsoleSessions.of(
+            None if secret is None else secret.get_secret_value(),
+            keys,
+            settings.approval_url,
+        ),
         stream_tokens=StreamTokens(secret.get_secret_value(), keys)
         if secret is not None and keys is not None
         else None,

@@ -56,7 +56,8 @@ _AFTER = re.compile(r"([0-9]{1,15})\.([0-9]{1,6})\.([A-Za-z0-9_-]{1,64})")
 class RunFilter:
     """Which runs are listed: those to which all of it applies; None is any.
 
-    *user* is the token of a user, *created_from_ms* and *created_before_ms* are in ms since 1970, the former included.
+    *user* is the token of a user, *created_from_ms*, *created_before_ms* and *ended_from_ms* are in ms since 1970, what
+    a time begins with included. *is_open* are those that have not ended.
     """
 
     agent_id: str | None = None
@@ -67,10 +68,16 @@ class RunFilter:
     created_before_ms: int | None = None
     parent_id: str | None = None
     error: str | None = None
+    ended_from_ms: int | None = None
+    is_open: bool = False
 
     def may_fit(self, row: RunRow) -> bool:
         """Return whether a run fits by its *row*, and by its state where that stands there."""
         is_open_asked = self.state in OPEN_STATES
+        if self.ended_from_ms is not None and (row.ended_ms or 0) < self.ended_from_ms:
+            return False
+        if self.is_open and row.has_ended:
+            return False
         return (
             (self.tenant is None or row.tenant == self.tenant)
             and (self.user is None or row.user == self.user)
@@ -107,7 +114,21 @@ class RunFilter:
     @property
     def is_selective(self) -> bool:
         """Whether rows are dropped, beside those of another time."""
-        return any((self.state, self.tenant, self.user, self.parent_id, self.error))
+        return self.is_open or any(
+            (
+                self.state,
+                self.tenant,
+                self.user,
+                self.parent_id,
+                self.error,
+                self.ended_from_ms,
+            )
+        )
+
+    @property
+    def is_among_open(self) -> bool:
+        """Whether all that fits is among the open ones."""
+        return self.is_open or self.state in OPEN_STATES
 
 
 class ListedTask(BaseModel):
@@ -145,6 +166,13 @@ class TaskPage(BaseModel):
 
     tasks: tuple[ListedTask, ...]
     after: str | None
+
+
+class OpenTasks(NamedTuple):
+    """How many tasks of some agents are open, and when the oldest was created, ms since 1970; None without any."""
+
+    number: int
+    oldest_ms: int | None
 
 
 class _Place(NamedTuple):
@@ -267,6 +295,29 @@ class TaskList:
                 break
         return TaskPage(tasks=tuple(found), after=last.spell() if last else None)
 
+    async def count_open(self, agent_id: str | None = None) -> OpenTasks:
+        """Return how many tasks of everybody are open, of one agent or of all; no row is read.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        agents = await self._agents(RunFilter(agent_id=agent_id))
+        opened = [keys.runs(one).open for one in agents]
+        if not opened:
+            return OpenTasks(0, None)
+        replies = await self._batch.run(
+            [
+                command
+                for key in opened
+                for command in (
+                    ("ZCARD", key),
+                    ("ZRANGE", key, 0, 0, "WITHSCORES"),
+                )
+            ]
+        )
+        scores = [int(float(first[0][1])) for first in replies[1::2] if first]
+        return OpenTasks(sum(replies[::2]), min(scores, default=None))
+
     async def _take(
         self, walks: Sequence[_Walk], asked: RunFilter, most: int
     ) -> tuple[list[_Candidate], _Place | None]:
@@ -323,7 +374,7 @@ class TaskList:
             key = own.listed
             if is_of_user:
                 key = own.of_user(asked.user or "")
-            elif asked.state in OPEN_STATES:
+            elif asked.is_among_open:
                 key = own.open
             walk = _Walk(agent_id, key, highest, lowest=lowest, passed=0, chunk=chunk)
             if place is not None:
@@ -350,7 +401,12 @@ class TaskList:
         tasks = (
             _task_of(row, seen, now) for row, seen in zip(rows, glances, strict=True)
         )
-        return [one for one in tasks if asked.state in (None, one.state)]
+        return [
+            one
+            for one in tasks
+            if asked.state in (None, one.state)
+            and not (asked.is_open and one.state in END_STATES)
+        ]
 
 
 def _read_place(after: str) -> _Place | None:

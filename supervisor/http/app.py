@@ -16,6 +16,8 @@ from tasklore.supervisor.http.admission.middleware import AdmissionMiddleware
 from tasklore.supervisor.http.approvals import page as approval_page
 from tasklore.supervisor.http.chat import routes as chat
 from tasklore.supervisor.http.chat.errors import as_openai, is_openai
+from tasklore.supervisor.http.console import routes as console_pages
+from tasklore.supervisor.http.console.calls import OperationCalls
 from tasklore.supervisor.http.mount import mount_bound
 from tasklore.supervisor.http.observation import HeadMiddleware, ObservationMiddleware
 from tasklore.supervisor.http.openapi import PAGE_HEADERS, describe_api, render_page
@@ -27,6 +29,7 @@ from tasklore.supervisor.http.requests import routes as requests
 from tasklore.supervisor.http.requests.events import RequestStreamEvent
 from tasklore.supervisor.http.task_paths import TaskProblem
 from tasklore.supervisor.http.typed_document import TypedDocument
+from tasklore.supervisor.operations import console
 from tasklore.supervisor.operations.nouns import NOUNS
 from tasklore.supervisor.operations.refusals import Problem
 
@@ -52,8 +55,10 @@ def make_app(parts: ApiParts) -> FastAPI:
     )
     for module in (*asked, chat):
         app.include_router(module.routes(parts))
-    for noun in NOUNS:
-        app.include_router(mount_bound(noun.supervisor(parts)))
+    own = [one for noun in NOUNS for one in noun.supervisor(parts)]
+    app.include_router(mount_bound(own))
+    calls = OperationCalls(own, console=console.for_supervisor(parts))
+    app.include_router(console_pages.routes(parts, calls))
     typed = TypedDocument(lambda: app.openapi(), parts.catalogue)
     app.include_router(typed_document.routes(typed))
     app.add_middleware(requests.ShortPathMiddleware, parts=parts)
@@ -99,6 +104,11 @@ def guard_app(app: FastAPI, door: Door) -> FastAPI:
         ProblemFormMiddleware,
         is_theirs=approval_page.is_page,
         form=approval_page.as_page,
+    )
+    app.add_middleware(
+        ProblemFormMiddleware,
+        is_theirs=console_pages.is_page,
+        form=console_pages.as_page,
     )
     app.add_middleware(HeadMiddleware)
     app.add_middleware(ObservationMiddleware, meter=door.meter)

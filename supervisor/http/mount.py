@@ -13,7 +13,7 @@ from collections.abc import (
 from contextlib import aclosing
 from dataclasses import asdict
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Never, Union, get_args, get_origin
 
 from fastapi import APIRouter, Depends, Header, Path, Query
 from pydantic import BaseModel
@@ -70,6 +70,13 @@ def mount_bound(bound: Iterable[BoundOperation]) -> APIRouter:
     for one in bound:
         _add(router, one)
     return router
+
+
+def read_views(operation: Operation[Never, ..., Any]) -> tuple[Any, Any]:
+    """Return the type of the view that *operation* returns, and that of work of its that goes on; None for none."""
+    signature = inspect.signature(operation.function, eval_str=True)
+    view, _line, later = _parts_of(signature.return_annotation)
+    return view, later
 
 
 def _add(router: APIRouter, bound: BoundOperation) -> None:

@@ -8,9 +8,12 @@ from starlette.routing import compile_path
 from starlette.types import Scope
 
 from tasklore.supervisor.http.app import begin_app, guard_app
+from tasklore.supervisor.http.console import routes as console_pages
+from tasklore.supervisor.http.console.calls import OperationCalls
 from tasklore.supervisor.http.hand_over import HandOver, HandOverMiddleware
 from tasklore.supervisor.http.mount import mount_bound
 from tasklore.supervisor.http.parts import Door
+from tasklore.supervisor.operations.console import ConsoleServices
 from tasklore.supervisor.operations.table import (
     BoundOperation,
     Operation,
@@ -23,11 +26,12 @@ def make_operations_app(
     hand_over: HandOver,
     own: Sequence[BoundOperation],
     table: Operations[Never],
+    console: ConsoleServices | None = None,
 ) -> FastAPI:
     """Return the application behind *door*.
 
     It runs its *own* operations by its own rights, and hands the others of the *table* over; so it does with every
-    other path below `/v1/`.
+    other path below `/v1/`. Without *console* it has no pages.
 
     Raises:
         ValueError: one that needs an operator's rights is not run here.
@@ -40,6 +44,9 @@ def make_operations_app(
             raise ValueError(msg)
         handed = BoundOperation(operation=operation, run=_is_handed_over)
         app.include_router(mount_bound((runs.get(operation.id, handed),)))
+    if console is not None:
+        calls = OperationCalls(own, console=console, table=table, hand_over=hand_over)
+        app.include_router(console_pages.routes(door, calls))
     app.add_middleware(
         HandOverMiddleware,
         hand_over=hand_over,

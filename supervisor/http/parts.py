@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 
 from tasklore.runtime.metrics import Metrics
 from tasklore.supervisor.http.admission.clients import UnknownClients
+from tasklore.supervisor.http.admission.console_sessions import ConsoleSessions
 from tasklore.supervisor.http.admission.cross_origin import CrossOrigin
 from tasklore.supervisor.http.admission.key_file import KeyRing
 from tasklore.supervisor.http.admission.limits import ClientLimits
 from tasklore.supervisor.http.admission.stream_tokens import StreamTokens
+from tasklore.supervisor.operations.console_links import ConsoleLinks
 from tasklore.supervisor.operations.dependencies import SupervisorDependencies
 from tasklore.supervisor.operations.token_signer import TokenSigner
 
@@ -80,11 +82,13 @@ class Door:
     """Who is admitted over HTTP, how much they may send, and how serving ends, whatever is behind it.
 
     `keys` None admits everybody, on the loopback address only. `cross_origin` None lets no page from elsewhere ask.
+    `console` None lets nobody sign in to the console.
     """
 
     keys: KeyRing | None = None
     cross_origin: CrossOrigin | None = None
     stream_tokens: StreamTokens | None = None
+    console: ConsoleSessions | None = None
     limits: ClientLimits = field(default_factory=ClientLimits)
     unknown: UnknownClients = field(default_factory=UnknownClients)
     meter: Metrics = field(default_factory=Metrics)
@@ -125,3 +129,8 @@ class ApiParts(Door, SupervisorDependencies):
     def token_signer(self) -> TokenSigner | None:
         """What signs tokens of streams."""
         return self.stream_tokens
+
+    @property
+    def console_links(self) -> ConsoleLinks | None:
+        """What signs links that sign browsers in."""
+        return self.console

@@ -32,6 +32,7 @@ from tasklore.supervisor.dead_letters.queue import DeadLetters
 from tasklore.supervisor.dispatch import Dispatch
 from tasklore.supervisor.feed.tasks import Feeds
 from tasklore.supervisor.json_schemas import JsonSchemas
+from tasklore.supervisor.operations.console_links import ConsoleLinks
 from tasklore.supervisor.operations.sent_tasks import TaskServices
 from tasklore.supervisor.operations.token_signer import TokenSigner
 from tasklore.supervisor.pipelines.requests import PipelineRequests
@@ -98,6 +99,11 @@ class SupervisorDependencies(ABC):
     def token_signer(self) -> TokenSigner | None:
         """What signs tokens of streams; None signs none."""
 
+    @property
+    @abstractmethod
+    def console_links(self) -> ConsoleLinks | None:
+        """What signs links that sign browsers in to the console; None signs none."""
+
     @abstractmethod
     def share(self, whole: int) -> int:
         """Return how many of *whole* one caller may have."""
@@ -153,6 +159,7 @@ class OperatorDependencies:
     attendance: Attendance
     letters: DeadLetters
     hands: "MemoryHands"
+    console_links: ConsoleLinks | None = None
 
     @property
     def ledger(self) -> Ledger:

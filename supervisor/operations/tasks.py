@@ -3,18 +3,27 @@
 For programs that know agent and task: no word is interpreted.
 """
 
-from datetime import UTC, datetime
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
 
+from tasklore.contracts.admission.waits import RunWait, WaitReason
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.identifiers import NAME_PATTERN, Name, user_token
 from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.holdings.store import Holding
 from tasklore.memory.ledger.requests import RequestRecords
-from tasklore.memory.ledger.run_list import MOST_OF_PAGE, RunFilter, TaskList, TaskPage
-from tasklore.memory.ledger.run_rows import RunState
+from tasklore.memory.ledger.run_list import (
+    MOST_OF_PAGE,
+    ListedTask,
+    RunFilter,
+    TaskList,
+    TaskPage,
+)
+from tasklore.memory.ledger.run_rows import END_STATES, OPEN_STATES, RunState
 from tasklore.memory.ledger.task_tree import TaskTree, Trace
 from tasklore.supervisor.approvals.answers import AnswerRefused
 from tasklore.supervisor.approvals.questions import Answered, view_answer
@@ -30,6 +39,7 @@ from tasklore.supervisor.operations.forms import (
     Form,
     Later,
     Seconds,
+    View,
     When,
     moment_of,
 )
@@ -66,6 +76,14 @@ TaskId = Annotated[
 SignalName = Annotated[
     str, Field(pattern=NAME_PATTERN, description="The name of the signal.")
 ]
+#: Every state by which tasks are listed, open ones first.
+STATES = (*OPEN_STATES, *END_STATES)
+#: How long ago a failure counts, and how long ago its task may have been sent.
+_FAILED_SINCE = timedelta(hours=1)
+_SENT_SINCE = timedelta(days=1)
+#: Failures that are shown beside their number, and things that tasks wait for.
+_MOST_FAILURES = 10
+_MOST_WAITS = 10
 #: The name of a task, or the call as assignments have it.
 _CALL = {
     "anyOf": [
@@ -228,6 +246,14 @@ class TaskQuery(Form):
             json_schema_extra={"x-cli": {"option": "--until", "metavar": "WHEN"}},
         ),
     ] = None
+    ended_after: Annotated[
+        When | None,
+        Field(
+            description="Only what ended since: so long ago, such as 1h, or a time.",
+            json_schema_extra={"x-cli": {"option": "--ended-since", "metavar": "WHEN"}},
+        ),
+    ] = None
+    open: Annotated[bool, Field(description="Only those that have not ended.")] = False
     parent: Annotated[
         Name | None, Field(description="The id of the task that called them.")
     ] = None
@@ -262,7 +288,37 @@ class TaskQuery(Form):
             created_before_ms=_in_ms(self.created_before),
             parent_id=self.parent,
             error=self.error,
+            ended_from_ms=_in_ms(self.ended_after),
+            is_open=self.open,
         )
+
+
+class WaitCount(View):
+    """How many of the open tasks that were looked at wait for one thing; `kind`, `name` and `text` as of a wait."""
+
+    kind: WaitReason
+    name: str
+    text: str
+    said: str
+    tasks: int
+
+
+class TaskCounts(View):
+    """How tasks stand at one time.
+
+    `open` are all that have not ended, and `oldest_ms` is when the first of them was created, ms since 1970. States and
+    waits are those of the newest `looked_at` open ones. `failed` ended so within the last hour, of which `failures` are
+    the last; there may be more where `is_cut`.
+    """
+
+    open: int
+    oldest_ms: int | None
+    looked_at: int
+    states: dict[str, int]
+    waits: tuple[WaitCount, ...]
+    failed: int
+    failures: tuple[ListedTask, ...]
+    is_cut: bool
 
 
 @operation(
@@ -286,6 +342,56 @@ async def list_tasks(services: TaskLooks, caller: Caller, query: TaskQuery) -> T
     """
     return await TaskList(services.redis).read(
         query.filter_for(caller), after=query.after, limit=query.limit
+    )
+
+
+@operation(
+    "tasks",
+    "count",
+    "GET /v1/task-counts",
+    roles=("ask", "read"),
+    shows=Shows(example="tasks count"),
+)
+async def count_tasks(services: TaskLooks, caller: Caller) -> TaskCounts:
+    """Count open tasks by state and by the reason of their waiting, and those that failed in the last hour.
+
+    A key of one user or tenant counts theirs alone.
+    """
+    tasks = TaskList(services.redis)
+    everybody = TaskQuery().filter_for(caller)
+    opened = replace(everybody, is_open=True)
+    page = await tasks.read(opened, limit=MOST_OF_PAGE)
+    count = len(page.tasks)
+    oldest_ms = min((one.began_ms for one in page.tasks), default=None)
+    if everybody == RunFilter():
+        opened_by_all = await tasks.count_open()
+        count = opened_by_all.number
+        oldest_ms = opened_by_all.oldest_ms
+    now = datetime.now(UTC)
+    ended = await tasks.read(
+        replace(
+            everybody,
+            state="failed",
+            ended_from_ms=int((now - _FAILED_SINCE).timestamp() * 1000),
+            created_from_ms=int((now - _SENT_SINCE).timestamp() * 1000),
+        ),
+        limit=MOST_OF_PAGE,
+    )
+    waits = Counter(
+        _shape_of(one.waits_for) for one in page.tasks if one.waits_for is not None
+    )
+    return TaskCounts(
+        open=count,
+        oldest_ms=oldest_ms,
+        looked_at=len(page.tasks),
+        states=dict(Counter(one.state for one in page.tasks)),
+        waits=tuple(
+            WaitCount(kind=kind, name=name, text=text, said=said, tasks=number)
+            for (kind, name, text, said), number in waits.most_common(_MOST_WAITS)
+        ),
+        failed=len(ended.tasks),
+        failures=ended.tasks[:_MOST_FAILURES],
+        is_cut=ended.after is not None and len(ended.tasks) >= MOST_OF_PAGE,
     )
 
 
@@ -430,7 +536,13 @@ async def signal_task(
 
 
 #: Those that need no supervisor.
-LOOKS: Operations[TaskLooks] = (list_tasks, show_task, trace_task, cancel)
+LOOKS: Operations[TaskLooks] = (
+    list_tasks,
+    count_tasks,
+    show_task,
+    trace_task,
+    cancel,
+)
 OPERATIONS: Operations[TaskServices] = (
     *LOOKS,
     send,
@@ -482,6 +594,13 @@ async def run_task(
     sent = await send_task(services, sender, new, options.wait_seconds)
     demand_accepted(sent.report)
     return sent
+
+
+def _shape_of(wait: RunWait) -> tuple[WaitReason, str, str, str]:
+    """Return what makes waits one and the same; each question to a person is another, and all are counted together."""
+    if wait.kind == "person":
+        return "person", "", "the answers of persons", ""
+    return wait.kind, wait.name, wait.text, wait.said
 
 
 def _in_ms(when: When | None) -> int | None:

@@ -302,6 +302,13 @@ class Conflicts(Model):
     user: str
 
 
+class ConsoleLink(Model):
+    """A link that signs a browser in once, until `expires_at`, as whoever asked for it."""
+
+    expires_at: datetime
+    url: str
+
+
 class ConversationList(Model):
     """The ids of a user's conversations within 30 days; `after` is that of the next page, null at the end."""
 
@@ -2569,6 +2576,24 @@ class TaskCard(Model):
     version: int = 1
 
 
+class TaskCounts(Model):
+    """How tasks stand at one time.
+
+    `open` are all that have not ended, and `oldest_ms` is when the first of them was created, ms since 1970. States and
+    waits are those of the newest `looked_at` open ones. `failed` ended so within the last hour, of which `failures` are
+    the last; there may be more where `is_cut`.
+    """
+
+    failed: int
+    failures: tuple[ListedTask, ...]
+    is_cut: bool
+    looked_at: int
+    oldest_ms: int | None
+    open: int
+    states: dict[str, int]
+    waits: tuple[WaitCount, ...]
+
+
 class TaskDoneEvent(Model):
     """The end, with the report of the task; nothing follows."""
 
@@ -2827,6 +2852,19 @@ class ValueEvent(Model):
     data: EmittedValue
     event: Literal["value"]
     id: str = ""
+
+
+class WaitCount(Model):
+    """How many of the open tasks that were looked at wait for one thing; `kind`, `name` and `text` as of a wait."""
+
+    kind: (
+        Literal["limit", "bound", "turn", "retry", "model", "person", "signal", "time"]
+        | str
+    )
+    name: str
+    said: str
+    tasks: int
+    text: str
 
 
 class WaitRefusal(Model):

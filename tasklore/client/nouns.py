@@ -412,6 +412,26 @@ class AsyncBudget(AsyncNoun):
     show = awaited(BudgetFlows.show)
 
 
+class ConsoleFlows:
+    """The requests about console, without sending them."""
+
+    def link(self) -> Flow[models.ConsoleLink]:
+        """Open the web console: a link that signs a browser in once, within five minutes, with the roles of your key."""
+        return fetch(Call("POST", "/v1/console/links"), models.ConsoleLink)
+
+
+class Console(Noun):
+    """The operations on console."""
+
+    link = waiting(ConsoleFlows.link)
+
+
+class AsyncConsole(AsyncNoun):
+    """The operations on console."""
+
+    link = awaited(ConsoleFlows.link)
+
+
 class ConversationsFlows:
     """The requests about conversations, without sending them."""
 
@@ -3295,6 +3315,13 @@ class TasksFlows:
             models.Cancelled,
         )
 
+    def count(self) -> Flow[models.TaskCounts]:
+        """Count open tasks by state and by the reason of their waiting, and those that failed in the last hour.
+
+        A key of one user or tenant counts theirs alone.
+        """
+        return fetch(Call("GET", "/v1/task-counts"), models.TaskCounts)
+
     def follow(self, task_id: str) -> Events[models.TaskStreamEvent]:
         """Follow what becomes of a task."""
         return Events(
@@ -3322,6 +3349,8 @@ class TasksFlows:
         user: str | None = None,
         created_after: str | None = None,
         created_before: str | None = None,
+        ended_after: str | None = None,
+        open: bool | None = None,
         parent: str | None = None,
         error: str | None = None,
         after: str | None = None,
@@ -3338,6 +3367,8 @@ class TasksFlows:
             user: Whose they are; the key's own.
             created_after: Only what was created since: so long ago, such as 2h, or a time; included.
             created_before: Only what was created before: so long ago, such as 2h, or a time; left out.
+            ended_after: Only what ended since: so long ago, such as 1h, or a time.
+            open: Only those that have not ended.
             parent: The id of the task that called them.
             error: The class of the error that ended them, as `TaskExpired`.
             after: The `after` of the page before.
@@ -3354,6 +3385,8 @@ class TasksFlows:
                     "user": user,
                     "created_after": created_after,
                     "created_before": created_before,
+                    "ended_after": ended_after,
+                    "open": open,
                     "parent": parent,
                     "error": error,
                     "after": after,
@@ -3383,6 +3416,8 @@ class TasksFlows:
         user: str | None = None,
         created_after: str | None = None,
         created_before: str | None = None,
+        ended_after: str | None = None,
+        open: bool | None = None,
         parent: str | None = None,
         error: str | None = None,
     ) -> Pages[models.ListedTask]:
@@ -3396,6 +3431,8 @@ class TasksFlows:
                 user=user,
                 created_after=created_after,
                 created_before=created_before,
+                ended_after=ended_after,
+                open=open,
                 parent=parent,
                 error=error,
                 after=after,
@@ -3506,6 +3543,7 @@ class Tasks(Noun):
     """The operations on tasks."""
 
     cancel = waiting(TasksFlows.cancel)
+    count = waiting(TasksFlows.count)
     follow = iterated(TasksFlows.follow)
     list = waiting(TasksFlows.list)
     each = iterated(TasksFlows.each)
@@ -3519,6 +3557,7 @@ class AsyncTasks(AsyncNoun):
     """The operations on tasks."""
 
     cancel = awaited(TasksFlows.cancel)
+    count = awaited(TasksFlows.count)
     follow = iterated_async(TasksFlows.follow)
     list = awaited(TasksFlows.list)
     each = iterated_async(TasksFlows.each)
@@ -3600,6 +3639,7 @@ class Nouns:
         self.agents = Agents(driver)
         self.approvals = Approvals(driver)
         self.budget = Budget(driver)
+        self.console = Console(driver)
         self.conversations = Conversations(driver)
         self.dead_letters = DeadLetters(driver)
         self.limits = Limits(driver)
@@ -3623,6 +3663,7 @@ class AsyncNouns:
         self.agents = AsyncAgents(driver)
         self.approvals = AsyncApprovals(driver)
         self.budget = AsyncBudget(driver)
+        self.console = AsyncConsole(driver)
         self.conversations = AsyncConversations(driver)
         self.dead_letters = AsyncDeadLetters(driver)
         self.limits = AsyncLimits(driver)

@@ -46,6 +46,7 @@ GROUPS = {
     "limits": "See and change limits on models and on runs; every change holds within a second, and nothing is started "
     "again.",
     "budget": "See the room under each limit, and the spending.",
+    "console": "Open the web console.",
     "approvals": "See what tasks ask persons, and answer it.",
     "dead-letters": "See which tasks were given up, send them again, or delete them.",
     "schedules": "Run tasks and pipelines later, and again and again.",

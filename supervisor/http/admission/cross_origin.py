@@ -14,8 +14,8 @@ from tasklore.runtime.origins import ANY
 _EXPOSED = ("ETag", "Location", "Retry-After", "X-Tasklore-Unread")
 #: Seconds for which a browser need not ask again whether it may.
 _MAX_AGE_S = 600
-#: Paths that are for people alone: no page reads what a signed link shows.
-_PAGES = "/approve/"
+#: Paths that are for people alone: no page reads what a signed link or a session shows.
+_PAGES = ("/approve/", "/console/")
 
 
 class CrossOrigin:

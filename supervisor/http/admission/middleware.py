@@ -10,6 +10,11 @@ from tasklore.contracts.errors import MessageTooLarge
 from tasklore.contracts.manifest import LINES
 from tasklore.contracts.parameters.body_sizes import demand_few_values
 from tasklore.supervisor.http.admission.body_text import find_unkeepable
+from tasklore.supervisor.http.admission.console_sessions import (
+    CONSOLE,
+    caller_of,
+    read_cookie,
+)
 from tasklore.supervisor.http.admission.cross_origin import CrossOrigin
 from tasklore.supervisor.http.admission.key_file import KeyEntry
 from tasklore.supervisor.http.admission.keys import ANYBODY, CALLER, Caller
@@ -27,7 +32,9 @@ from tasklore.supervisor.operations.refusals import (
 #: Paths that need a key; the OpenAPI document and its page are public, as the repository is.
 GUARDED = "/v1/"
 #: Paths that take a form of a page.
-FORMS = "/approve/"
+FORMS = ("/approve/", CONSOLE)
+#: Pages of the console that nobody has to sign in for: the way in, and what every page looks like.
+_OPEN_PAGES = (f"{CONSOLE}sign-in", f"{CONSOLE}static/")
 
 #: Types of bodies, the usual one first: JSON, or a line of it for each thing of a file.
 _OF_PROGRAMS = ("application/json", LINES)
@@ -67,10 +74,9 @@ class AdmissionMiddleware:
             else:
                 if self._parts.keys is None:
                     _check_browser(scope["method"], headers, self._parts.cross_origin)
-                token = take_token(scope)
-                caller = self._identify(scope, headers, token)
-                if scope["path"].startswith(GUARDED):
-                    scope[CALLER] = caller = self._admit(caller, has_token=bool(token))
+                caller = self._admit_request(scope, headers)
+                if caller is not None:
+                    scope[CALLER] = caller
                     holder = caller.holder
             _check_body(
                 headers,
@@ -88,6 +94,52 @@ class AdmissionMiddleware:
                 send,
             )
 
+    def _admit_request(self, scope: Scope, headers: Headers) -> Caller | None:
+        """Return who asks for a path that needs a caller; None for any other path."""
+        if scope["path"].startswith(CONSOLE):
+            return self._admit_browser(scope, headers)
+        token = take_token(scope)
+        caller = self._identify(scope, headers, token)
+        if not scope["path"].startswith(GUARDED):
+            return None
+        if caller is None:
+            detail = "send an API key that is known, as `Authorization: Bearer KEY`; `tasklore api-key` makes one"
+            if token:
+                detail = (
+                    "this token opens no stream here: it is over, or for another one, or its key was removed; "
+                    "make a new one by POST /v1/stream-tokens"
+                )
+            raise Refused(401, "no-key", detail, headers={"WWW-Authenticate": "Bearer"})
+        return self._admit(caller)
+
+    def _admit_browser(self, scope: Scope, headers: Headers) -> Caller | None:
+        """Return who has signed in to the console; None on its pages that are open to all.
+
+        Of a page from elsewhere the cookie is not sent, and its browser says so too.
+        """
+        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none") and (
+            scope["method"] not in ("GET", "HEAD")
+        ):
+            raise Refused(
+                403, "origin", "no page from elsewhere may send a form of the console"
+            )
+        if self._parts.keys is None:
+            return self._admit(ANYBODY)
+        sessions = self._parts.console
+        cookie = read_cookie(headers.get("cookie", ""))
+        found = sessions.read_session(cookie) if sessions is not None else None
+        if found is not None:
+            self._parts.unknown.settle(scope.get("client"))
+            return self._admit(found.caller)
+        self._count_unknown(scope, headers)
+        if scope["path"].startswith(_OPEN_PAGES):
+            return None
+        raise Refused(
+            401,
+            "no-session",
+            "nobody is signed in here, or not any more; `tasklore console` prints a link that signs in",
+        )
+
     def _identify(
         self, scope: Scope, headers: Headers, token: str | None
     ) -> Caller | None:
@@ -96,7 +148,6 @@ class AdmissionMiddleware:
         Requests without a known key count against the rate of their address.
         """
         keys = self._parts.keys
-        unknown = self._parts.unknown
         if keys is None:
             return ANYBODY
         scheme, _, key = headers.get("authorization", "").partition(" ")
@@ -104,15 +155,18 @@ class AdmissionMiddleware:
         if not scheme and token is not None:
             entry = self._open_stream(scope, headers, token)
         if entry is not None:
-            unknown.settle(scope.get("client"))
-            return Caller(
-                name=entry.name,
-                roles=frozenset(entry.roles),
-                user=entry.user,
-                approves=frozenset(entry.approves),
-                tenant=entry.tenant,
-            )
-        if wait_s := unknown.take(
+            self._parts.unknown.settle(scope.get("client"))
+            return caller_of(entry)
+        self._count_unknown(scope, headers)
+        return None
+
+    def _count_unknown(self, scope: Scope, headers: Headers) -> None:
+        """Count a request without a known key to its address.
+
+        Raises:
+            Refused: 429, there are too many.
+        """
+        if wait_s := self._parts.unknown.take(
             scope.get("client"), headers.getlist("x-forwarded-for")
         ):
             detail = f"too many requests without a known key from this address; go on in {wait_s} s, or send a key"
@@ -123,7 +177,6 @@ class AdmissionMiddleware:
                 detail,
                 headers={"Retry-After": str(wait_s), "Connection": "close"},
             )
-        return None
 
     def _open_stream(
         self, scope: Scope, headers: Headers, token: str
@@ -142,15 +195,12 @@ class AdmissionMiddleware:
             scope["headers"] = [*scope["headers"], place]
         return entry
 
-    def _admit(self, caller: Caller | None, *, has_token: bool) -> Caller:
-        if caller is None:
-            detail = "send an API key that is known, as `Authorization: Bearer KEY`; `tasklore api-key` makes one"
-            if has_token:
-                detail = (
-                    "this token opens no stream here: it is over, or for another one, or its key was removed; "
-                    "make a new one by POST /v1/stream-tokens"
-                )
-            raise Refused(401, "no-key", detail, headers={"WWW-Authenticate": "Bearer"})
+    def _admit(self, caller: Caller) -> Caller:
+        """Return *caller*, unless they ask for more than their share.
+
+        Raises:
+            Refused: 429, 503.
+        """
         if wait_s := self._rates.take(caller.name):
             detail = f"too many requests with this key; go on in {wait_s} s, and send fewer a second"
             raise Refused(429, "rate", detail, headers={"Retry-After": str(wait_s)})

@@ -36,7 +36,7 @@ from tasklore.commands.render.screen import (
 )
 from tasklore.commands.render.spinner import show_patience
 from tasklore.commands.render.views import print_view
-from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.errors import InvalidInput, Unreachable
 from tasklore.contracts.manifest import VERSION_HEADER, OperationEntry
 
 #: Only such a number is a limit that this side counts by; anything else is the server's to refuse.
@@ -78,7 +78,7 @@ def run_operation(entry: OperationEntry, typed: Mapping[str, Any]) -> int:
             {field["name"]: typed.get(param_name(field)) for field in entry["fields"]},
         )
         request = fill_request(entry, given)
-        target = find_target(entry["mounted"], options.api)
+        target = find_target(_find_mounted(entry), options.api)
         exchange = Exchange(target, entry, VersionWatch().hear)
         if entry["confirm"] and not options.is_sure:
             tried = _try(exchange, given)
@@ -97,6 +97,17 @@ def run_operation(entry: OperationEntry, typed: Mapping[str, Any]) -> int:
             print_json(error.body)
         raise
     return show_outcome(entry, outcome, is_json=options.is_json)
+
+
+def _find_mounted(entry: OperationEntry) -> str:
+    """Return whose address is asked: of both that serve the console, that of the one which serves every page of it."""
+    if entry["noun"] != "console":
+        return entry["mounted"]
+    try:
+        find_target("operations")
+    except Unreachable:
+        return entry["mounted"]
+    return "operations"
 
 
 def _name_work(entry: OperationEntry) -> str:

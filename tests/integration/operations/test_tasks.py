@@ -1,5 +1,6 @@
 """The operations of tasks, called as a program of this process calls them."""
 
+import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,10 @@ from redis.asyncio import Redis
 
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import NotPermitted
+from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import TaskAssignment
+from tasklore.memory.ledger.run_index import RunIndex
+from tasklore.memory.ledger.run_rows import RunRow
 from tasklore.memory.ledger.waits import Waits
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import open_outbox
@@ -23,6 +27,7 @@ from tasklore.supervisor.operations.tasks import (
     Signal,
     TaskQuery,
     cancel,
+    count_tasks,
     list_tasks,
     send,
     show_task,
@@ -162,6 +167,38 @@ async def test_a_task_is_cancelled_ahead_by_who_operates(
             continue
         found = await cancel(services, bound, "to-come", ahead=True)
         assert (found.outcome, found.status) == ("noted", None)
+
+
+async def test_tasks_are_counted_for_whoever_may_see_them(
+    services: TaskServices, redis: Redis
+) -> None:
+    """Open ones by state and by what they wait for, and failures of the last hour; a bound key counts its own."""
+    await sent(services, ANA)
+    await sent(services, BEN, after="2h")
+    now_ms = time.time_ns() // 1_000_000
+    old = {"task": "echo", "state": "failed", "created_ms": now_ms - 2_000_000}
+    ana = user_token("ana")
+    await RunIndex(redis, deadline_s=PATIENCE_S).write(
+        [
+            RunRow("f1", "EchoAgent", ended_ms=now_ms - 4_000_000, user=ana, **old),
+            RunRow("f2", "EchoAgent", ended_ms=now_ms, user=ana, **old),
+            RunRow("f3", "EchoAgent", ended_ms=now_ms, tenant="acme", **old),
+        ]
+    )
+    everybody = await count_tasks(services, SHOP)
+    assert (everybody.open, everybody.states) == (2, {"accepted": 2})
+    assert everybody.failed == 2
+    assert {one.task_id for one in everybody.failures} == {"f2", "f3"}
+    waits = {(one.kind, one.tasks) for one in everybody.waits}
+    assert waits == {("time", 1), ("turn", 1)}
+    assert everybody.oldest_ms is not None
+    for caller, opened, failed in ((ANA, 1, 1), (BEN, 1, 0), (ACME, 0, 1)):
+        own = await count_tasks(services, caller)
+        assert (own.open, own.failed) == (opened, failed), caller.name
+    listed = await list_tasks(services, SHOP, TaskQuery(open=True))
+    assert len(listed.tasks) == 2
+    ended = await list_tasks(services, SHOP, TaskQuery(ended_after="1h"))
+    assert {one.task_id for one in ended.tasks} == {"f2", "f3"}
 
 
 async def test_an_unknown_trace_names_its_task(services: TaskServices) -> None:

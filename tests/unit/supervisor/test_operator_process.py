@@ -28,7 +28,7 @@ def unconnected() -> OperatorDependencies:
         redis=Redis(),
         outbox=nobody,
         cards=CardIndex(),
-        attendance=nobody,
+        attendance=cast("Any", SimpleNamespace(absent=nobody)),
         letters=nobody,
         hands=nobody,
     )

@@ -1,0 +1,140 @@
+"""How templates spell what views hold: times, spans, money, ids, states and JSON."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from markupsafe import Markup
+from pydantic import BaseModel
+
+#: States, by how they look: what went well, went wrong, goes on, waits, or is neither.
+_LOOKS = {
+    "completed": "good",
+    "open": "wait",
+    "answered": "good",
+    "failed": "bad",
+    "rejected": "bad",
+    "expired": "bad",
+    "cancelled": "off",
+    "cancelling": "off",
+    "running": "live",
+    "waiting": "wait",
+    "accepted": "wait",
+}
+#: The longest word of each state; a person reads "queued" where the wire says accepted.
+_WORDS = {"accepted": "queued"}
+_SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+#: Characters of an id that tell it from its neighbours: ids of one minute begin alike.
+_SHORT_ID = 16
+
+
+def spell_when(at: datetime | float | None, now: datetime | None = None) -> Markup:
+    """Return a time, or ms since 1970, as "4 min ago", with the exact time for whoever points at it; "" for None."""
+    if at is None:
+        return Markup("")
+    moment = read_moment(at)
+    if moment is None:
+        return Markup("a time that no calendar has")
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    seconds = ((now or datetime.now(UTC)) - aware).total_seconds()
+    words = (
+        f"{spell_span(seconds * 1000)} ago"
+        if seconds >= 0
+        else f"in {spell_span(-seconds * 1000)}"
+    )
+    if abs(seconds) < 1:
+        words = "now"
+    exact = f"{aware.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        aware.isoformat(), exact, words
+    )
+
+
+def read_moment(at: datetime | float) -> datetime | None:
+    """Return *at*, a time or ms since 1970, as a time; None for a number that none has."""
+    if isinstance(at, datetime):
+        return at
+    try:
+        return datetime.fromtimestamp(at / 1000, UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def spell_span(ms: float | None) -> str:
+    """Return a span of time in its two largest units; "" for None."""
+    if ms is None:
+        return ""
+    if ms < 1000:
+        return f"{ms:.0f} ms"
+    seconds = ms / 1000
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    for place, (size, unit) in enumerate(_SPANS):
+        if seconds < size:
+            continue
+        whole, rest = divmod(int(seconds), size)
+        if place + 1 < len(_SPANS) and whole < 10:
+            smaller, word = _SPANS[place + 1]
+            if rest // smaller:
+                return f"{whole} {unit} {rest // smaller} {word}"
+        return f"{whole:,} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def spell_money(usd: float | None) -> str:
+    """Return US dollars; small amounts keep what says something. "" for None."""
+    if usd is None:
+        return ""
+    if usd == 0:
+        return "$0"
+    if abs(usd) < 0.0001:
+        return "< $0.0001"
+    return f"${usd:,.4f}" if abs(usd) < 0.1 else f"${usd:,.2f}"
+
+
+def spell_number(value: float | None) -> str:
+    """Return a number with commas; "" for None."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
+
+
+def shorten_id(name: str) -> Markup:
+    """Return an id, with all of it for whoever points at it or copies it."""
+    if len(name) <= _SHORT_ID:
+        return Markup('<code class="id">{}</code>').format(name)
+    return Markup('<code class="id" title="{}">{}…{}</code>').format(
+        name, name[:8], name[-6:]
+    )
+
+
+def badge(state: str) -> Markup:
+    """Return a state as a badge: its word, and a colour beside it."""
+    look = _LOOKS.get(state, "off")
+    return Markup('<span class="badge {}">{}</span>').format(
+        look, _WORDS.get(state, state)
+    )
+
+
+def spell_json(value: object) -> str:
+    """Return *value*, a view or what JSON holds, as indented JSON; a text as it is."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json")
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+#: Filters of every template, by name.
+FILTERS: Mapping[str, Any] = {
+    "when": spell_when,
+    "span": spell_span,
+    "money": spell_money,
+    "number": spell_number,
+    "id": shorten_id,
+    "badge": badge,
+    "json": spell_json,
+}

@@ -1,0 +1,74 @@
+"""The first page: open tasks, their waits, failures, spending, and questions to persons."""
+
+import asyncio
+from datetime import UTC, datetime
+
+from tasklore.contracts.callers import Caller
+from tasklore.contracts.errors import NotPermitted
+from tasklore.supervisor.approvals.questions import ApprovalQuestion
+from tasklore.supervisor.http.console.pages import Page, Shown, Visit
+from tasklore.supervisor.operations.approvals import list_approvals
+from tasklore.supervisor.operations.budget import show_budget
+from tasklore.supervisor.operations.refusals import Refused
+from tasklore.supervisor.operations.tasks import TaskCounts, count_tasks
+
+#: Questions and accounts that are shown; their own pages have all.
+_MOST_QUESTIONS = 5
+_MOST_ACCOUNTS = 6
+
+
+async def show(visit: Visit) -> Shown:
+    """Return how everything stands, as far as this person may see it."""
+    counts, budget, questions = await asyncio.gather(
+        visit.call(count_tasks), _read_budget(visit), _read_questions(visit)
+    )
+    return Shown(
+        values={
+            "counts": counts,
+            "now": datetime.now(UTC),
+            "tiles": _make_tiles(counts),
+            "budget": budget,
+            "questions": questions,
+        }
+    )
+
+
+def _make_tiles(counts: TaskCounts) -> tuple[tuple[str, int], ...]:
+    """Return how many open tasks are in each state, of those that were looked at."""
+    words = ("running", "waiting", "accepted", "cancelling")
+    return tuple(
+        (state, counts.states.get(state, 0))
+        for state in words
+        if state != "cancelling" or state in counts.states
+    )
+
+
+async def _read_budget(visit: Visit) -> object:
+    """Return spending and limits; None for whom they are not meant: they are of the whole deployment."""
+    if not visit.may(show_budget) or _is_bound(visit.caller):
+        return None
+    try:
+        return await visit.call(show_budget, limit=_MOST_ACCOUNTS)
+    except (NotPermitted, Refused):
+        return None
+
+
+async def _read_questions(visit: Visit) -> tuple[ApprovalQuestion, ...]:
+    if not visit.may(list_approvals):
+        return ()
+    found = await visit.call(list_approvals, limit=_MOST_QUESTIONS)
+    return found.approvals
+
+
+def _is_bound(caller: Caller) -> bool:
+    return caller.user is not None or caller.own_tenant is not None
+
+
+PAGE = Page(
+    path="",
+    title="Overview",
+    operation=count_tasks,
+    show=show,
+    template="overview.html",
+    group="Work",
+)

@@ -1,0 +1,121 @@
+"""The parts of a page: its path, the operation behind it, its template, and the forms that it takes."""
+
+import base64
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, ParamSpec, TypeVar
+from urllib.parse import urlencode
+
+from tasklore.contracts.callers import Caller
+from tasklore.supervisor.http.console.calls import OperationCalls
+from tasklore.supervisor.operations.table import Operation
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: Characters of what is said after an action: it goes by a cookie.
+_MOST_SAID = 600
+
+Tone = Literal["good", "bad"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """One request of a person: who it is, the `path` values, the `query`, and the `fields` of a form, each several."""
+
+    caller: Caller
+    calls: OperationCalls
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def may(self, operation: Operation[Any, ..., Any]) -> bool:
+        """Return whether this person may run *operation*, and it can be run from here."""
+        return self.calls.may(self.caller, operation)
+
+    async def call(
+        self, operation: Operation[Any, P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """Return what *operation* returns to this person.
+
+        Raises:
+            NotPermitted: they may not run it.
+            Refused: it refuses.
+        """
+        return await self.calls.call(operation, self.caller, *args, **kwargs)
+
+    def one(self, name: str) -> str:
+        """Return the field *name* of the form, "" where it was left out."""
+        return self.fields.get(name, ("",))[0].strip()
+
+    def many(self, name: str) -> tuple[str, ...]:
+        """Return each field *name* of the form, once."""
+        return tuple(dict.fromkeys(self.fields.get(name, ())))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A page to be shown: `values` of its template, and its `title` where that is not the page's."""
+
+    values: Mapping[str, object]
+    title: str = ""
+    template: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A sentence to a person after an action, on the page at `to` that follows."""
+
+    to: str
+    text: str
+    tone: Tone = "good"
+
+    def spell(self) -> str:
+        """Return it as a cookie has it."""
+        said = json.dumps([self.tone, self.text[:_MOST_SAID]]).encode()
+        return base64.urlsafe_b64encode(said).decode()
+
+
+def read_said(cookie: str) -> tuple[Tone, str] | None:
+    """Return the tone and the text in *cookie*, None where it has none."""
+    try:
+        tone, text = json.loads(base64.urlsafe_b64decode(cookie))
+    except (ValueError, TypeError):
+        return None
+    if tone not in ("good", "bad") or not isinstance(text, str):
+        return None
+    return tone, text[:_MOST_SAID]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """The work of a form that is posted to *path* below the console; it needs *operation*, and answers with a page."""
+
+    path: str
+    operation: Operation[Any, ..., Any]
+    run: Callable[[Visit], Awaitable[Said | Shown]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page at *path* below the console, a view of *operation*: who may not run that never sees its name.
+
+    `show` returns the values of *template*. One with a `group` stands in the navigation below that heading, with the
+    number that `count` returns.
+    """
+
+    path: str
+    title: str
+    operation: Operation[Any, ..., Any]
+    show: Callable[[Visit], Awaitable[Shown]]
+    template: str
+    group: str = ""
+    count: Callable[[Visit], Awaitable[int]] | None = None
+    actions: tuple[Action, ...] = ()
+
+
+def address(path: str, **query: object) -> str:
+    """Return the address of a page of the console, with the values of *query* that say something."""
+    said = {name: value for name, value in query.items() if value not in (None, "")}
+    return f"/console/{path}" + (f"?{urlencode(said)}" if said else "")
