@@ -1,5 +1,6 @@
 """The application: every module of routes behind one admission, and the document that describes them."""
 
+from functools import partial
 from importlib.metadata import version
 
 from fastapi import FastAPI
@@ -57,8 +58,13 @@ def make_app(parts: ApiParts) -> FastAPI:
         app.include_router(module.routes(parts))
     own = [one for noun in NOUNS for one in noun.supervisor(parts)]
     app.include_router(mount_bound(own))
-    calls = OperationCalls(own, console=console.for_supervisor(parts))
-    app.include_router(console_pages.routes(parts, calls))
+    app.include_router(
+        console_pages.routes(
+            parts,
+            OperationCalls(own, console=console.for_supervisor(parts)),
+            follow=partial(output.open_output, parts),
+        )
+    )
     typed = TypedDocument(lambda: app.openapi(), parts.catalogue)
     app.include_router(typed_document.routes(typed))
     app.add_middleware(requests.ShortPathMiddleware, parts=parts)

@@ -145,16 +145,27 @@ def routes(parts: ApiParts) -> APIRouter:
         last_event_id: LastOutputId = None,
         _stream_token: StreamTokenField = None,
     ) -> Response:
-        await read_task(parts.for_tasks, caller, task_id)
-        has_ended = last_event_id is not None and last_event_id.endswith(OUTPUT_END)
-        after = FROM_START
-        if last_event_id is not None and not has_ended:
-            after = FeedPosition.parse(last_event_id)
-        return EventStream.open(
-            parts, caller, _events_of(parts, task_id, after), has_ended=has_ended
-        )
+        return await open_output(parts, caller, task_id, last_event_id)
 
     return router
+
+
+async def open_output(
+    parts: ApiParts, caller: Caller, task_id: str, last_event_id: str | None
+) -> Response:
+    """Return the feed of a task that *caller* may see, behind the event *last_event_id*, an `OUTPUT_ID`.
+
+    Raises:
+        Refused: 404, there is no such task for them; 429 or 503, too many streams are open.
+    """
+    await read_task(parts.for_tasks, caller, task_id)
+    has_ended = last_event_id is not None and last_event_id.endswith(OUTPUT_END)
+    after = FROM_START
+    if last_event_id is not None and not has_ended:
+        after = FeedPosition.parse(last_event_id)
+    return EventStream.open(
+        parts, caller, _events_of(parts, task_id, after), has_ended=has_ended
+    )
 
 
 async def _events_of(

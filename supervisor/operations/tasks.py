@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field, JsonValue, WithJsonSchema, model_validat
 from tasklore.contracts.admission.waits import RunWait, WaitReason
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.identifiers import NAME_PATTERN, Name, user_token
+from tasklore.contracts.messages import TaskAssignment
 from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.holdings.store import Holding
 from tasklore.memory.ledger.requests import RequestRecords
@@ -24,7 +25,10 @@ from tasklore.memory.ledger.run_list import (
     TaskPage,
 )
 from tasklore.memory.ledger.run_rows import END_STATES, OPEN_STATES, RunState
-from tasklore.memory.ledger.task_tree import TaskTree, Trace
+from tasklore.memory.ledger.task_tree import AlikeTasks as AlikeTasks
+from tasklore.memory.ledger.task_tree import TaskTree
+from tasklore.memory.ledger.task_tree import Trace as Trace
+from tasklore.memory.ledger.task_tree import TracedTask as TracedTask
 from tasklore.supervisor.approvals.answers import AnswerRefused
 from tasklore.supervisor.approvals.questions import Answered, view_answer
 from tasklore.supervisor.cancellation import Canceller
@@ -463,6 +467,83 @@ async def trace_task(services: TaskLooks, caller: Caller, task_id: TaskId) -> Tr
     return found
 
 
+class TaskAssigned(View):
+    """The values that an open task was sent with; `caller` is the name of the key that asked, "" for a program."""
+
+    task_id: str
+    agent_id: str
+    task: str
+    parameters: dict[str, JsonValue]
+    created_at: datetime
+    deadline: datetime | None
+    not_before: datetime | None
+    max_attempts: int
+    memory: str
+    user: str | None
+    tenant: str | None
+    caller: str
+    priority: str
+    conversation_id: str | None
+    request_id: str | None
+    session_id: str | None
+    phase: str | None
+    parent_id: str | None
+    root_id: str | None
+
+
+@operation(
+    "tasks",
+    "assignment",
+    "GET /v1/tasks/{task_id}/assignment",
+    roles=("ask",),
+    problems=(404,),
+    shows=Shows(example="tasks assignment 0199a1b2-3c4d"),
+)
+async def show_assignment(
+    services: TaskLooks, caller: Caller, task_id: TaskId
+) -> TaskAssigned:
+    """See the parameters of an open task, and who sent it. They are not kept once it has ended.
+
+    Raises:
+        Refused: 404, there is no such task, or it has ended.
+    """
+    await read_task(services, caller, task_id)
+    entry = await services.ledger.read(await services.ledger.name(task_id))
+    kept = None if entry is None else entry.generations[entry.newest].assignment
+    if kept is None:
+        raise not_found(
+            f"the parameters of task {task_id!r} are not kept any more: it has ended"
+        )
+    try:
+        sent = TaskAssignment.model_validate_json(kept)
+    except ValueError as error:
+        # A worker of another version, or a program, may have written it.
+        raise not_found(
+            f"the parameters of task {task_id!r} cannot be read here"
+        ) from error
+    return TaskAssigned(
+        task_id=sent.task_id,
+        agent_id=sent.agent_id,
+        task=sent.task.name,
+        parameters=sent.task.parameters,
+        created_at=sent.created_at,
+        deadline=sent.deadline,
+        not_before=sent.not_before,
+        max_attempts=sent.max_attempts,
+        memory=sent.memory,
+        user=sent.user_id,
+        tenant=sent.tenant,
+        caller="" if sent.caller is None else sent.caller.name,
+        priority=sent.priority or "normal",
+        conversation_id=sent.conversation_id,
+        request_id=sent.request_id,
+        session_id=sent.session_id,
+        phase=sent.phase,
+        parent_id=sent.parent_id,
+        root_id=sent.root_id,
+    )
+
+
 @operation(
     "tasks",
     "cancel",
@@ -540,6 +621,7 @@ LOOKS: Operations[TaskLooks] = (
     list_tasks,
     count_tasks,
     show_task,
+    show_assignment,
     trace_task,
     cancel,
 )

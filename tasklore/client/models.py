@@ -2542,6 +2542,30 @@ class Sweeping(Model):
     dry_run: bool = False
 
 
+class TaskAssigned(Model):
+    """The values that an open task was sent with; `caller` is the name of the key that asked, "" for a program."""
+
+    agent_id: str
+    caller: str
+    conversation_id: str | None
+    created_at: datetime
+    deadline: datetime | None
+    max_attempts: int
+    memory: str
+    not_before: datetime | None
+    parameters: dict[str, JsonValue]
+    parent_id: str | None
+    phase: str | None
+    priority: str
+    request_id: str | None
+    root_id: str | None
+    session_id: str | None
+    task: str
+    task_id: str
+    tenant: str | None
+    user: str | None
+
+
 class TaskCall(Model):
     """Which task to run, with parameters in any spelling that the task's `Parameters` accept."""
 

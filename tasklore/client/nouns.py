@@ -3297,6 +3297,13 @@ class AsyncStreamTokens(AsyncNoun):
 class TasksFlows:
     """The requests about tasks, without sending them."""
 
+    def assignment(self, task_id: str) -> Flow[models.TaskAssigned]:
+        """See the parameters of an open task, and who sent it. They are not kept once it has ended."""
+        return fetch(
+            Call("GET", fill_path("/v1/tasks/{task_id}/assignment", task_id=task_id)),
+            models.TaskAssigned,
+        )
+
     def cancel(
         self, task_id: str, *, reason: str | None = None, ahead: bool | None = None
     ) -> Flow[models.Cancelled]:
@@ -3542,6 +3549,7 @@ class TasksFlows:
 class Tasks(Noun):
     """The operations on tasks."""
 
+    assignment = waiting(TasksFlows.assignment)
     cancel = waiting(TasksFlows.cancel)
     count = waiting(TasksFlows.count)
     follow = iterated(TasksFlows.follow)
@@ -3556,6 +3564,7 @@ class Tasks(Noun):
 class AsyncTasks(AsyncNoun):
     """The operations on tasks."""
 
+    assignment = awaited(TasksFlows.assignment)
     cancel = awaited(TasksFlows.cancel)
     count = awaited(TasksFlows.count)
     follow = iterated_async(TasksFlows.follow)

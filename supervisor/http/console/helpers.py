@@ -24,6 +24,16 @@ _LOOKS = {
 }
 #: The longest word of each state; a person reads "queued" where the wire says accepted.
 _WORDS = {"accepted": "queued"}
+_REASONS = {
+    "attempts": "each attempt failed",
+    "code_error": "its code has a fault",
+    "gave_up": "its agent gave up",
+    "crashes": "its workers crashed",
+    "deadline": "its time was over",
+    "unreadable": "it cannot be read",
+    "unproven": "nothing proves who sent it",
+    "foreign": "it is of another system",
+}
 _SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 #: Characters of an id that tell it from its neighbours: ids of one minute begin alike.
 _SHORT_ID = 16
@@ -128,6 +138,11 @@ def spell_json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 
+def spell_reason(reason: str) -> str:
+    """Return why a task was given up, by the word of its dead letter."""
+    return _REASONS.get(reason, reason)
+
+
 #: Filters of every template, by name.
 FILTERS: Mapping[str, Any] = {
     "when": spell_when,
@@ -135,6 +150,7 @@ FILTERS: Mapping[str, Any] = {
     "money": spell_money,
     "number": spell_number,
     "id": shorten_id,
+    "reason": spell_reason,
     "badge": badge,
     "json": spell_json,
 }

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, ParamSpec, TypeVar
 from urllib.parse import urlencode
@@ -48,6 +48,11 @@ class Visit:
     def one(self, name: str) -> str:
         """Return the field *name* of the form, "" where it was left out."""
         return self.fields.get(name, ("",))[0].strip()
+
+    def back(self, path: str) -> str:
+        """Return the page of the console from which a form came, never another address; *path* where it says none."""
+        said = self.one("back")
+        return said if said.startswith("/console/") else address(path)
 
     def many(self, name: str) -> tuple[str, ...]:
         """Return each field *name* of the form, once."""
@@ -113,6 +118,39 @@ class Page:
     group: str = ""
     count: Callable[[Visit], Awaitable[int]] | None = None
     actions: tuple[Action, ...] = ()
+
+
+def ask_first(
+    *,
+    question: str,
+    explained: str,
+    concerns: int,
+    lines: Sequence[str],
+    to: str,
+    verb: str,
+    kept: Sequence[tuple[str, str]],
+    back: str,
+    is_grave: bool = False,
+) -> Shown:
+    """Return the page that asks before an action: how many it concerns, and the form that goes on with *kept* fields.
+
+    The button says *verb*; one that `is_grave` ends or deletes something.
+    """
+    return Shown(
+        title=question,
+        template="confirm.html",
+        values={
+            "question": question,
+            "explained": explained,
+            "concerns": concerns,
+            "lines": tuple(lines),
+            "to": address(to),
+            "verb": verb,
+            "kept": (*kept, ("back", back)),
+            "back": back,
+            "is_grave": is_grave,
+        },
+    )
 
 
 def address(path: str, **query: object) -> str:

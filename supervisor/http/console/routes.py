@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from http import HTTPStatus
@@ -15,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from tasklore.contracts.callers import Caller
+from tasklore.supervisor.feed.events import OUTPUT_ID
 from tasklore.supervisor.http.admission.console_sessions import (
     CONSOLE,
     COOKIE,
@@ -23,7 +25,13 @@ from tasklore.supervisor.http.admission.console_sessions import (
     read_cookie,
 )
 from tasklore.supervisor.http.admission.keys import CALLER
-from tasklore.supervisor.http.console import overview, runs
+from tasklore.supervisor.http.console import (
+    approvals,
+    dead_letters,
+    overview,
+    run,
+    runs,
+)
 from tasklore.supervisor.http.console.calls import OperationCalls
 from tasklore.supervisor.http.console.helpers import FILTERS
 from tasklore.supervisor.http.console.pages import (
@@ -36,13 +44,26 @@ from tasklore.supervisor.http.console.pages import (
 )
 from tasklore.supervisor.http.parts import Door
 from tasklore.supervisor.operations.console import claim_link
-from tasklore.supervisor.operations.refusals import Refused, not_found
+from tasklore.supervisor.operations.refusals import (
+    Fault,
+    Refused,
+    not_found,
+    unusable,
+)
+from tasklore.supervisor.operations.tasks import show_task
 
 #: Every page, in the order of the navigation. A new one is a module, a template, and a line here.
 PAGES: tuple[Page, ...] = (
     overview.PAGE,
     runs.PAGE,
+    run.PAGE,
+    approvals.PAGE,
+    dead_letters.PAGE,
+    dead_letters.LETTER,
 )
+
+#: Opens the feed of a run for a caller, behind the event that they read last.
+Follow = Callable[[Caller, str, str | None], Awaitable[Response]]
 
 _HERE = Path(__file__).parent
 _STATIC = _HERE / "static"
@@ -73,10 +94,6 @@ _MOST_FIELDS = 2_000
 _SIGN_IN = f"{CONSOLE}sign-in"
 
 
-def _is_set(value: object) -> bool:
-    return value not in (None, "", (), [], {})
-
-
 @cache
 def _templates() -> Environment:
     made = Environment(
@@ -88,17 +105,27 @@ def _templates() -> Environment:
         auto_reload=False,
     )
     made.filters |= FILTERS
-    made.tests["set"] = _is_set
     made.globals |= {"address": address}
     return made
 
 
 def routes(
-    door: Door, calls: OperationCalls, pages: tuple[Page, ...] = PAGES
+    door: Door,
+    calls: OperationCalls,
+    *,
+    follow: Follow | None = None,
+    pages: tuple[Page, ...] = PAGES,
 ) -> APIRouter:
-    """Return the routes of *pages* behind *door*, which call operations by *calls*."""
+    """Return the routes of *pages* behind *door*, which call operations by *calls*.
+
+    *follow* opens the stream of a run's output; None where this process has none.
+    """
     router = APIRouter(include_in_schema=False)
-    console = Console(door, calls, pages)
+    console = Console(door, calls, pages, follow)
+    if follow is not None:
+        router.add_route(
+            f"{CONSOLE}runs/{{task_id}}/output", console.open_output, methods=["GET"]
+        )
     router.add_route("/console", _go_home, methods=["GET"])
     router.add_route(f"{CONSOLE}static/{{name}}", _serve_file, methods=["GET"])
     for page in pages:
@@ -148,8 +175,13 @@ class Console:
     """Shows *pages* and runs their forms for the person who is signed in at *door*."""
 
     def __init__(
-        self, door: Door, calls: OperationCalls, pages: tuple[Page, ...]
+        self,
+        door: Door,
+        calls: OperationCalls,
+        pages: tuple[Page, ...],
+        follow: Follow | None,
     ) -> None:
+        self._follow = follow
         self._door = door
         self._calls = calls
         self._pages = pages
@@ -217,6 +249,24 @@ class Console:
             )
         response = RedirectResponse(CONSOLE, HTTPStatus.SEE_OTHER, headers=HEADERS)
         self._keep(request, response, COOKIE, self._begin(holder.caller))
+        return response
+
+    async def open_output(self, request: Request) -> Response:
+        """Open the stream of what a run puts out, for the script of its page.
+
+        Raises:
+            Refused: 404, there is no such run for them; 422, no event has that id.
+        """
+        caller = _caller_of(request)
+        show_task.demand_role(caller)
+        last = request.headers.get("last-event-id")
+        if last is not None and re.fullmatch(OUTPUT_ID, last) is None:
+            raise unusable([Fault(where="Last-Event-ID", message="is of no event")])
+        if self._follow is None:
+            raise not_found("no output is followed here")
+        task_id = request.path_params["task_id"]
+        response = await self._follow(caller, task_id, last)
+        response.headers["X-Content-Type-Options"] = "nosniff"
         return response
 
     async def sign_out(self, request: Request) -> Response:
@@ -295,6 +345,8 @@ class Console:
                 "navigation": await self._navigation(visit),
                 "said": read_said(cookies.get(_SAID, "")),
                 "form_token": self._token_of(cookie),
+                "may_open": visit.may(show_task),
+                "follows": self._follow is not None,
                 "is_keyless": self._door.keys is None,
                 "url": request.url.path
                 + (f"?{request.url.query}" if request.url.query else ""),

@@ -1,11 +1,13 @@
 """The list of runs: filters, errors in the row, pages, and actions on several at once."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
 from tasklore.contracts.faults import fault_of
+from tasklore.supervisor.http.console.dead_letters import preview_redrive
 from tasklore.supervisor.http.console.pages import (
     Action,
     Page,
@@ -13,8 +15,14 @@ from tasklore.supervisor.http.console.pages import (
     Shown,
     Visit,
     address,
+    ask_first,
 )
 from tasklore.supervisor.operations.agents import list_agents
+from tasklore.supervisor.operations.dead_letters import (
+    LettersToRedrive,
+    redrive_dead_letters,
+    show_dead_letter,
+)
 from tasklore.supervisor.operations.refusals import Refused
 from tasklore.supervisor.operations.tasks import STATES, TaskQuery, cancel, list_tasks
 
@@ -34,6 +42,8 @@ FILTERS = (
 OPEN = "open"
 #: Tasks to which one form does something.
 MOST_AT_ONCE = 200
+#: Those whose dead letters are looked for at once.
+MOST_RETRIED = 50
 
 
 def read_filter(given: Mapping[str, str]) -> dict[str, str]:
@@ -83,6 +93,7 @@ async def show(visit: Visit) -> Shown:
             "states": (OPEN, *STATES),
             "here": address("runs", **wanted),
             "may_cancel": visit.may(cancel),
+            "may_retry": visit.may(redrive_dead_letters),
         }
     )
 
@@ -90,23 +101,21 @@ async def show(visit: Visit) -> Shown:
 async def cancel_runs(visit: Visit) -> Said | Shown:
     """Cancel the runs that were chosen, once they were shown and it was said so."""
     chosen = visit.many("task_id")[:MOST_AT_ONCE]
-    back = _way_back(visit)
+    back = visit.back("runs")
     if not chosen:
         return Said(to=back, text="No run was chosen.", tone="bad")
     if visit.one("sure") != "yes":
-        return Shown(
-            title="Cancel runs",
-            template="confirm.html",
-            values={
-                "question": f"Cancel {len(chosen)} run{'s' if len(chosen) > 1 else ''}?",
-                "explained": "One that waits never starts, and one that runs is asked to stop. "
-                "What has ended stays as it is.",
-                "to": address("runs/cancel"),
-                "chosen": chosen,
-                "back": back,
-                "verb": "Cancel them" if len(chosen) > 1 else "Cancel it",
-                "kept": {"back": back},
-            },
+        return ask_first(
+            question=f"Cancel {len(chosen)} run{'s' if len(chosen) > 1 else ''}?",
+            explained="One that waits never starts, and one that runs is asked to stop. "
+            "A run that has ended stays as it is.",
+            concerns=len(chosen),
+            lines=chosen,
+            to="runs/cancel",
+            verb="Cancel them" if len(chosen) > 1 else "Cancel it",
+            kept=[("task_id", one) for one in chosen],
+            back=back,
+            is_grave=True,
         )
     outcomes: dict[str, int] = {}
     for task_id in chosen:
@@ -130,10 +139,23 @@ async def cancel_runs(visit: Visit) -> Said | Shown:
     )
 
 
-def _way_back(visit: Visit) -> str:
-    """Return the page of the console from which a form came, never another address."""
-    back = visit.one("back")
-    return back if back.startswith("/console/") else address("runs")
+async def retry_runs(visit: Visit) -> Said | Shown:
+    """Ask whether to send the dead letters of the chosen runs again, for those that have one."""
+    chosen = visit.many("task_id")[:MOST_RETRIED]
+    back = visit.back("runs")
+    found = await asyncio.gather(*(_find_letter(visit, one) for one in chosen))
+    sequences = tuple(one for one in found if one is not None)
+    if not sequences:
+        said = "None of these runs has a dead letter, which is what is sent again."
+        return Said(to=back, text=said if chosen else "No run was chosen.", tone="bad")
+    return await preview_redrive(visit, LettersToRedrive(sequences=sequences), back)
+
+
+async def _find_letter(visit: Visit, task_id: str) -> int | None:
+    try:
+        return (await visit.call(show_dead_letter, task_id)).sequence
+    except Refused:
+        return None
 
 
 PAGE = Page(
@@ -143,5 +165,8 @@ PAGE = Page(
     show=show,
     template="runs.html",
     group="Work",
-    actions=(Action(path="runs/cancel", operation=cancel, run=cancel_runs),),
+    actions=(
+        Action(path="runs/cancel", operation=cancel, run=cancel_runs),
+        Action(path="runs/retry", operation=redrive_dead_letters, run=retry_runs),
+    ),
 )

@@ -18,3 +18,50 @@ function showScripted() {
 }
 document.addEventListener("DOMContentLoaded", showScripted);
 document.addEventListener("htmx:after:swap", showScripted);
+
+// Output of a run as it comes. However much there was, the page holds the last of it alone.
+const MOST_PIECES = 400;
+const MOST_CHARACTERS = 100000;
+
+function followOutput(section) {
+  const text = section.querySelector("[data-output-text]");
+  const state = section.querySelector("[data-output-state]");
+  const source = new EventSource(section.dataset.output);
+  let length = 0;
+  let dropped = false;
+  const show = () => { section.hidden = false; };
+  const say = (words) => { state.textContent = dropped ? `${words} The beginning is left out here.` : words; show(); };
+  const clear = () => { text.replaceChildren(); length = 0; dropped = false; };
+  const append = (node) => {
+    const isAtEnd = text.scrollTop + text.clientHeight >= text.scrollHeight - 24;
+    text.append(node);
+    length += node.textContent.length;
+    while (text.childNodes.length > MOST_PIECES || (length > MOST_CHARACTERS && text.childNodes.length > 1)) {
+      length -= text.firstChild.textContent.length;
+      text.firstChild.remove();
+      dropped = true;
+    }
+    if (isAtEnd) text.scrollTop = text.scrollHeight;
+    show();
+  };
+  const mark = (words) => {
+    const line = document.createElement("span");
+    line.className = "mark";
+    line.textContent = words;
+    append(line);
+  };
+  const on = (name, act) => source.addEventListener(name, (event) => act(JSON.parse(event.data)));
+  on("text", (data) => append(document.createTextNode(data.text.slice(-MOST_CHARACTERS))));
+  on("value", (data) => mark(`${data.kind}: ${JSON.stringify(data.value).slice(0, 2000)}`));
+  on("restarted", (data) => { clear(); mark(data.waited ? "It goes on after a wait." : "A run broke off; a new one begins."); });
+  on("gap", () => mark("Some output was lost."));
+  on("waiting", (data) => say(`It waits for ${data.text}.`));
+  on("question", (data) => say(`It asks: ${data.question}`));
+  on("progress", (data) => say(`${data.fraction === null ? "" : `${Math.round(100 * data.fraction)} % `}${data.text}`.trim() || "It runs."));
+  on("expired", () => mark("The rest of the output is not kept any more."));
+  on("done", (data) => { source.close(); if (!section.hidden) say(`It has ended: ${data.status}.`); });
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  for (const section of document.querySelectorAll("[data-output]")) followOutput(section);
+});

@@ -1,0 +1,177 @@
+"""One run: how it stands and why, its parameters and result, steps, children, times and costs, and actions on it."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from tasklore.contracts.errors import NotPermitted
+from tasklore.supervisor.approvals.questions import ApprovalQuestion
+from tasklore.supervisor.http.console.pages import (
+    Action,
+    Page,
+    Said,
+    Shown,
+    Visit,
+    address,
+)
+from tasklore.supervisor.http.console.timeline import draw_timeline
+from tasklore.supervisor.operations.approvals import approve, list_approvals
+from tasklore.supervisor.operations.dead_letters import (
+    LetterDetails,
+    LettersToRedrive,
+    redrive_dead_letters,
+    show_dead_letter,
+)
+from tasklore.supervisor.operations.refusals import Refused
+from tasklore.supervisor.operations.sent_tasks import Sent
+from tasklore.supervisor.operations.table import Unfinished
+from tasklore.supervisor.operations.tasks import (
+    Send,
+    TaskAssigned,
+    Trace,
+    cancel,
+    send,
+    show_assignment,
+    show_task,
+    trace_task,
+)
+
+#: Questions of one task that are shown.
+_MOST_QUESTIONS = 20
+_OPEN = ("accepted", "running", "waiting", "cancelling")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFindings:
+    """All that is found of a run beside its trace; each None where it is not kept, or not for this person."""
+
+    sent: Sent
+    assigned: TaskAssigned | None
+    letter: LetterDetails | None
+    questions: tuple[ApprovalQuestion, ...]
+
+
+async def show(visit: Visit) -> Shown:
+    """Return the run in the address.
+
+    Raises:
+        Refused: 404, there is none for this person.
+    """
+    task_id = visit.path["task_id"]
+    sent = await visit.call(show_task, task_id)
+    found, trace = await asyncio.gather(_find(visit, sent), _read_trace(visit, task_id))
+    root = None if trace is None else trace.root
+    is_open = sent.status in _OPEN
+    name = f"{root.agent_id}.{root.task}" if root is not None else task_id
+    return Shown(
+        title=f"{name} · run",
+        values={
+            "task_id": task_id,
+            "name": name,
+            "found": found,
+            "sent": sent,
+            "report": sent.report,
+            "trace": trace,
+            "root": root,
+            "timeline": None
+            if trace is None
+            else draw_timeline(trace, time.time_ns() // 1_000_000),
+            "is_open": is_open,
+            "here": address(f"runs/{task_id}"),
+            "parameters": _parameters_of(found),
+            "may_cancel": is_open and visit.may(cancel),
+            "may_redrive": found.letter is not None and visit.may(redrive_dead_letters),
+            "may_repeat": found.assigned is not None and visit.may(send),
+            "may_answer": visit.may(approve),
+        },
+    )
+
+
+async def _find(visit: Visit, sent: Sent) -> RunFindings:
+    """Return all that is known of a run beside its trace."""
+    task_id = sent.task_id
+    is_open = sent.status in _OPEN
+    assigned = letter = None
+    questions: tuple[ApprovalQuestion, ...] = ()
+    try:
+        if is_open:
+            assigned = await visit.call(show_assignment, task_id)
+    except Refused:
+        # It ended just now, or a program published it and no worker has taken it.
+        assigned = None
+    if not is_open and visit.may(show_dead_letter):
+        try:
+            letter = await visit.call(show_dead_letter, task_id)
+        except Refused:
+            letter = None
+    if is_open and visit.may(list_approvals):
+        asked = await visit.call(list_approvals, limit=_MOST_QUESTIONS, task_id=task_id)
+        questions = asked.approvals
+    return RunFindings(sent=sent, assigned=assigned, letter=letter, questions=questions)
+
+
+async def _read_trace(visit: Visit, task_id: str) -> Trace | None:
+    try:
+        return await visit.call(trace_task, task_id)
+    except (Refused, NotPermitted):
+        return None
+
+
+def _parameters_of(found: RunFindings) -> object:
+    """Return the parameters of a run, None where they are not kept."""
+    if found.assigned is not None:
+        return found.assigned.parameters
+    payload = None if found.letter is None else found.letter.payload
+    if not isinstance(payload, dict):
+        return None
+    call = payload.get("task")
+    return call.get("parameters") if isinstance(call, dict) else None
+
+
+async def redrive(visit: Visit) -> Said:
+    """Send the dead letter of a run again, as a new generation of the same task."""
+    sequence = visit.one("letter")
+    back = address(f"runs/{visit.one('task_id')}")
+    if not sequence.isdecimal():
+        return Said(to=back, text="There is no dead letter of this run.", tone="bad")
+    done = await visit.call(
+        redrive_dead_letters, LettersToRedrive(sequences=(int(sequence),))
+    )
+    if done.concerns:
+        return Said(to=back, text="It was sent again, as a new generation.")
+    why = done.stopped or next((one.why for one in done.kept), "it stays as it is")
+    return Said(to=back, text=f"It was not sent again: {why}.", tone="bad")
+
+
+async def repeat(visit: Visit) -> Said:
+    """Send a new task with the parameters of an open one."""
+    task_id = visit.one("task_id")
+    given = await visit.call(show_assignment, task_id)
+    new = Send(
+        agent_id=given.agent_id,
+        task=given.task,
+        parameters=given.parameters,
+        user=given.user,
+        tenant=given.tenant,
+        memory="refresh",
+        wait_seconds=0,
+    )
+    made = await visit.call(send, new)
+    view = made.view if isinstance(made, Unfinished) else made
+    return Said(
+        to=address(f"runs/{view.task_id}"),
+        text=f"This is a new run with the parameters of {task_id}.",
+    )
+
+
+PAGE = Page(
+    path="runs/{task_id}",
+    title="Run",
+    operation=show_task,
+    show=show,
+    template="run.html",
+    actions=(
+        Action(path="runs/redrive", operation=redrive_dead_letters, run=redrive),
+        Action(path="runs/repeat", operation=send, run=repeat),
+    ),
+)
