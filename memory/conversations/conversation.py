@@ -100,6 +100,15 @@ class Conversations:
         )[0]
         return turns
 
+    async def recent_of_many(
+        self, conversation_ids: Sequence[str], count: int
+    ) -> list[list[bytes]]:
+        """Return the last *count* messages of each conversation, as `recent` does, in one round trip."""
+        replies: list[list[bytes]] = await self._batch.run(
+            [call(inbox_scripts.RECENT, one, count) for one in conversation_ids]
+        )
+        return replies
+
     async def waiting(self, conversation_id: str) -> list[bytes]:
         """Return the messages that wait for an agent to take them, in order."""
         messages: list[bytes] = (

@@ -14,7 +14,7 @@ from tasklore.supervisor.operations.dependencies import (
 )
 from tasklore.supervisor.operations.forms import View
 from tasklore.supervisor.operations.noun import Noun, serve
-from tasklore.supervisor.operations.owners import may_look_into
+from tasklore.supervisor.operations.owners import choose_visible, may_look_into
 from tasklore.supervisor.operations.refusals import Fault, not_found, unusable
 from tasklore.supervisor.operations.table import Shows, operation
 
@@ -23,6 +23,8 @@ ConversationId = Annotated[
     Field(min_length=1, max_length=256, description="A conversation, without a slash."),
 ]
 
+#: Conversations of a user into which one look finds out whether they are a tenant's.
+_LOOKED_INTO = 50
 #: Bytes of the messages of one page.
 _MOST_BYTES = 1024**2
 
@@ -90,11 +92,12 @@ async def list_conversations(
         words = "say whose conversations, as this key is for no user"
         raise unusable([Fault(where="user", message=words)])
     owned: list[str] = []
-    for one in await services.conversations.of_user(user_id):
+    left = [one for one in await services.conversations.of_user(user_id) if one > after]
+    for first in range(0, len(left), _LOOKED_INTO):
+        page = left[first : first + _LOOKED_INTO]
+        owned += await choose_visible(services.conversations, caller, page)
         if len(owned) > limit:
             break
-        if one > after and await may_look_into(services.conversations, caller, one):
-            owned.append(one)
     shown = tuple(owned[:limit])
     return ConversationList(
         user=user_id,

@@ -1,6 +1,7 @@
 """Ownership of conversations and tasks: a key for one user, or of a tenant, goes on with theirs alone."""
 
 import hashlib
+from collections.abc import Iterable, Sequence
 
 from tasklore.contracts.callers import Caller
 from tasklore.memory.conversations.conversation import Conversations
@@ -48,16 +49,35 @@ async def may_look_into(
     Raises:
         MemoryUnavailable: the store does not answer.
     """
-    if caller.own_tenant is None:
-        return True
-    return caller.own_tenant in await _tenants_in(conversations, conversation_id)
+    return bool(await choose_visible(conversations, caller, [conversation_id]))
+
+
+async def choose_visible(
+    conversations: Conversations, caller: Caller, conversation_ids: Sequence[str]
+) -> list[str]:
+    """Return those of *conversation_ids* that `may_look_into` holds for, in one round trip.
+
+    Raises:
+        MemoryUnavailable: the store does not answer.
+    """
+    if caller.own_tenant is None or not conversation_ids:
+        return list(conversation_ids)
+    found = await conversations.recent_of_many(conversation_ids, _LOOKED_AT)
+    return [
+        one
+        for one, bodies in zip(conversation_ids, found, strict=True)
+        if caller.own_tenant in _tenants_of(bodies)
+    ]
 
 
 async def _tenants_in(
     conversations: Conversations, conversation_id: str
 ) -> set[str | None]:
     """Return the tenants of the last turns of a conversation, None among them for a turn that names none."""
-    bodies = await conversations.recent(conversation_id, _LOOKED_AT)
+    return _tenants_of(await conversations.recent(conversation_id, _LOOKED_AT))
+
+
+def _tenants_of(bodies: Iterable[bytes]) -> set[str | None]:
     turns = (read_turn(body) for body in bodies if not is_utterance(body))
     return {turn.tenant for turn in turns if turn is not None}
 

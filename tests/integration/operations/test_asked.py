@@ -16,10 +16,12 @@ from tasklore.contracts.messages import (
     PersonRequest,
     TaskAssignment,
 )
+from tasklore.memory.conversations.inbox import Inbox
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.operations import conversations
 from tasklore.supervisor.operations.conversations import (
+    ConversationServices,
     list_conversations,
     show_conversation,
 )
@@ -214,6 +216,47 @@ async def test_what_a_client_left_before_it_began_is_begun_all_the_same(
     await asyncio.gather(leaving, return_exceptions=True)
     going.set()
     await until(lambda: len(stand.service.asked) == 1)
+
+
+async def test_the_conversations_of_a_tenant_are_chosen_by_pages(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many of the user's are of others: one round trip for fifty of them."""
+    conversations = stand.parts.conversations
+    for number in range(60):
+        turn = ChatTurn(
+            turn_id=f"t{number}",
+            conversation_id=f"c{number:02}",
+            user_id="ana",
+            speaker="person",
+            text="hi",
+            at=datetime.now(UTC),
+            tenant="acme" if number % 2 else "other",
+        )
+        body = turn.model_dump_json().encode()
+        await conversations.append(
+            turn.conversation_id, body, turn.turn_id, user_id="ana"
+        )
+    services = ConversationServices(
+        conversations=conversations, inbox=Inbox(stand.parts.redis)
+    )
+    trips = 0
+    run = conversations._batch.run
+
+    async def count(commands: Any) -> Any:
+        nonlocal trips
+        trips += 1
+        return await run(commands)
+
+    monkeypatch.setattr(conversations._batch, "run", count)
+    key = Caller(name="acme", roles=frozenset({"read"}), tenant="acme")
+    page = await list_conversations(services, key, user="ana", limit=20)
+    assert page.conversations == tuple(f"c{number:02}" for number in range(1, 40, 2))
+    # Their names, and one look.
+    assert trips == 2
+    rest = await list_conversations(services, key, user="ana", after=page.after or "")
+    assert rest.conversations == tuple(f"c{number:02}" for number in range(41, 60, 2))
+    assert rest.after is None
 
 
 async def test_conversations_are_listed_in_pages_and_read_by_their_user(
