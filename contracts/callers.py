@@ -57,7 +57,7 @@ class Caller(Part):
 
     @property
     def holder(self) -> str:
-        """The token of whoever holds the key: processes with keys of their own may give one name to unlike keys."""
+        """The token of the holder of the key: processes with keys of their own may give one name to unlike keys."""
         return json.dumps([self.name, self.user, self.own_tenant])
 
     @property

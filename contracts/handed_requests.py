@@ -38,8 +38,8 @@ class _Handed(Message):
 class HandedRequest(_Handed):
     """A request of *caller*, who was admitted by the process that hands it over.
 
-    `path` and `query` are spelled as in its first line. `within_s` is how long the response is waited for. By its `id`
-    it is said that nobody waits any more; "" of a process that says nothing.
+    `path` and `query` are spelled as in its first line. `within_s` is how long the response is waited for. Its `id`
+    names it where it is given up; "" of a process that does not say so.
     """
 
     id: str = Field(default="", max_length=64)

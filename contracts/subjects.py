@@ -371,7 +371,7 @@ def operations(supervisor_id: str) -> str:
 
 
 def operations_left(supervisor_id: str) -> str:
-    """Return where it is said that nobody waits for a handed request any more, by its id (core NATS, to each)."""
+    """Return the subject of ids of handed requests that were given up (core NATS, heard by each supervisor)."""
     return f"{operations(supervisor_id)}.left"
 
 

@@ -22,7 +22,7 @@ _WITHIN_S = 1.0
 class Attendance:
     """The live workers, by their signs of life at *line*; one that died counts for 15 s.
 
-    Whoever asks while they are read waits for that read. One that failed counts as long as one that did not.
+    All that ask while they are read wait for that read. One that failed counts as long as one that did not.
     """
 
     def __init__(self, line: Line, clock: Callable[[], float] = time.monotonic) -> None:

@@ -70,7 +70,7 @@ class HandOver:
     async def ask(self, request: HandedRequest) -> HandedResponse:
         """Return the response of a supervisor to *request*, which is sent once.
 
-        Where it is given up, by a cancellation too, every supervisor is told: one may have it, or have it in its queue.
+        Where it is given up, by a cancellation too, every supervisor hears so: it may be in the queue of one.
 
         Raises:
             Refused: 413, it is too large; 503, no supervisor takes it; 504, the one that took it is silent.

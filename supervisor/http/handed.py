@@ -30,8 +30,8 @@ _MOST_LEFT = 10_000
 class HandedRequests:
     """Answers handed requests by *app*, which is served at *url*, until *draining* is set.
 
-    One that nobody waits for any more is as one whose client closed its connection: what waits is given up, and
-    anything else done to its end.
+    One that was given up is as one whose client closed its connection: an operation that waits ends, and any other
+    one comes to its end.
 
     A publisher there names the caller: the accounts of NATS let the role `operator` do so, and no other.
     """
@@ -45,7 +45,7 @@ class HandedRequests:
         self._late: set[asyncio.Task[None]] = set()
 
     def note_left(self, request_id: str) -> None:
-        """Take notice that nobody waits any more for the request *request_id*, here or elsewhere, come or to come."""
+        """Take notice that the request *request_id* was given up, here or elsewhere, come or to come."""
         left = self._underway.get(request_id)
         if left is not None:
             left.set()
@@ -95,6 +95,6 @@ class HandedRequests:
             del self._underway[request_id]
 
     def _keep(self, answering: asyncio.Task[None]) -> None:
-        """Let what is late come to its end."""
+        """Let a late response come to its end."""
         self._late.add(answering)
         answering.add_done_callback(self._late.discard)

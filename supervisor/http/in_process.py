@@ -35,8 +35,8 @@ async def call_in_process(
     A stream of events, a response of more than *most_bytes*, by default those that one message takes, one that is not
     there within `request.within_s`, and one that breaks off are refused.
 
-    *left* is set when nobody waits for the response any more, or it is late: the application hears a client leave.
-    *keep* is given what is late, to hold it until its end; without it that is cancelled.
+    *left* is set when the request is given up, or late: the application hears a client leave. *keep* is given the task
+    of a late one, to hold it until its end; without it that is cancelled.
     """
     collected = _Collected(url, most_bytes)
     left = left or asyncio.Event()

@@ -331,7 +331,7 @@ def _respond_json(body: str | bytes, status: int) -> Response:
 
 
 class _LinesResponse(StreamingResponse):
-    """A response of JSON lines, which ends what it is made of when its client leaves."""
+    """A response of JSON lines, which closes its source when its client leaves."""
 
     def __init__(self, lines: AsyncGenerator[bytes, None], **more: Any) -> None:
         super().__init__(lines, **more)

@@ -19,6 +19,7 @@ from pydantic import (
     GetJsonSchemaHandler,
     WithJsonSchema,
 )
+from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
@@ -141,13 +142,14 @@ def _demand_time(given: object) -> object:
 SpelledTime = Annotated[AwareDatetime, BeforeValidator(_demand_time)]
 
 
-def begin_at(description: str) -> Any:
+def begin_at(description: str) -> FieldInfo:
     """Return the field of the time at which work begins."""
-    return Field(
+    found: FieldInfo = Field(
         strict=False,
         validation_alias=AliasChoices("at", "not_before"),
         description=description,
     )
+    return found
 
 
 class Later(Form):

@@ -640,7 +640,7 @@ async def _forget_up_to(
     last_ms: int,
     aside: Sequence[Quarantined],
 ) -> ResultsForgotten:
-    """Forget what was remembered by *last_ms*, and of the quarantine what lies *aside*."""
+    """Forget results that were remembered by *last_ms*, and the entries of the quarantine in *aside*."""
     before_ms = conditions["created_before_ms"]
     limit_ms = last_ms + 1 if before_ms is None else min(before_ms, last_ms + 1)
     bounded = {**conditions, "created_before_ms": limit_ms}

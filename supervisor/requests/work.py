@@ -30,7 +30,7 @@ _RENEW_S = 3.0
 
 
 class Underway:
-    """One request of whoever is *holder*: `routed` are its tasks so far; `reply` is there at its end.
+    """One request of the caller *holder*: `routed` are its tasks so far; `reply` is there at its end.
 
     `parts` are those of several that have been answered, by the ids of their tasks. `changed` is set, once, when there
     is more to tell than when it was looked up.
