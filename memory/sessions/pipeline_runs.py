@@ -8,7 +8,7 @@ goes on is noted beside the index, since workers write sessions.
 
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any, cast
@@ -145,10 +145,29 @@ class PipelineRuns:
         Raises:
             InvalidPipeline: what is kept cannot be read; a newer version made it.
         """
-        found, maker = await self._batch.run(
-            [_script(pipeline_scripts.READ_RUN, session_id), _reading(session_id)]
+        [found] = await self.read_many([session_id])
+        if isinstance(found, InvalidPipeline):
+            raise found
+        return found
+
+    async def read_many(
+        self, session_ids: Sequence[str]
+    ) -> list[RunRecord | InvalidPipeline | None]:
+        """Return each run as `read` does, in one round trip; the error in place of one that cannot be read."""
+        replies = await self._batch.run(
+            [
+                command
+                for one in session_ids
+                for command in (
+                    _script(pipeline_scripts.READ_RUN, one),
+                    _reading(one),
+                )
+            ]
         )
-        return _made_by(maker, _record(*found)) if found else None
+        return [
+            _read_record(found, maker)
+            for found, maker in zip(replies[::2], replies[1::2], strict=True)
+        ]
 
     async def claim(
         self,
@@ -586,6 +605,15 @@ def _spelled(state: PhaseState) -> bytes:
     return _json(
         {name: value for name, value in asdict(state).items() if value is not None}
     )
+
+
+def _read_record(found: Any, maker: Any) -> RunRecord | InvalidPipeline | None:
+    if not found:
+        return None
+    try:
+        return _made_by(maker, _record(*found))
+    except InvalidPipeline as error:
+        return error
 
 
 def _record(

@@ -15,6 +15,7 @@ from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import InvalidInput, NotPermitted
 from tasklore.contracts.messages import AgentCard, TaskCard
 from tasklore.contracts.pipelines import Input, Phase, Pipeline
+from tasklore.memory import keys
 from tasklore.memory.budgets.store import Budgets
 from tasklore.memory.schedules.store import ScheduleStore
 from tasklore.memory.sessions.pipeline_records import NewRun
@@ -603,6 +604,40 @@ async def test_runs_are_listed_page_by_page_the_last_updated_first(
     assert [one.session_id for one in running.runs] == ["s0"]
     with pytest.raises(Refused, match="`after` of a page"):
         await list_runs(services, DESK, after="elsewhere")
+
+
+async def test_the_runs_of_a_tenant_are_chosen_by_pages(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty-five of them in one round trip, however many are of others."""
+    services = place.services
+    ours = DESK.model_copy(update={"tenant": "ours"})
+    for number in range(30):
+        new = NewRun(
+            session_id=f"s{number:02}",
+            pipeline=steps(),
+            supervisor_id="Nobody",
+            user_id=None,
+            state="failed",
+            caller=ours if number < 2 else DESK,
+        )
+        assert await services.runs.create(new)
+    # As a newer version keeps it: nobody knows here whose it is.
+    await services.runs._batch.run(
+        [("HSET", keys.session("s01").root, "pipeline", "{}")]
+    )
+    trips = 0
+    read = services.runs._batch.run
+
+    async def count(commands: Any) -> Any:
+        nonlocal trips
+        trips += 1
+        return await read(commands)
+
+    monkeypatch.setattr(services.runs._batch, "run", count)
+    page = await list_runs(services, ours)
+    assert [one.session_id for one in page.runs] == ["s00"]
+    assert trips == 2
 
 
 async def test_a_run_may_begin_later_as_a_schedule(place: Place) -> None:
