@@ -1,6 +1,7 @@
 """The events of a run over HTTP; all else that is asked of pipelines is `tasklore.supervisor.operations.pipelines`."""
 
-from collections.abc import AsyncGenerator
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from functools import partial
 from typing import Annotated, Literal
@@ -141,10 +142,15 @@ async def events_of(
     try:
         async with aclosing(feed):
             async for events in feed:
-                yield b"".join(map(_encode, events)) or HEARTBEAT
+                # The inputs of a run are masked anew in each.
+                yield await asyncio.to_thread(_encode_all, events) or HEARTBEAT
     except (Refused, TaskloreError) as error:
         # It is no longer known, or the store does not answer: a client that comes back is told.
         log.info("run_not_followed", session=session_id, error=str(error))
+
+
+def _encode_all(events: Iterable[RunFeedEvent]) -> bytes:
+    return b"".join(map(_encode, events))
 
 
 def _encode(event: RunFeedEvent) -> bytes:

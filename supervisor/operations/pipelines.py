@@ -1,5 +1,6 @@
 """Pipelines: run one, look at its runs, steer them, and make one anew from its evidence."""
 
+import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -20,7 +21,12 @@ from tasklore.contracts.errors import (
 )
 from tasklore.contracts.faults import fault_of
 from tasklore.contracts.identifiers import NAME_PATTERN, Name
-from tasklore.contracts.messages import PhaseNote, PipelineReply, PipelineRequest
+from tasklore.contracts.messages import (
+    AgentCard,
+    PhaseNote,
+    PipelineReply,
+    PipelineRequest,
+)
 from tasklore.contracts.pipelines import Pipeline
 from tasklore.contracts.session_keys import read_key
 from tasklore.memory.budgets.store import Budgets
@@ -45,6 +51,7 @@ from tasklore.supervisor.operations.refusals import (
     unusable,
 )
 from tasklore.supervisor.operations.schedules import keep_schedule
+from tasklore.supervisor.operations.sessions import MOST_EXPORTED
 from tasklore.supervisor.operations.table import (
     Operations,
     Shows,
@@ -457,7 +464,7 @@ async def show_run(
     """Show how far a run is, or how it ended; for a day also when its session is gone."""
     standing = await read_standing(services, caller, session_id)
     away = await services.absent(_running_agents(standing))
-    return view_run(standing, away)
+    return await asyncio.to_thread(view_run, standing, away)
 
 
 @operation(
@@ -511,24 +518,8 @@ async def check_pipeline(
     declared: DeclaredPipeline,
 ) -> PipelineProblems:
     """Check whether a pipeline can run with the agents that are known now, and run nothing."""
-    try:
-        pipeline = pipeline_from(declared.pipeline)
-    except InvalidPipeline as error:
-        name = declared.pipeline.get("name")
-        return PipelineProblems(
-            pipeline=name if isinstance(name, str) else "",
-            phases=0,
-            problems=tuple(error.problems[:_MOST]),
-        )
-    flaws = all_problems(pipeline, dict(services.catalogue().cards))
-    if declared.inputs is not None:
-        given = fill_defaults(pipeline, declared.inputs)
-        flaws += problems_in_inputs(pipeline, given)
-    return PipelineProblems(
-        pipeline=pipeline.name,
-        phases=len(pipeline.phases),
-        problems=tuple(describe_problems(flaws, Source(pipeline))[:_MOST]),
-    )
+    cards = dict(services.catalogue().cards)
+    return await asyncio.to_thread(_find_problems, declared, cards)
 
 
 @operation(
@@ -554,7 +545,7 @@ async def estimate_cost(
         Refused: 422, the declaration cannot be read.
     """
     caller.demand_unbound()
-    pipeline = _read_pipeline(declared.pipeline)
+    pipeline = await asyncio.to_thread(_read_pipeline, declared.pipeline)
     costs = await estimate(pipeline, declared.inputs or {}, services.budgets)
     mean_usd, largest_usd = sum_up(costs)
     return PipelineCost(
@@ -587,7 +578,7 @@ async def resume_run(
         action="resume",
         session_id=session_id,
         pipeline=how.pipeline,
-        inputs=_read_inputs(record, how),
+        inputs=await asyncio.to_thread(_read_inputs, record, how),
         caller=caller,
     )
     return await _lead(
@@ -619,7 +610,7 @@ async def rerun_run(
         action="rerun",
         session_id=session_id,
         pipeline=how.pipeline,
-        inputs=_read_inputs(record, how),
+        inputs=await asyncio.to_thread(_read_inputs, record, how),
         phase=how.phase,
         caller=caller,
     )
@@ -703,7 +694,7 @@ async def cancel_run(
     "evidence",
     "GET /v1/pipelines/{session_id}/evidence",
     roles=("operate",),
-    problems=(404,),
+    problems=(404, 413),
     shows=Shows(example="pipelines evidence health-3f9a2c71d0"),
 )
 async def export_evidence(
@@ -714,20 +705,31 @@ async def export_evidence(
     A failed run leaves such a file by itself, where its supervisor runs.
     """
     record = await _demand_record(services, caller, session_id)
+    size = sum(one.bytes for one in await services.sessions.entries(session_id))
+    if size > MOST_EXPORTED:
+        told = (
+            f"the session of run {session_id!r} has {size:,} bytes of JSON, its evidence at most {MOST_EXPORTED:,}; "
+            "read its entries one by one, or take the file that a failed run leaves where its supervisor runs"
+        )
+        raise Refused(413, "too-large", told)
     session = await services.sessions.export(session_id)
     seen = await services.runs.seen(session_id)
     earlier = await earlier_ends(services.projects, record)
-    bundle = bundle_of(
-        record,
-        phases=record.phases,
-        corrected=record.corrected,
-        session=session,
-        seen=seen,
-        error=record.error,
-        made_at=datetime.now(UTC),
-        earlier=earlier,
-    )
-    return RunEvidence.model_validate(bundle)
+
+    def make() -> RunEvidence:
+        bundle = bundle_of(
+            record,
+            phases=record.phases,
+            corrected=record.corrected,
+            session=session,
+            seen=seen,
+            error=record.error,
+            made_at=datetime.now(UTC),
+            earlier=earlier,
+        )
+        return RunEvidence.model_validate(bundle)
+
+    return await asyncio.to_thread(make)
 
 
 @operation(
@@ -940,6 +942,29 @@ def _demand_json(
         ) from error
 
 
+def _find_problems(
+    declared: DeclaredPipeline, cards: Mapping[str, AgentCard]
+) -> PipelineProblems:
+    try:
+        pipeline = pipeline_from(declared.pipeline)
+    except InvalidPipeline as error:
+        name = declared.pipeline.get("name")
+        return PipelineProblems(
+            pipeline=name if isinstance(name, str) else "",
+            phases=0,
+            problems=tuple(error.problems[:_MOST]),
+        )
+    flaws = all_problems(pipeline, cards)
+    if declared.inputs is not None:
+        given = fill_defaults(pipeline, declared.inputs)
+        flaws += problems_in_inputs(pipeline, given)
+    return PipelineProblems(
+        pipeline=pipeline.name,
+        phases=len(pipeline.phases),
+        problems=tuple(describe_problems(flaws, Source(pipeline))[:_MOST]),
+    )
+
+
 def _read_pipeline(declared: Mapping[str, JsonValue]) -> Pipeline:
     try:
         return pipeline_from(declared)
@@ -1121,7 +1146,7 @@ async def _make_anew(
     }
     try:
         if inputs and isinstance(pipeline, dict):
-            inputs = read_typed(pipeline_from(pipeline), inputs)
+            inputs = await asyncio.to_thread(_type_inputs, pipeline, inputs)
         made = await restore(
             whole,
             services.runs,
@@ -1133,6 +1158,12 @@ async def _make_anew(
     except InvalidPipeline as error:
         raise unusable(_faults_of(error.problems)) from error
     return RestoredRun.model_validate(made)
+
+
+def _type_inputs(
+    declared: Mapping[str, JsonValue], inputs: dict[str, JsonValue]
+) -> dict[str, JsonValue]:
+    return read_typed(pipeline_from(declared), inputs)
 
 
 def _maker_of(caller: Caller, bundle: Mapping[str, Any]) -> JsonValue:

@@ -7,6 +7,7 @@
 full: `inputs` by name, `entries` by key, which count as missing, `pipeline` as places in the declaration.
 """
 
+import asyncio
 import json
 import os
 import secrets
@@ -253,25 +254,14 @@ async def _create(
         )
 
 
-async def restore(
+def _read_run(
     bundle: Mapping[str, Any],
-    runs: PipelineRuns,
-    cache: SessionCache,
     inputs: Mapping[str, JsonValue],
     *,
     supervisor_id: str,
-    may_see: Callable[[RunRecord], bool] = lambda _record: True,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> Restored:
-    """Make the run in *bundle* anew, as failed, so that resuming it runs only phases that failed or are missing.
-
-    *inputs* are given for those that were masked. Uses of entries are counted anew. Doing so twice does no harm:
-    a run that is there is written to when it is the same one, of the same user, and *may_see* holds for it.
-
-    Raises:
-        InvalidInput: the bundle is broken, a masked input is not given, or the session is there with another run.
-        MemoryUnavailable: the store did not answer.
-    """
+    now_ms: int,
+) -> tuple[NewRun, session_files.SessionFile, _MaskedParts]:
+    """Return the run in *bundle*, its session, and the parts that are masked in it."""
     try:
         session = bundle.get("session")
         read = _Bundle.model_validate(
@@ -313,9 +303,34 @@ async def restore(
     entries = {
         key: entry for key, entry in read.cache.items() if key not in masked.entries
     }
-    now_ms = int(now().timestamp() * 1000)
     file = session_files.read(
         read.session | {"cache": entries}, new.session_id, now_ms, MAX_VALUE_BYTES
+    )
+    return new, file, masked
+
+
+async def restore(
+    bundle: Mapping[str, Any],
+    runs: PipelineRuns,
+    cache: SessionCache,
+    inputs: Mapping[str, JsonValue],
+    *,
+    supervisor_id: str,
+    may_see: Callable[[RunRecord], bool] = lambda _record: True,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Restored:
+    """Make the run in *bundle* anew, as failed, so that resuming it runs only phases that failed or are missing.
+
+    *inputs* are given for those that were masked. Uses of entries are counted anew. Doing so twice does no harm:
+    a run that is there is written to when it is the same one, of the same user, and *may_see* holds for it.
+
+    Raises:
+        InvalidInput: the bundle is broken, a masked input is not given, or the session is there with another run.
+        MemoryUnavailable: the store did not answer.
+    """
+    now_ms = int(now().timestamp() * 1000)
+    new, file, masked = await asyncio.to_thread(
+        _read_run, bundle, inputs, supervisor_id=supervisor_id, now_ms=now_ms
     )
     await _create(runs, new, may_see)
     await _put(file, cache, now_ms)
@@ -343,7 +358,9 @@ async def restore_entries(
     """
     now_ms = int(now().timestamp() * 1000)
     document = session_files.document_of(root, ()) | {"cache": entries}
-    file = session_files.read(document, root.session_id, now_ms, MAX_VALUE_BYTES)
+    file = await asyncio.to_thread(
+        session_files.read, document, root.session_id, now_ms, MAX_VALUE_BYTES
+    )
     await _put(file, cache, now_ms)
     return Restored(
         root.session_id, len(file.entries), expired=(*file.expired, *file.refused)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from tasklore.memory.schedules.store import ScheduleStore
 from tasklore.memory.sessions.pipeline_records import NewRun
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.operations import pipelines
 from tasklore.supervisor.operations.forms import Lines
 from tasklore.supervisor.operations.pipelines import (
     AcceptedRun,
@@ -46,6 +48,7 @@ from tasklore.supervisor.operations.pipelines import (
 )
 from tasklore.supervisor.operations.refusals import Refused
 from tasklore.supervisor.operations.table import Unfinished
+from tasklore.supervisor.pipelines import evidence
 from tasklore.supervisor.schedules.book import ScheduleBook
 from tests.integration.test_pipeline_driver import Scene, a_gate, a_phase, a_scene
 from tests.servers import PATIENCE_S
@@ -569,6 +572,55 @@ async def test_the_same_run_of_another_tenant_is_another_run(place: Place) -> No
             assert refused.value.problem.status == 409
         with pytest.raises(Refused, match="is known"):
             await show_run(place.services, theirs, session_id)
+
+
+async def test_nothing_large_is_read_or_masked_on_the_event_loop(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A declaration may have five hundred phases, and a session megabytes: others would wait for it."""
+    calls = set[str]()
+
+    def watch(module: ModuleType, name: str) -> None:
+        whole = getattr(module, name)
+
+        def watched(*given: Any, **named: Any) -> Any:
+            with pytest.raises(RuntimeError):
+                asyncio.get_running_loop()
+            calls.add(name)
+            return whole(*given, **named)
+
+        monkeypatch.setattr(module, name, watched)
+
+    names = ("pipeline_from", "all_problems", "read_typed", "bundle_of", "view_run")
+    for name in names:
+        watch(pipelines, name)
+    watch(evidence, "pipeline_from")
+    services = place.services
+    body = DeclaredPipeline(pipeline=declared(), inputs={"word": "hi"})
+    assert (await check_pipeline(services, DESK, body)).problems == ()
+    await estimate_cost(services, DESK, body)
+    inputs = {"word": "hi", "secret": "pst"}
+    await place.run(session_id="s1", pipeline=declared(broken()), inputs=inputs)
+    await place.until_over("s1")
+    bundle = await export_evidence(services, DESK, "s1")
+    masked = {"secret": "pst"}
+    lines = ({"evidence": bundle.model_dump(mode="json"), "inputs": masked},)
+    await restore_run(services, DESK, "s1", Lines(lines))
+    again = Resume(pipeline=declared(), inputs={"word": "hi"})
+    await resume_run(services, DESK, "s1", again)
+    await place.until_completed("s1")
+    assert calls == set(names)
+
+
+async def test_evidence_that_is_too_large_for_an_answer_is_refused(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await place.run(session_id="s1", keep=True)
+    await place.until_over("s1")
+    monkeypatch.setattr(pipelines, "MOST_EXPORTED", 10)
+    with pytest.raises(Refused, match="at most 10; read its entries") as refused:
+        await export_evidence(place.services, DESK, "s1")
+    assert refused.value.problem.status == 413
 
 
 async def test_runs_are_listed_page_by_page_the_last_updated_first(
