@@ -84,6 +84,8 @@ class PipelineRuns:
 
         It is as long as it is told how a run of it ended, unless that one is made again as failed.
         """
+        if await self._is_taken(new):
+            return False
         listed = (
             "FCALL",
             session_scripts.LIST,
@@ -110,7 +112,7 @@ class PipelineRuns:
             *_words(new.corrected),
             *_words({phase: _json(dict(marks)) for phase, marks in new.seen.items()}),
         )
-        # Listed first: a session that nobody can find would be worse than a listed one that is not there.
+        # Listed before it is made: a session that nobody can find would be worse than a listed one that is not there.
         # So is its maker: a run whose maker is not known would be that of whoever its session names.
         if new.state == "running":
             commands.append(
@@ -129,6 +131,16 @@ class PipelineRuns:
         elif is_noted and not is_made:
             await self._batch.run([_dropping(new.session_id)])
         return is_made
+
+    async def _is_taken(self, new: NewRun) -> bool:
+        """Return whether the script would refuse *new*: lists of other slots are written to only where it may not."""
+        has_session, has_ended = await self._batch.run(
+            [
+                ("EXISTS", keys.session(new.session_id).root),
+                ("EXISTS", keys.run(new.session_id)),
+            ]
+        )
+        return bool(has_session or (has_ended and new.state == "running"))
 
     async def _unlist_unless_of(self, new: NewRun) -> None:
         """List a session that was taken no longer as that of the user of *new*, unless it is theirs."""

@@ -1,10 +1,10 @@
 """Runs of pipelines on a real store: leases, phases, resets, ends, and who may write."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from redis.asyncio import Redis
@@ -18,6 +18,7 @@ from tasklore.contracts.errors import (
 from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.pipelines import Phase, Pipeline
 from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch
 from tasklore.memory.sessions.pipeline_records import (
     EndState,
     NewRun,
@@ -145,6 +146,41 @@ async def test_a_session_that_is_taken_is_listed_for_its_own_user_alone(
         assert not await runs.create(other)
     assert await sessions.of_user("bob") == []
     assert await sessions.of_user("ada") == [RUN]
+
+
+async def test_a_session_that_is_taken_is_written_to_by_nobody_else(
+    runs: PipelineRuns, valkey_or_redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever died in between would leave it listed for a user whose forgetting removes it, and as due elsewhere."""
+    sent: list[Command] = []
+    whole = CommandBatch.run
+
+    async def record(
+        self: CommandBatch, commands: Sequence[Command], **told: Any
+    ) -> list[Any]:
+        sent.extend(commands)
+        return await whole(self, commands, **told)
+
+    sessions = SessionCache(valkey_or_redis, deadline_s=PATIENCE_S)
+    fence = await driven(runs)
+    before = await sessions.sessions()
+    others = (
+        replace(NEW, user_id="bob", supervisor_id="elsewhere"),
+        replace(NEW, user_id="bob", state="failed"),
+    )
+    monkeypatch.setattr(CommandBatch, "run", record)
+    for other in others:
+        assert not await runs.create(other)
+    monkeypatch.undo()
+    after = await sessions.sessions()
+    assert [one.listed_ms for one in after] == [one.listed_ms for one in before]
+    await runs.end(RUN, fence, "completed", b"{}", keep=False)
+    monkeypatch.setattr(CommandBatch, "run", record)
+    assert not await runs.create(others[0])
+    assert {str(command[0]) for command in sent} == {"EXISTS"}
+    monkeypatch.undo()
+    assert await sessions.sessions() == []
+    assert await runs.due("elsewhere") == []
 
 
 async def test_an_unknown_run_is_neither_read_nor_due_nor_claimed(
