@@ -134,13 +134,14 @@ class PipelineRuns:
 
     async def _is_taken(self, new: NewRun) -> bool:
         """Return whether the script would refuse *new*: lists of other slots are written to only where it may not."""
-        has_session, has_ended = await self._batch.run(
+        # What is no hash was written by somebody else, and is replaced.
+        kind, has_ended = await self._batch.run(
             [
-                ("EXISTS", keys.session(new.session_id).root),
+                ("TYPE", keys.session(new.session_id).root),
                 ("EXISTS", keys.run(new.session_id)),
             ]
         )
-        return bool(has_session or (has_ended and new.state == "running"))
+        return kind == b"hash" or bool(has_ended and new.state == "running")
 
     async def _unlist_unless_of(self, new: NewRun) -> None:
         """List a session that was taken no longer as that of the user of *new*, unless it is theirs."""

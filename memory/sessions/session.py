@@ -475,8 +475,11 @@ class SessionCache:
         words: Sequence[str | bytes | int],
     ) -> bool:
         of = keys.session(session_id)
-        commands = noting_user(user_id, session_id) if user_id is not None else []
-        commands.append(self._list.listing(session_id))
+        commands: list[Command] = []
+        # Looked at first: lists are written to before the script can refuse. What is no hash is replaced by it.
+        if await self._batch.run([("TYPE", of.root)]) != [b"hash"]:
+            commands += noting_user(user_id, session_id) if user_id is not None else []
+            commands.append(self._list.listing(session_id))
         commands.append(
             (
                 "FCALL",

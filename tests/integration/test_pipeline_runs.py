@@ -177,7 +177,7 @@ async def test_a_session_that_is_taken_is_written_to_by_nobody_else(
     await runs.end(RUN, fence, "completed", b"{}", keep=False)
     monkeypatch.setattr(CommandBatch, "run", record)
     assert not await runs.create(others[0])
-    assert {str(command[0]) for command in sent} == {"EXISTS"}
+    assert {str(command[0]) for command in sent} == {"TYPE", "EXISTS"}
     monkeypatch.undo()
     assert await sessions.sessions() == []
     assert await runs.due("elsewhere") == []

@@ -471,6 +471,19 @@ async def test_a_sweep_removes_expired_sessions_and_no_running_one(
     }
 
 
+async def test_a_session_that_is_taken_is_listed_for_nobody_else(
+    stage: StoreStage,
+) -> None:
+    """Forgetting that user would remove it; and it is not listed as updated."""
+    assert await stage.cache.create(SESSION, user_id="ada")
+    before = await stage.cache.sessions()
+    assert not await stage.cache.create(SESSION, user_id="bob")
+    assert await stage.cache.of_user("bob") == []
+    assert await stage.cache.of_user("ada") == [SESSION]
+    after = await stage.cache.sessions()
+    assert [one.listed_ms for one in after] == [one.listed_ms for one in before]
+
+
 async def test_a_session_is_dropped_whole_and_a_running_one_only_by_force(
     stage: StoreStage,
 ) -> None:
