@@ -611,7 +611,7 @@ async def test_a_watched_run_survives_the_kill_of_its_supervisor(
         (
             lambda: print_status("no body", is_followed=False, as_json=False),
             ApiRefused,
-            "ID: must be",
+            "SESSION: must be",
         ),
         (lambda: rerun_phase("nobody", "first", ResumeOptions()), ApiRefused, "nobody"),
         (
