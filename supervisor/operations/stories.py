@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
+from pydantic_core import to_json
 
 from tasklore.contracts.analysis.background import KnownFact
 from tasklore.contracts.analysis.roster import ROSTER, roster_of
@@ -84,10 +85,12 @@ class NewStory(Form):
 
     @model_validator(mode="before")
     @classmethod
-    def _demand_known_fields(cls, given: Any) -> Any:
-        # Parts of a story pass over what they do not know, as later versions may have written it: a typing error, here.
+    def _demand_exact_fields(cls, given: Any) -> Any:
+        # Parts of a story pass over what they do not know, as later versions may have written it, and read numbers from
+        # texts: a mistake, here.
         if isinstance(given, Mapping):
-            StoryBase.model_validate(given, extra="forbid")
+            spelled = to_json(given, inf_nan_mode="constants")
+            StoryBase.model_validate_json(spelled, strict=True, extra="forbid")
         return given
 
     def as_base(self) -> StoryBase:

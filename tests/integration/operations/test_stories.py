@@ -178,9 +178,10 @@ async def test_tokens_of_an_entity_are_counted_where_they_are_left_out(
         ({"settings": {"story_id": "quay", "late": 5}}, ("settings", "late")),
         ({"entities": [{"name": "Ana", "kin": "x"}]}, ("entities", 0, "kin")),
         ({"knowledge": [{"subj": "a", "fact": "b", "c": 1}]}, ("knowledge", 0, "c")),
+        ({"threads": [{"id": "t", "due_at": "5"}]}, ("threads", 0, "due_at")),
     ],
 )
-def test_a_field_that_no_part_of_a_story_has_is_refused_by_its_place(
+def test_a_field_that_no_part_of_a_story_has_or_of_another_kind_is_refused_by_its_place(
     part: Mapping[str, Any], place: tuple[str | int, ...]
 ) -> None:
     with pytest.raises(ValidationError) as refused:
