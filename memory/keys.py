@@ -35,7 +35,7 @@
 | `tl:stream:{name}` | string | none | - | the incarnation of a stream that has all open tasks, see `ledger.stream_epochs` |
 | `tl:conversation:{id}` | list | 30 days after its last use | conversations | turns and utterances, oldest first |
 | `tl:conversation:{id}:ids`, `:digest` | sorted set, hash | the same | conversations | ids of that and of what waits; the rest |
-| `tl:inbox:{id}`, `:state` | list, hash | the same | conversations | what waits to be taken into that conversation; how much was seen |
+| `tl:inbox:{id}`, `:state` | list, hash | the same | conversations | what waits to enter that conversation; what was seen, its tenant |
 | `tl:observations:{id}`, `:ids` | list, sorted set | 30 days after the last | conversations | what it sensed and did; in which tasks |
 | `tl:doc:{token}:resource` | hash | none | documents | a JSON memory document: `revision`, `born`, `body`, `form` |
 | `tl:doc:{token}:resource:log` | list | none | documents | every edit of that document with its inverse, oldest first |

@@ -116,6 +116,37 @@ class Conversations:
         )[0]
         return messages
 
+    async def is_begun(self, conversation_id: str) -> bool:
+        """Return whether anything was said in a conversation, waits there, or was observed by its agent."""
+        of = keys.conversation(conversation_id)
+        said, waiting, observed = await self._batch.run(
+            [
+                call(inbox_scripts.RECENT, conversation_id, 1),
+                call(inbox_scripts.WAITING, conversation_id),
+                ("EXISTS", of.observed),
+            ]
+        )
+        return bool(said or waiting or observed)
+
+    async def tenant_of(self, conversation_id: str) -> str | None:
+        """Return the tenant that claimed a conversation, None where none did."""
+        state = keys.conversation(conversation_id).state
+        tenant: bytes | None = (await self._batch.run([("HGET", state, "tenant")]))[0]
+        return None if tenant is None else tenant.decode()
+
+    async def claim(self, conversation_id: str, tenant: str) -> str:
+        """Make a conversation, as long as it is kept, one of *tenant* unless another has it; return whose it is."""
+        state = keys.conversation(conversation_id).state
+        replies = await self._batch.run(
+            [
+                ("HSETNX", state, "tenant", tenant),
+                ("PEXPIRE", state, self._keep_ms),
+                ("HGET", state, "tenant"),
+            ]
+        )
+        holder: bytes = replies[2]
+        return holder.decode()
+
     async def drop(self, conversation_id: str, turns: Sequence[bytes]) -> int:
         """Remove *turns*, as they were appended or posted, and return how many of them were there; the ids stay known.
 

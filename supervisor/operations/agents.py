@@ -128,7 +128,8 @@ class Sensed(Form):
         Field(max_length=500, description="Names of others that there are."),
     ] = None
     conversations: Annotated[
-        dict[str, str] | None, Field(description="Conversations with others, by name.")
+        dict[str, str] | None,
+        Field(max_length=500, description="Conversations with others, by name."),
     ] = None
     bounds: Annotated[
         dict[str, JsonValue] | None, Field(description="Where the world ends.")
@@ -255,10 +256,12 @@ async def decide(
     offer = demand_offer(catalogue, agent_id, DECIDE)
     user_id = caller.demand_user(sensed.user)
     conversation_id = sensed.conversation or world_conversation(
-        agent_id, sensed.name or agent_id, user_id
+        agent_id, sensed.name or agent_id, user_id, caller.tenant
     )
     tasks = services.tasks
-    await demand_conversation(tasks.conversations, caller, conversation_id)
+    others = (sensed.conversations or {}).values()
+    for one in dict.fromkeys([conversation_id, *others]):
+        await demand_conversation(tasks.conversations, caller, one)
     task = NewTask(
         offer=offer,
         parameters=await _complete_senses(tasks, agent_id, sensed, conversation_id),

@@ -1,6 +1,7 @@
 """Ownership of conversations and tasks: a key for one user, or of a tenant, goes on with theirs alone."""
 
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
 
 from tasklore.contracts.callers import Caller
@@ -18,26 +19,54 @@ async def demand_conversation(
 ) -> None:
     """Return when *caller* may speak in, and look into, a conversation; None is none.
 
+    One that nobody has spoken in becomes one of the caller's tenant, as what agents say and sense there names none.
+
     Raises:
         Refused: 403, it is another user's or tenant's.
         MemoryUnavailable: the store does not answer.
     """
     if conversation_id is None:
         return
-    if caller.own_tenant is not None:
-        # What names no tenant may be theirs: turns of 0.2 do not, and agents' words never.
-        tenants = await _tenants_in(conversations, conversation_id)
-        if not tenants <= {caller.own_tenant, None}:
-            detail = "this conversation is not of the tenant that the key is of; choose another id"
-            raise Refused(403, "other-conversation", detail)
+    if caller.tenant is not None:
+        await _demand_tenant(conversations, caller, conversation_id, caller.tenant)
     if caller.user is None:
         return
     if conversation_id in await conversations.of_user(caller.user):
         return
-    if await conversations.recent(conversation_id, 1) or await conversations.waiting(
-        conversation_id
-    ):
+    if await conversations.is_begun(conversation_id):
         detail = "this conversation is not of the user that the key is for; choose another id"
+        raise Refused(403, "other-conversation", detail)
+
+
+async def _demand_tenant(
+    conversations: Conversations, caller: Caller, conversation_id: str, tenant: str
+) -> None:
+    """Return when *caller*, who asks for *tenant*, may speak in a conversation; claim one that nobody has.
+
+    Raises:
+        Refused: 403, it is another tenant's, or agents speak there for nobody who is known.
+    """
+    own = caller.own_tenant
+    holder = await conversations.tenant_of(conversation_id)
+    if own is None:
+        # They may speak anywhere, and what others began stays whose it is.
+        if holder is None and not await conversations.is_begun(conversation_id):
+            await conversations.claim(conversation_id, tenant)
+        return
+    said = await conversations.recent(conversation_id, _LOOKED_AT)
+    tenants = _tenants_of(said)
+    is_anothers = not tenants <= {own, None}
+    if holder is None and not is_anothers:
+        # Turns of 0.2 name no tenant, and may be theirs; what agents say and sense never does.
+        has_turns_alone = bool(said) and not any(map(is_utterance, said))
+        if (
+            own in tenants
+            or has_turns_alone
+            or not await conversations.is_begun(conversation_id)
+        ):
+            holder = await conversations.claim(conversation_id, own)
+    if is_anothers or holder != own:
+        detail = "this conversation is not of the tenant that the key is of; choose another id"
         raise Refused(403, "other-conversation", detail)
 
 
@@ -89,8 +118,17 @@ def own_conversation(caller: Caller, request_id: str) -> str:
     return f"c-{hashlib.blake2b(f'{caller.space}.{request_id}'.encode(), digest_size=16).hexdigest()}"
 
 
-def world_conversation(agent_id: str, name: str, user_id: str | None) -> str:
-    """Return the conversation of the agent called *name* in the world of a user: two users may have one each."""
+def world_conversation(
+    agent_id: str, name: str, user_id: str | None, tenant: str | None = None
+) -> str:
+    """Return the conversation of the agent called *name* in the world of a user: two users may have one each.
+
+    So may two tenants.
+    """
+    if tenant is not None:
+        whose = json.dumps([tenant, user_id])
+        digest = hashlib.blake2b(whose.encode(), digest_size=8).hexdigest()
+        return f"{agent_id}.{name}.~{digest}"
     if user_id is None:
         return f"{agent_id}.{name}"
     return f"{agent_id}.{name}.{hashlib.blake2b(user_id.encode(), digest_size=8).hexdigest()}"

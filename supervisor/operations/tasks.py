@@ -656,7 +656,7 @@ async def run_task(
     sender = caller.for_tenant(options.tenant)
     offer = demand_task(services.catalogue(), agent_id, task)
     demand_fit(offer.task, parameters, place)
-    await demand_conversation(services.conversations, caller, options.conversation)
+    await demand_conversation(services.conversations, sender, options.conversation)
     now = datetime.now(UTC)
     starts_at = options.find_start(now)
     demand_reachable(starts_at, now)

@@ -12,7 +12,8 @@ from tasklore.contracts import subjects
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import NotPermitted, Unreachable
 from tasklore.contracts.messages import AgentCard, ChatTurn, TaskCard, WorkerPresence
-from tasklore.contracts.observations import SensoryData
+from tasklore.contracts.observations import Observation, SensoryData
+from tasklore.memory.conversations.observations import Observations
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.presences import key_of_presence
@@ -191,3 +192,71 @@ async def test_a_decision_that_nobody_makes_is_late_and_one_of_strangers_is_refu
         theirs = SENSED.model_copy(update={"conversation": "talk"})
         with pytest.raises(Refused, match="not of the user that the key is for"):
             await decide(services, bound, "DeciderAgent", theirs)
+
+
+async def test_a_world_of_another_tenant_or_user_is_not_gone_on_with(
+    own_servers: EmbeddedServers, redis: Redis
+) -> None:
+    """Words of agents and what they sense name nobody: whoever began the conversation has it."""
+    known = Catalogue([DECIDER])
+
+    async def read_catalogue() -> Catalogue:
+        return known
+
+    acme = Caller(name="acme", roles=frozenset({"ask"}), tenant="acme")
+    rival = Caller(name="rival", roles=frozenset({"ask"}), tenant="rival")
+    ann = ASKER.model_copy(update={"user": "ann"})
+    named = ASKER.model_copy(update={"tenant": "acme", "named": True})
+    async with http_stand(own_servers, redis) as stand:
+        services = AgentServices(
+            read_catalogue=read_catalogue,
+            attendance=Attendance(stand.parts.client),
+            tasks=stand.parts.for_tasks,
+        )
+        conversations = stand.parts.conversations
+        observed = Observations(redis)
+
+        async def ask(caller: Caller, **more: object) -> str:
+            """Return the kind of the refusal; nobody decides here, so that "late" is to be let in."""
+            sensed = SENSED.model_copy(update={"wait_seconds": 0.1, **more})
+            with pytest.raises(Refused) as refused:
+                await decide(services, caller, "DeciderAgent", sensed)
+            return refused.value.problem.type.rpartition(":")[2]
+
+        async def see(conversation_id: str) -> None:
+            await observed.note(conversation_id, "t1", Observation(time=1.0))
+
+        # Begun by a key of acme, by one of no tenant that names it, and by one of no tenant at all.
+        for place, first in (("hers", acme), ("theirs", named), ("free", ASKER)):
+            assert await ask(first, conversation=place) == "late"
+            await see(place)
+        for place, others in (
+            ("hers", {"acme": "late", "rival": "other-conversation"}),
+            ("theirs", {"acme": "late", "rival": "other-conversation"}),
+            ("free", {"acme": "other-conversation", "rival": "other-conversation"}),
+        ):
+            for caller in (acme, rival):
+                found = await ask(caller, conversation=place)
+                assert (place, caller.name, found) == (place, caller.name, others[caller.name])  # fmt: skip
+            assert await ask(ann, conversation=place) == "other-conversation"
+            assert await ask(ASKER, conversation=place) == "late"
+        told = {"conversation": "rivals", "conversations": {"Ana": "hers"}}
+        assert await ask(rival, **told) == "other-conversation"
+        assert await conversations.tenant_of("free") is None
+        # Without a name each tenant has a world of its own.
+        for caller in (acme, rival, ASKER):
+            assert await ask(caller, name="Ana") == "late"
+        others = await redis.keys("tl:inbox:{DeciderAgent.Ana*:state")
+        assert len(others) == 2
+
+
+async def test_a_forgotten_conversation_is_no_tenants_any_more(
+    own_servers: EmbeddedServers, redis: Redis
+) -> None:
+    async with http_stand(own_servers, redis) as stand:
+        conversations = stand.parts.conversations
+        assert await conversations.claim("c", "acme") == "acme"
+        assert await conversations.claim("c", "rival") == "acme"
+        assert not await conversations.is_begun("c")
+        assert await conversations.forget("c")
+        assert await conversations.claim("c", "rival") == "rival"

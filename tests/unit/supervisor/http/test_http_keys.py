@@ -184,13 +184,14 @@ def test_lookalikes_of_this_machine_are_not_local(host: str) -> None:
     assert not is_local(host)
 
 
-def test_conversations_of_a_world_differ_by_user() -> None:
+def test_conversations_of_a_world_differ_by_user_and_tenant() -> None:
     named = [
-        world_conversation("Walker", "Ana", user)
+        world_conversation("Walker", "Ana", user, tenant)
+        for tenant in (None, "acme", "alice")
         for user in (None, "alice", "bob", "x" * 256)
     ]
     assert named[0] == "Walker.Ana"
-    assert len(set(named)) == 4
+    assert len(set(named)) == 12
     assert max(map(len, named)) < 256
 
 
