@@ -8,9 +8,13 @@ from tasklore.memory import keys
 
 @dataclass(frozen=True, kw_only=True)
 class KeyRow:
-    """A row: the *keys* as they are spelled there, and the stores that forget what a user left in them."""
+    """A row: the *keys* as they are spelled there, and the stores that forget what a user left in them.
+
+    *type* is that of the first key, and those of others where they differ.
+    """
 
     keys: tuple[str, ...]
+    type: str
     time_to_live: str
     stores: tuple[str, ...]
 
@@ -32,12 +36,13 @@ def read_rows() -> tuple[KeyRow, ...]:
     for line in (keys.__doc__ or "").splitlines():
         if not line.startswith("| `tl:"):
             continue
-        spelled, _, time_to_live, forgotten, _ = (
+        spelled, kind, time_to_live, forgotten, _ = (
             cell.strip() for cell in line.strip("|").split(" | ", 4)
         )
         rows.append(
             KeyRow(
                 keys=tuple(re.findall(r"`([^`]+)`", spelled)),
+                type=kind,
                 time_to_live=time_to_live,
                 stores=tuple(forgotten.split(", ")),
             )

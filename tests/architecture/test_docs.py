@@ -362,7 +362,8 @@ def test_the_index_lists_every_page() -> None:
     }
     pages = {*GUIDE.glob("*"), *REFERENCE.glob("*"), ROOT / "docs" / "architecture.md"}
 
-    assert pages - linked == set()
+    unlinked = sorted(_name(page) for page in pages - linked)
+    assert not unlinked, f"link {', '.join(unlinked)} in docs/README.md"
 
 
 def test_the_delivery_page_names_tests_that_exist() -> None:

@@ -52,6 +52,7 @@ from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.workers.forgetting.erasure import Forgotten, UserStore, forget_user
 from tasklore.workers.forgetting.server_files import rewrite_redis, rewrite_streams
 from tasklore.workers.forgetting.stores import all_stores
+from tests.key_table import read_rows
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 AT_MS = int(NOW.timestamp() * 1000)
@@ -272,7 +273,28 @@ class Town:
         )
         return key
 
-    async def live(self, user: str) -> None:
+    async def leave_in_others(self, user: str) -> set[str]:
+        """Leave words in each kind of key by a user's token in which nothing else does; return the stores of these."""
+        token, secret = user_token(user), secret_of(user)
+        left = set()
+        for row in read_rows():
+            key = row.keys[0].replace("{token}", f"{{{token}}}")
+            kind = f"{key.partition('{')[0]}{{{token}}}*"
+            if "{token}" not in row.keys[0] or await self.redis.keys(kind):
+                continue
+            put: dict[str, tuple[str | int, ...]] = {
+                "hash": ("HSET", key, "x", secret),
+                "list": ("RPUSH", key, secret),
+                "set": ("SADD", key, secret),
+                "sorted set": ("ZADD", key, 1, secret),
+                "string": ("SET", key, secret),
+            }
+            await self.redis.execute_command(*put[row.type])
+            left |= set(row.stores)
+        return left
+
+    async def live(self, user: str) -> set[str]:
+        """Let *user* leave something everywhere; return the stores of keys that only the table of keys knows."""
         await self.talk(user)
         await self.work(user)
         await self.ask(user, user)
@@ -323,6 +345,7 @@ class Town:
             "created_at": now,
         }
         assert await outbox.put(Webhook(**callback.model_dump(), **about), now) == 1
+        return await self.leave_in_others(user)
 
 
 @asynccontextmanager
