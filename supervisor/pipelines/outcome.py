@@ -132,16 +132,28 @@ def failure_in(outcome: Mapping[str, Any], session_id: str) -> str | None:
 def digest_of(
     pipeline: Pipeline,
     inputs: Mapping[str, JsonValue],
+    *,
     user_id: str | None,
     tenant: str | None,
 ) -> str:
-    """Return a digest that two different requests under one session id do not share, nor two tenants."""
+    """Return a digest that two different requests under one session id do not share, nor those of two tenants."""
     words = [pipeline.model_dump(mode="json"), dict(inputs), user_id]
     # Without a tenant it is as 0.2 made it, for repeats of before.
-    words += [] if tenant is None else [tenant]
+    if tenant is not None:
+        words.append(tenant)
     return hashlib.blake2b(
         json.dumps(words, sort_keys=True).encode(), digest_size=16
     ).hexdigest()
+
+
+def digest_of_run(record: RunRecord) -> str:
+    """Return the digest of the request that began a run."""
+    return digest_of(
+        record.pipeline,
+        record.inputs,
+        user_id=record.user_id,
+        tenant=tenant_of(record.caller),
+    )
 
 
 async def _demand_lease(parts: Parts, live: LiveRun) -> RunRecord:
@@ -218,9 +230,7 @@ async def _make_outcome(
             _phase_outcome(live, name, stats.saved_by_phase.get(name, 0))
             for name in live.graph.order
         ],
-        "digest": digest_of(
-            record.pipeline, record.inputs, record.user_id, tenant_of(record.caller)
-        ),
+        "digest": digest_of_run(record),
         # The session may be gone then, and a key of one user or tenant still finds its end.
         "owner": {"user": record.user_id, "tenant": tenant_of(record.caller)},
         "started_at": datetime.fromtimestamp(record.began_ms / 1000, UTC).isoformat(),

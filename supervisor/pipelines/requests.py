@@ -40,7 +40,7 @@ from tasklore.supervisor.pipelines.declaration.inputs import (
     problems_in_inputs,
 )
 from tasklore.supervisor.pipelines.live import LiveRun, Parts, demand_root
-from tasklore.supervisor.pipelines.outcome import digest_of
+from tasklore.supervisor.pipelines.outcome import digest_of, digest_of_run
 from tasklore.supervisor.pipelines.resumption import Resumption
 
 log = structlog.get_logger(__name__)
@@ -195,7 +195,7 @@ class PipelineRequests:
         inputs = fill_defaults(pipeline, given)
         await asyncio.to_thread(_demand_sound, pipeline, dict(self._cards()), inputs)
         await demand_root(self._parts, pipeline, inputs, user_id)
-        digest = digest_of(pipeline, inputs, user_id, tenant_of(caller))
+        digest = digest_of(pipeline, inputs, user_id=user_id, tenant=tenant_of(caller))
         if (
             session_id is not None
             and (found := await self._find(session_id, digest)) is not None
@@ -279,9 +279,7 @@ class PipelineRequests:
         """Return the reply to a request for a run that there is, or was within a day; None when there is none."""
         record = await self._parts.runs.read(session_id)
         if record is not None:
-            known = digest_of(
-                record.pipeline, record.inputs, record.user_id, tenant_of(record.caller)
-            )
+            known = digest_of_run(record)
             state = str(record.state)
         elif (outcome := await self._parts.runs.outcome(session_id)) is not None:
             ended = json.loads(outcome)
