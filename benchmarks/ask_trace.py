@@ -76,6 +76,7 @@ async def _trace(
         running((*command, "worker", "budget"), environment) as worker,
     ):
         await asyncio.gather(_ready(supervisor), _ready(worker))
+        environment |= {"TASKLORE_API_URL": _find_api(supervisor)}
         for words in _WARM:
             await _ask(words, environment)
         _signal(signal.SIGUSR1, supervisor, worker)
@@ -98,6 +99,13 @@ async def _ready(process: Worker) -> None:
         while "ready" not in _text(process.log):
             process.ensure_running()
             await asyncio.sleep(0.05)
+
+
+def _find_api(supervisor: Worker) -> str:
+    line = next(
+        one for one in _text(supervisor.log).splitlines() if one.startswith("api http=")
+    )
+    return line.removeprefix("api http=")
 
 
 async def _ask(words: str, environment: dict[str, str]) -> None:

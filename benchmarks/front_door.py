@@ -1,15 +1,13 @@
 """What the command itself costs: a question asked from a shell, a worker's imports, the demonstration."""
 
 import asyncio
-import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from statistics import median
 
 from benchmarks import http_rows
-from benchmarks.lanes import OURS
-from benchmarks.processes import Finished, NotMeasuredError, run_to_end, running
+from benchmarks.processes import Finished, NotMeasuredError, run_to_end
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, missing, ratio
 
@@ -17,27 +15,18 @@ QUESTION = "Analyze a budget of 50000, spent 42000, history 5000, 7000, 8000, 60
 #: What a worker process loads before it can take its first task.
 WORKER_IMPORTS = "import tasklore.workers.wiring, tasklore.workers.agents.budget"
 COMMAND = (sys.executable, "-m", "tasklore")
+#: What is started to ask the API, by the names of its rows.
+CLIENTS = {
+    "tasklore --help": ("--help",),
+    "tasklore schedules list": ("schedules", "list"),
+    "tasklore ask": ("ask", QUESTION),
+}
 PATIENCE_S = 60.0
 
 
 async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
-    """Return the rows of `tasklore ask`, of a worker's imports and of the demonstration."""
-    environment = {"TASKLORE_NATS_URL": nats_url, "TASKLORE_REDIS_URL": redis_url}
-    rows = []
-    try:
-        async with _answering(environment):
-            rows.append(
-                await _repeat(
-                    "tasklore ask",
-                    (*COMMAND, "ask", QUESTION),
-                    environment,
-                    profile.commands,
-                    _cpu,
-                )
-            )
-    except (NotMeasuredError, TimeoutError) as error:
-        rows.append(missing("tasklore ask", str(error) or "no answer in time"))
-    rows += await _measure_clients(nats_url, redis_url, profile)
+    """Return the rows of commands that ask the API, of a worker's imports and of the demonstration."""
+    rows = await _measure_clients(nats_url, redis_url, profile)
     imports = (sys.executable, "-c", WORKER_IMPORTS)
     rows.append(await _repeat("worker imports", imports, {}, profile.commands, _cpu))
     rows.append(
@@ -63,8 +52,10 @@ async def _measure_clients(
     try:
         async with http_rows.served(nats_url, redis_url) as api:
             environment = {"TASKLORE_API_URL": api}
-            for words in (("--help",), ("schedules", "list")):
-                what = f"tasklore {' '.join(words)}"
+            async with asyncio.timeout(PATIENCE_S):
+                while not await _is_answered(environment):
+                    pass
+            for what, words in CLIENTS.items():
                 command = (*COMMAND, *words)
                 rows.append(await _repeat(what, command, environment, times, _cpu))
     except (NotMeasuredError, TimeoutError) as error:
@@ -78,20 +69,6 @@ def _compare(row: Row, least: Row) -> Row:
     return replace(
         row, compared=f"CPU {ratio(row.seconds, least.seconds)} {least.what}"
     )
-
-
-@contextlib.asynccontextmanager
-async def _answering(environment: Mapping[str, str]) -> AsyncIterator[None]:
-    """Run a supervisor and a worker until a first question has been answered, then for the time of the block."""
-    async with (
-        running((*COMMAND, "supervisor"), environment) as supervisor,
-        running(OURS.command, environment) as worker,
-    ):
-        async with asyncio.timeout(PATIENCE_S):
-            while not await _is_answered(environment):
-                supervisor.ensure_running()
-                worker.ensure_running()
-        yield
 
 
 async def _is_answered(environment: Mapping[str, str]) -> bool:

@@ -1,4 +1,4 @@
-"""A person's request to the supervisor, and its reply; `tasklore ask` loads no other messages."""
+"""A person's request to the supervisor, and its reply."""
 
 from operator import not_
 from typing import Annotated, Literal

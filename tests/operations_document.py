@@ -145,7 +145,7 @@ DOCUMENT: dict[str, Any] = {
             "post": {
                 "summary": "Ask in plain words",
                 "x-tasklore": _note(
-                    "requests", "ask", shortcut="ask", arguments=["text"]
+                    "requests", "send", shortcut="ask", arguments=["text"]
                 ),
                 "requestBody": _body("Question"),
                 "responses": {"202": {"$ref": "#/components/responses/Accepted"}},

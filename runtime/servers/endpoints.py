@@ -1,6 +1,6 @@
 """Where the servers are: from the environment, else from the file that `tasklore up` leaves in its data directory.
 
-Standard library only: `tasklore ask` reads this before anything heavier is worth importing.
+Standard library only: clients of the API read this, and load nothing heavier.
 """
 
 import json

@@ -216,7 +216,11 @@ def _bind(parameter: _Parameter, http: str) -> _Parameter:
         annotation = Annotated[str, Depends(_read_base_url)]
         parameter = parameter.replace(default=_Parameter.empty)
     elif parameter.name == _IDEMPOTENCY_KEY:
-        header = Header(alias="Idempotency-Key", description=_said_of(annotation)[0])
+        header = Header(
+            alias="Idempotency-Key",
+            description=_said_of(annotation)[0],
+            json_schema_extra=_extra_of(annotation),
+        )
         annotation = Annotated[annotation, header]
     elif not _is_body(annotation):
         # A convertor may stand behind the name.

@@ -148,6 +148,7 @@ def begin_at(description: str) -> FieldInfo:
         strict=False,
         validation_alias=AliasChoices("at", "not_before"),
         description=description,
+        json_schema_extra={"x-cli": {"metavar": "TIME"}},
     )
     return found
 
@@ -155,10 +156,16 @@ def begin_at(description: str) -> FieldInfo:
 class Later(Form):
     """A body that may say when its work begins: at a time, or so long from now."""
 
-    at: Annotated[datetime | None, begin_at("RFC 3339, with its zone.")] = None
+    at: Annotated[
+        datetime | None,
+        begin_at("When it begins, such as 2026-12-24T18:00:00+01:00."),
+    ] = None
     after: Annotated[
         Annotated[Seconds, Field(ge=0)] | None,
-        Field(description="So long from now, such as 2h."),
+        Field(
+            description="How long from now it begins, such as 2h.",
+            json_schema_extra={"x-cli": {"metavar": "SPAN"}},
+        ),
     ] = None
 
     def find_start(

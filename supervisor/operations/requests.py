@@ -53,6 +53,11 @@ RequestId = Annotated[
         pattern=NAME_PATTERN, description="The id of a request: its Idempotency-Key."
     ),
 ]
+#: The id of a request is the key under which it may come again.
+ChosenId = Annotated[
+    IdempotencyKey,
+    Field(json_schema_extra={"x-cli": {"option": "--request-id", "metavar": "ID"}}),
+]
 
 
 class Ask(Later):
@@ -65,7 +70,13 @@ class Ask(Later):
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
 
     text: Annotated[
-        str, Field(min_length=1, max_length=20_000, description="The words.")
+        str,
+        Field(
+            min_length=1,
+            max_length=20_000,
+            description="What is wished for, in plain words.",
+            json_schema_extra={"x-cli": {"kind": "words"}},
+        ),
     ]
     user: Annotated[
         str | None,
@@ -124,7 +135,9 @@ class Ask(Later):
         arguments=("text",),
         shortcut="ask",
         picture="ask",
-        example='requests ask "Check my budget: limit 50k, spent 42,000"',
+        example='requests ask "Check my budget: limit 50k, spent 42,000"\n'
+        'requests ask --conversation trip "the same with 45k spent"\n'
+        'requests ask --after 2h "Check my budget: limit 50k, spent 42,000"',
     ),
 )
 async def ask(
@@ -132,9 +145,9 @@ async def ask(
     caller: Caller,
     new: Ask,
     *,
-    idempotency_key: IdempotencyKey = None,
+    idempotency_key: ChosenId = None,
 ) -> Lookup | Unfinished[Lookup]:
-    """Ask in plain words."""
+    """Ask a question, or give a task, in plain words."""
     place, record = await accept(services, caller, new, idempotency_key)
 
     async def keep() -> None:

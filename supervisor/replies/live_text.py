@@ -8,6 +8,7 @@ import structlog
 
 from tasklore.contracts.errors import TaskloreError
 from tasklore.contracts.messages import PersonReply, TaskAssignment
+from tasklore.contracts.shown_text import ShownText
 from tasklore.supervisor.feed.events import (
     BeganWaiting,
     Gap,
@@ -20,12 +21,6 @@ from tasklore.supervisor.feed.events import (
 from tasklore.supervisor.feed.tasks import Feeds, TaskFeed
 
 log = structlog.get_logger(__name__)
-
-#: Words between the output of a run that broke off, or ended to wait, and that of the next one; in place of events that
-#: were lost.
-_BROKE_OFF = "\n\n[broke off, and begins again]\n\n"
-_WAITED = "\n\n[waited, and begins again]\n\n"
-_LOST = "[...]"
 
 
 class Delta(NamedTuple):
@@ -44,7 +39,7 @@ class LiveText:
         self._feed: TaskFeed | None = None
         self._routed = asyncio.Event()
         self._task_id: str | None = None
-        self._shown = ""
+        self._shown = ShownText()
 
     async def close(self) -> None:
         """Follow nothing any more."""
@@ -53,12 +48,8 @@ class LiveText:
     def note(self, assignment: TaskAssignment) -> None:
         """Follow *assignment* from now on."""
         if assignment.parent_id is None:
-            self.follow(assignment.task_id)
-
-    def follow(self, task_id: str) -> None:
-        """Follow the task *task_id*, which may not be there yet."""
-        self._task_id = task_id
-        self._routed.set()
+            self._task_id = assignment.task_id
+            self._routed.set()
 
     async def wait(self, within_s: float) -> None:
         """Return when there may be something to take, after *within_s* seconds at the latest."""
@@ -87,34 +78,20 @@ class LiveText:
                     found += map(self._to_delta, events)
             except TaskloreError as error:
                 log.info("output_not_read", error=str(error))
-        shown = self._shown.strip()
-        if not shown:
-            return [*found, Delta(reply.text)]
-        if reply.text.startswith(self._shown):
-            return [*found, Delta(reply.text[len(self._shown) :])]
-        before, middle, after = reply.text.partition(shown)
-        if middle and not before.strip():
-            return [*found, Delta(after)]
-        return (
-            found
-            if middle or reply.text.strip() in shown
-            else [*found, Delta(f"\n\n{reply.text}")]
-        )
+        rest = self._shown.finish(reply.text)
+        return [*found, Delta(rest)] if rest else found
 
     def _to_delta(self, event: TaskEvent) -> Delta:
         if isinstance(event, Text):
-            self._shown += event.text
-            return Delta(event.text)
+            return Delta(self._shown.add(event.text))
         if isinstance(event, Value):
             return Delta("", {"event": "value", **event.value.model_dump(mode="json")})
         if isinstance(event, Restarted):
-            words = _WAITED if event.has_waited else _BROKE_OFF
             about = {"attempt": event.at.output.attempt, "waited": event.has_waited}
-            delta = Delta(words if self._shown else "", {"event": "restarted", **about})
-            self._shown = ""
-            return delta
+            words = self._shown.restart(has_waited=event.has_waited)
+            return Delta(words, {"event": "restarted", **about})
         if isinstance(event, Gap):
-            return Delta(_LOST, {"event": "gap"})
+            return Delta(self._shown.skip(), {"event": "gap"})
         return Delta("", _describe_sign(event))
 
 

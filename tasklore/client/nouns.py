@@ -161,8 +161,8 @@ class AgentsFlows:
         The body is the parameters of the task, the answer its result. `GET /v1/openapi.json` has this path for each task that agents offer, with the schemas of both.
 
         Args:
-            at: RFC 3339, with its zone.
-            after: So long from now, such as 2h.
+            at: When it begins, such as 2026-12-24T18:00:00+01:00.
+            after: How long from now it begins, such as 2h.
             user: In whose name, and with whose memory; that of the key, where it has one.
             tenant: Whose budgets it spends; that of the key, where it has one.
             priority: Whose turn is sooner where tasks of an agent wait.
@@ -2157,8 +2157,8 @@ class PipelinesFlows:
         """Run a pipeline, now or later; `Location` leads to the run.
 
         Args:
-            after: So long from now, such as 2h.
-            at: RFC 3339, with its zone.
+            after: How long from now it begins, such as 2h.
+            at: When it begins, such as 2026-12-24T18:00:00+01:00.
             inputs: The inputs of the run.
             keep: Keep the session after success, for its time to live.
             pipeline: The pipeline, as it is declared.
@@ -2525,15 +2525,15 @@ class RequestsFlows:
         wait_seconds: float | str | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.Lookup]:
-        """Ask in plain words.
+        """Ask a question, or give a task, in plain words.
 
         Args:
-            after: So long from now, such as 2h.
-            at: RFC 3339, with its zone.
+            after: How long from now it begins, such as 2h.
+            at: When it begins, such as 2026-12-24T18:00:00+01:00.
             conversation: Go on with this conversation, or begin it.
             memory: Whether a remembered result may serve, is computed anew and kept, or neither.
             pending_reply: What is not done by then has a `reply` of the kind `pending`, which says why; it comes soon where no worker of the agent is alive.
-            text: The words.
+            text: What is wished for, in plain words.
             time_zone: Where the person is, such as Europe/Berlin.
             user: Ask as this user.
             wait_seconds: How long the answer is waited for.
@@ -2801,7 +2801,7 @@ class SchedulesFlows:
         """Add a schedule; with `dry_run` only show its next times.
 
         Args:
-            after: So long from now, such as 2h.
+            after: How long from now it begins, such as 2h.
             agent_id: Whose task.
             at: Once: RFC 3339; without its zone by the clocks of `time_zone`.
             cron: Five fields, or six with seconds first.
@@ -3469,9 +3469,9 @@ class TasksFlows:
         """Send a task to an agent.
 
         Args:
-            after: So long from now, such as 2h.
+            after: How long from now it begins, such as 2h.
             agent_id: Whose task.
-            at: RFC 3339, with its zone.
+            at: When it begins, such as 2026-12-24T18:00:00+01:00.
             callback_url: Hears of its end, and of questions that it asks, by signed webhooks.
             conversation: The conversation it belongs to.
             max_attempts: Runs at most, the first included.

@@ -12,8 +12,8 @@ from typer.main import get_command
 
 from tasklore.commands.doctor import app as doctor_app
 from tasklore.commands.operations.commands import (
-    OperationCommand,
     PlainCommand,
+    make_command,
     make_noun,
 )
 from tasklore.commands.operations.entries import load_manifest
@@ -189,102 +189,6 @@ def up(
             keeps_memory=not no_memory,
         )
     )
-
-
-@app.command(
-    cls=Command,
-    epilog=example(
-        'tasklore ask "Check my budget: limit 50k, spent 42,000"',
-        'tasklore ask --conversation trip "the same with 45k spent"',
-        'tasklore ask --after 2h "Check my budget: limit 50k, spent 42,000"',
-    ),
-)
-def ask(
-    text: Annotated[
-        list[str],
-        Argument(metavar="TEXT", help="What you want to know, in plain words."),
-    ],
-    conversation: Annotated[
-        str | None,
-        Option(
-            "--conversation",
-            metavar="ID",
-            help="Go on with this conversation, or begin it.",
-        ),
-    ] = None,
-    user: Annotated[
-        str | None, Option("--user", metavar="ID", help="Ask as this user.")
-    ] = None,
-    as_json: Json = False,
-    no_memory: Annotated[
-        bool,
-        Option(
-            "--no-memory",
-            help="Neither read nor write the long-term memory for this question.",
-        ),
-    ] = False,
-    wait: Annotated[
-        float,
-        Option(
-            "--wait",
-            metavar="S",
-            min=0,
-            max=600,
-            help="Seconds to wait for the answer.",
-        ),
-    ] = 30.0,
-    request_id: Annotated[
-        str | None,
-        Option(
-            "--request-id",
-            metavar="ID",
-            help="Fetch the answer to a question that was pending: the same words, and its id.",
-        ),
-    ] = None,
-    time_zone: Annotated[
-        str | None,
-        Option(
-            "--time-zone", metavar="NAME", help="Where you are, such as Europe/Berlin."
-        ),
-    ] = None,
-    at: Annotated[
-        str | None,
-        Option(
-            "--at",
-            metavar="TIME",
-            help="Begin then, such as 2026-12-24T18:00, by --time-zone or UTC.",
-        ),
-    ] = None,
-    after: Annotated[
-        str | None,
-        Option("--after", metavar="SPAN", help="Begin so long from now, such as 2h."),
-    ] = None,
-    verbose: Annotated[
-        bool,
-        Option(
-            "--verbose",
-            help="Say on stderr which task answered, from which values, and in what time.",
-        ),
-    ] = False,
-) -> int:
-    """Ask a question, or give a task, in plain words.
-
-    Ends with 0 for an answer; with 1 when the task failed or was not finished in time; with 3 when no supervisor
-    answers; with 4 for a question back; with 5 for "I cannot do that".
-    """
-    from tasklore.commands.ask.ask import ask_and_print, make_request, read_start
-
-    request = make_request(
-        " ".join(text),
-        conversation_id=conversation,
-        user_id=user,
-        request_id=request_id,
-        memory="bypass" if no_memory else "use",
-        wait_ms=int(wait * 1000),
-        time_zone=time_zone,
-        not_before=read_start(at, after, time_zone, is_repeat=request_id is not None),
-    )
-    return run(ask_and_print(request, as_json=as_json, verbose=verbose))
 
 
 @app.command(
@@ -558,7 +462,7 @@ def make_root() -> CommandGroup:
     sentences["api"] = PlainCommand.sentence
     for entry in load_manifest()["operations"]:
         if (name := entry["shortcut"]) and name not in makers:
-            makers[name] = partial(OperationCommand, entry, name)
+            makers[name] = partial(make_command, entry, name)
             sentences[name] = entry["help"]
     for noun, sentence in sentences_of_nouns().items():
         if noun in makers:

@@ -62,22 +62,6 @@ def current_endpoints() -> Endpoints:
         raise Unreachable(str(error)) from error
 
 
-async def endpoints_when_started() -> Endpoints:
-    """Return the servers as `current_endpoints` does; wait for a system that is starting here.
-
-    Raises:
-        Unreachable: nothing was started, or it is not ready within `STARTS_WITHIN_S`.
-        ConfigurationError: the file is there and cannot be read.
-    """
-    import asyncio
-
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(STARTS_WITHIN_S):
-            while is_starting(endpoints_dir()):  # noqa: ASYNC110  # another process is waited for
-                await asyncio.sleep(0.05)
-    return current_endpoints()
-
-
 @contextlib.contextmanager
 def starting_in(directory: Path) -> Iterator[None]:
     """Let clients see for the length of the block that a system starts in *directory*."""

@@ -55,7 +55,7 @@ NOBODY_DOES = 5
 def answer(done: "CompletedProcess[str]", code: int = 0) -> dict[str, object]:
     """Return the reply of an `ask --json` that ended with *code*."""
     assert done.returncode == code, done.stderr
-    reply: dict[str, object] = json.loads(done.stdout)
+    reply: dict[str, object] = json.loads(done.stdout)["reply"]
     return reply
 
 
@@ -103,13 +103,22 @@ def test_a_task_that_failed_is_a_failure(command: Command) -> None:
 def test_nobody_who_takes_requests_is_said_with_the_cure(
     servers: EmbeddedServers, tmp_path: Path
 ) -> None:
-    env = environment(
-        TASKLORE_NATS_URL=servers.nats_url, TASKLORE_SUPERVISOR_ID="Nobody"
+    """Where nothing listens, where nothing is known, and where an operator's process finds no supervisor."""
+    away = environment(TASKLORE_API_URL="http://127.0.0.1:1")
+    direct = environment(
+        TASKLORE_NATS_URL=servers.nats_url,
+        TASKLORE_REDIS_URL=servers.redis_url,
+        TASKLORE_SUPERVISOR_ID="Nobody",
     )
-    done = tasklore("ask", "hello", cwd=tmp_path, env=env)
-    assert done.returncode == 3
-    assert "`tasklore supervisor`" in done.stderr
-    assert done.stderr.count("\n") == 1
+    for words, env, cure in (
+        (("ask", "hello"), away, "`tasklore supervisor`"),
+        (("ask", "hello"), environment(), "`tasklore up`"),
+        (("--direct", "ask", "hello"), direct, "`tasklore supervisor`"),
+    ):
+        done = tasklore(*words, cwd=tmp_path, env=env)
+        assert done.returncode == 3, done.stderr
+        assert cure in done.stderr
+        assert done.stderr.count("\n") == 1
 
 
 def test_agents_and_their_workers_are_listed(command: Command) -> None:

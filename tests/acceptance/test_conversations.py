@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tasklore.commands.ask.ask import ask, make_request
 from tasklore.contracts.identifiers import new_id
 from tasklore.contracts.messages import CompletionReport, PersonReply
 from tasklore.memory.documents.items import make_item
@@ -18,6 +17,7 @@ from tasklore.runtime.servers import valkey
 from tasklore.supervisor.program_client import Asker, asking
 from tests.acceptance.house import AGENTS, BUDGET, House, running_house
 from tests.acceptance.outside import PATIENCE_S
+from tests.http_client import ask
 
 COMPANION = str(AGENTS / "companion.py")
 LIMIT = "My budget limit is 50,000"
@@ -51,11 +51,10 @@ async def test_what_people_and_agents_say_is_one_conversation(house: House) -> N
     third = "Listen again, companion"
 
     async def say(text: str) -> PersonReply:
-        return await ask(
-            house.servers.nats_url,
-            "SupervisorAgent",
-            make_request(text, conversation_id=conversation),
-        )
+        api = house.environment["TASKLORE_API_URL"]
+        body = {"text": text, "conversation": conversation}
+        asked = await ask(api, "POST", "/v1/requests", body)
+        return PersonReply.model_validate(asked.body["reply"])
 
     answer = await say(first)
     assert answer.kind == "answer"

@@ -13,8 +13,11 @@ import openai
 import pytest
 
 from tasklore.client import AsyncClient
-from tasklore.commands.ask.ask import ask as ask_person
-from tasklore.commands.ask.ask import ask_and_print, make_request
+from tasklore.commands.ask.ask import ask_and_print
+from tasklore.commands.operations.entries import find_shortcut
+from tasklore.contracts import subjects
+from tasklore.contracts.messages import PersonReply, PersonRequest
+from tasklore.runtime.messaging.connection import connected
 from tasklore.supervisor.program_client import Asker, asking
 from tests.acceptance.house import AGENTS, House, Served
 from tests.answer_texts import TEXTS
@@ -185,15 +188,15 @@ async def by_program(doors: Doors, number: int) -> list[Any]:
 
 
 async def by_wire(doors: Doors, number: int) -> list[Any]:
-    """Ask a supervisor over NATS, and be shown the words as they come."""
-    pieces: list[str] = []
-    reply = await ask_person(
-        doors.house.servers.nats_url,
-        "SupervisorAgent",
-        make_request(words_for(number, "yes")),
-        show=pieces.append,
-    )
-    return [reply.text, "".join(pieces)]
+    """Ask a supervisor over NATS."""
+    request = PersonRequest(text=words_for(number, "yes"), wait_ms=60_000)
+    async with connected(doors.house.servers.nats_url, "tests") as client:
+        heard = await client.request(
+            subjects.requests("SupervisorAgent"),
+            request.model_dump_json().encode(),
+            timeout=90,
+        )
+    return [PersonReply.model_validate_json(heard.data).text]
 
 
 async def by_webhook(doors: Doors, number: int) -> list[Any]:
@@ -372,11 +375,14 @@ async def test_ask_prints_every_text_byte_for_byte(
     for name, value in own_house.environment.items():
         monkeypatch.setenv(name, value)
     capsysbinary.readouterr()
+    entry = find_shortcut("ask")
+    assert entry is not None
     for number, text in enumerate(TEXTS):
-        await ask_and_print(make_request(words_for(number)))
+        typed = {"field_text": (words_for(number),)}
+        await asyncio.to_thread(ask_and_print, entry, typed)
         printed = capsysbinary.readouterr().out
-        await ask_and_print(make_request(words_for(number)), as_json=True)
-        told = json.loads(capsysbinary.readouterr().out)
+        await asyncio.to_thread(ask_and_print, entry, {**typed, "is_json": True})
+        told = json.loads(capsysbinary.readouterr().out)["reply"]
         assert (number, printed) == (number, f"{text}\n".encode())
         assert (number, told["text"]) == (number, text)
         assert told["report"]["result"] == text

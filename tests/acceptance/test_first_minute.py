@@ -81,7 +81,7 @@ def test_who_asks_while_servers_start_is_answered(
     )
 
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["report"]["result"] == {"tip": 8}
+    assert json.loads(done.stdout)["reply"]["report"]["result"] == {"tip": 8}
     assert not mark.exists()
 
 

@@ -1,12 +1,17 @@
 """Live output of real workers: one is killed in the middle, and clients see the restart and then one whole answer."""
 
 import asyncio
+import contextlib
+import os
+import pty
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import openai
 
-from tasklore.commands.ask.ask import ask as ask_person
-from tasklore.commands.ask.ask import make_request
 from tests.acceptance.house import AGENTS, House
 from tests.http_client import Connection, ask
 
@@ -29,6 +34,33 @@ async def follow(
             if len(found) == most:
                 break
     return found
+
+
+def at_terminal(
+    variables: Mapping[str, str], folder: Path, *words: str, leaves: bool = False
+) -> tuple[int, list[str]]:
+    """Run `tasklore` at a terminal; return its exit code, and what it showed piece by piece.
+
+    Who *leaves* presses Ctrl-C at the first piece.
+    """
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(folder)
+        arguments = [sys.executable, "-m", "tasklore", *words]
+        # Without colours nothing is painted over what was shown.
+        os.execve(sys.executable, arguments, {**variables, "NO_COLOR": "1"})  # noqa: S606
+    pieces: list[bytes] = []
+    # A terminal whose process has ended is read with an error.
+    with contextlib.suppress(OSError):
+        while piece := os.read(terminal, 65536):
+            pieces.append(piece)
+            if leaves and len(pieces) == 1:
+                os.write(terminal, b"\x03")
+    os.close(terminal)
+    _, status = os.waitpid(process, 0)
+    return os.waitstatus_to_exitcode(status), [
+        one.decode(errors="replace") for one in pieces
+    ]
 
 
 def text_after_restart(events: list[tuple[str, str, Any]]) -> str:
@@ -147,14 +179,36 @@ async def test_a_person_at_a_terminal_reads_the_words_as_they_come(
     """And no more beside them, where the answer says the same; to a pipe the answer goes alone."""
     own_house.worker(TELLER).ready()
     own_house.supervisor().ready()
-    pieces: list[str] = []
-    request = make_request("tell me a tale, words 12, break off yes")
-    reply = await ask_person(
-        own_house.servers.nats_url, "SupervisorAgent", request, show=pieces.append
+    words = "tell me a tale, words 30, break off yes"
+    code, pieces = await asyncio.to_thread(
+        at_terminal, own_house.environment, own_house.folder, "ask", words
     )
-    whole = ["".join(f"{run}:{number}é " for number in range(12)) for run in (1, 2)]
-    assert "".join(pieces).split("\n\n[broke off, and begins again]\n\n") == whole
+    whole = ["".join(f"{run}:{number}é " for number in range(30)) for run in (1, 2)]
+    shown = "".join(pieces).replace("\r\n", "\n").removesuffix("\n")
+    assert code == 0
+    assert shown.split("\n\n[broke off, and begins again]\n\n") == whole
     assert len(pieces) > 4
-    assert whole[1].strip() in reply.text
+
+
+async def test_who_leaves_in_the_middle_is_told_how_to_go_on(own_house: House) -> None:
+    """By Ctrl-C at a terminal; the command that is printed finds the answer."""
+    own_house.worker(TELLER).ready()
+    own_house.supervisor().ready()
+    words = "tell me a tale, words 40, pause ms 100"
+    code, pieces = await asyncio.to_thread(
+        at_terminal, own_house.environment, own_house.folder, "ask", words, leaves=True
+    )
+    shown = " ".join("".join(pieces).split())
+    assert code == 130
+    assert "it may go on without you; for the answer:" in shown
+    _, *again = shlex.split(shown.partition("for the answer: ")[2])
+    fetched = await asyncio.to_thread(own_house.command, *again)
+    whole = "".join(f"1:{number}é " for number in range(40))
+    assert (fetched.returncode, fetched.stdout) == (0, f"{whole}\n")
+
+
+async def test_words_to_a_pipe_are_the_answer_alone(own_house: House) -> None:
+    own_house.worker(TELLER).ready()
+    own_house.supervisor().ready()
     done = await asyncio.to_thread(own_house.command, "ask", "tell me a tale, words 3")
     assert "1:0é 1:1é 1:2é" in done.stdout

@@ -106,7 +106,7 @@ def lines(house: House, label: str) -> list[str]:
 
 @pytest.mark.usefixtures("supervisor")
 def test_a_sentence_starts_a_pipeline(house: House) -> None:
-    reply = said(house, "ask", "square the number 7")
+    reply = said(house, "ask", "square the number 7")["reply"]
     assert (reply["kind"], reply["agent_id"], reply["task"]["name"]) == (
         "answer",
         "Pipeline",

@@ -114,8 +114,10 @@ class Guests:
         self.napping: Served
 
     def run(self, role: str, *arguments: str) -> "CompletedProcess[str]":
-        """Run a command with the rights of *role*."""
+        """Run a command with the rights of *role*; its API is that of the supervisor."""
         env = environment(**self.pair.environment(role), TASKLORE_ACK_WAIT_S="2")
+        if api := self.house.environment.get("TASKLORE_API_URL"):
+            env["TASKLORE_API_URL"] = api
         return tasklore(*arguments, cwd=self.folder, env=env)
 
     def worker(self, role: str, *references: str) -> Served:
@@ -189,7 +191,7 @@ def test_a_question_is_asked_computed_and_remembered(guests: Guests) -> None:
         "operator", "ask", "--json", "limit 50,000, spent 42k: how is my budget?"
     )
     assert (first.returncode, again.returncode) == (0, 0), first.stderr + again.stderr
-    memory = json.loads(again.stdout)["report"]["memory"]
+    memory = json.loads(again.stdout)["reply"]["report"]["memory"]
     assert memory["outcome"] == "hit", memory
 
 
@@ -442,7 +444,7 @@ def test_a_pipeline_runs_to_its_end(guests: Guests) -> None:
 def test_a_declared_pipeline_is_asked_for_in_words(guests: Guests) -> None:
     done = guests.run("operator", "ask", "--json", "have a siesta")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads(done.stdout)["report"]["agent_id"] == "Pipeline"
+    assert json.loads(done.stdout)["reply"]["report"]["agent_id"] == "Pipeline"
 
 
 async def test_a_program_cannot_ask_as_a_caller_whose_key_it_has_not(

@@ -292,7 +292,7 @@ async def test_each_door_says_who_is_asked_and_leaves(desk: Desk) -> None:
     first, second, third = (f"L{uuid4().hex}" for _ in range(3))
     said = await asyncio.to_thread(desk.house.command, "ask", "--json", words(first))
     assert said.returncode == 0, said.stderr
-    by_command = json.loads(said.stdout)["approval_id"]
+    by_command = json.loads(said.stdout)["reply"]["approval_id"]
     found = await desk.post("/v1/requests", {"text": words(second), "wait_seconds": 1})
     (over_http,) = found["approvals"]
     assert (found["state"], over_http["who"], over_http["id"].partition(".")[0]) == (

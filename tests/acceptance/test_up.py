@@ -61,7 +61,7 @@ def ask(
     """Ask from the directory in which the system was started."""
     done = tasklore("ask", "--json", question, cwd=tmp_path / "here", env=env)
     assert done.returncode == 0, done.stderr
-    reply: dict[str, object] = json.loads(done.stdout)
+    reply: dict[str, object] = json.loads(done.stdout)["reply"]
     return reply
 
 

@@ -25,6 +25,7 @@ _ROOMS = (
 #: The modules that one task passes, in their order, from the words of a person to the reply.
 _WAY = (
     "tasklore/commands/ask/ask.py",
+    "supervisor/operations/requests.py",
     "supervisor/service.py",
     "supervisor/understanding/rules.py",
     "supervisor/dispatch.py",

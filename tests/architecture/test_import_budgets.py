@@ -41,7 +41,6 @@ BUDGETS = [
     ("tasklore.supervisor.understanding", set(), 385),
     ("tasklore.__main__", set(), 165),
     ("tasklore.commands.app", set(), 240),
-    ("tasklore.commands.ask.ask", {"nats"}, 390),
     (
         "tasklore.workers.wiring",
         {"nats", "redis", "faststream", "prometheus_client"},
@@ -105,6 +104,7 @@ NO_CLIENTS = HEAVY | {"pydantic", "asyncio", "structlog", "rich"}
         ("schedules", "list", "--api", "http://127.0.0.1:1"),
         ("schedules", "show", "x", "--api", "http://127.0.0.1:1"),
         ("api", "GET", "/v1/agents", "--api", "http://127.0.0.1:1"),
+        ("ask", "how is my budget?", "--api", "http://127.0.0.1:1"),
     ],
 )
 def test_a_client_of_the_api_loads_nothing_else(words: tuple[str, ...]) -> None:

@@ -74,7 +74,7 @@ _QUESTION = "'limit 50k, spent 42000: how is my budget?'"
 
 _WRITTEN: dict[str, tuple[Step, ...]] = {
     "ask": _steps(
-        Step(f"ask {_QUESTION} --json", keep={"task": "report.task_id"}),
+        Step(f"ask {_QUESTION} --json", keep={"task": "reply.report.task_id"}),
         f"ask {_QUESTION} --json",
         f"ask {_QUESTION} --user bob --conversation talk --no-memory --json",
         f"ask {_QUESTION}",
@@ -87,7 +87,7 @@ _WRITTEN: dict[str, tuple[Step, ...]] = {
         "ask --after 2h 'take a nap of 3' --json",
         Step(
             "ask 'take a nap of 600000' --wait 0 --request-id long --json",
-            keep={"long": r"text r-\w+"},
+            keep={"long": r"reply.text r-\w+"},
             until="still working on it",
         ),
     ),

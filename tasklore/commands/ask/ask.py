@@ -1,321 +1,268 @@
-"""Asking the supervisor: one request over core NATS, sent again without harm until a supervisor takes it."""
+"""Asking in plain words over the API: sent again without harm where a supervisor left, and shown while it comes."""
 
-import asyncio
 import contextlib
+import os
 import shlex
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from http import HTTPStatus
+from typing import Any
 
-from nats.aio.client import Client
-from pydantic import ValidationError
-
-from tasklore.commands.ask.call import Call
-from tasklore.commands.exits import FAILED, OK, QUESTION, UNABLE
-from tasklore.commands.places import (
-    current_supervisor,
-    demand_listener,
-    endpoints_when_started,
-    open_nats,
-    open_redis,
-)
-from tasklore.commands.render.durations import parse_moment, parse_span
-from tasklore.commands.render.screen import (
-    patience,
-    print_exactly,
-    printable,
-    say,
-)
-from tasklore.contracts import subjects
+from tasklore.commands.exits import UNREACHABLE
+from tasklore.commands.operations.entries import operations_of, param_name
+from tasklore.commands.operations.exchange import Exchange
+from tasklore.commands.operations.problems import ApiRefused
+from tasklore.commands.operations.run import VersionWatch, code_of_view, draw, read_wait
+from tasklore.commands.operations.target import find_target
+from tasklore.commands.operations.transport import AnswerCut, ConnectionBroke, Json
+from tasklore.commands.operations.values import fill_request, make_request, read_values
+from tasklore.commands.render.durations import parse_span
+from tasklore.commands.render.screen import print_exactly, print_json, printable, say
+from tasklore.commands.render.spinner import show_patience
 from tasklore.contracts.errors import InvalidInput, TaskloreError, Unreachable
-from tasklore.contracts.faults import fault_of
-from tasklore.contracts.identifiers import new_id
-from tasklore.contracts.person_messages import PersonReply, PersonRequest, ReplyPart
-from tasklore.runtime.messaging.connection import Listener, connected
+from tasklore.contracts.manifest import OperationEntry
 
-if TYPE_CHECKING:
-    from tasklore.supervisor.dead_letters.queue import DeadLetters
-
+#: The field with the id of a request.
+REQUEST_ID = "Idempotency-Key"
+#: Fields that ask for the same again, and those that answer a question back.
+_AGAIN = (REQUEST_ID, "conversation", "memory", "user", "time_zone", "at")
+_ANSWERING = ("conversation", "user", "time_zone", "at")
 #: Seconds that the answer may be late after the time the supervisor was given for it.
-LATE_S = 2.0
-#: Seconds for asking once more when it was late: a supervisor that was replaced meanwhile finds what was started.
-LAST_S = 3.0
+LATE_S = 10.0
+#: Seconds after which a connection that breaks had brought the request to a supervisor, and not to something else.
+_TAKEN_AFTER_S = 0.5
+#: Seconds for another one to be there: one that was killed is started anew by whoever looks after it.
+RESTARTED_S = 10.0
+_PAUSE_S = 0.2
 #: Seconds for looking up where a task failed.
 PLACE_S = 3.0
 #: Characters of that place that are shown.
 PLACE_WIDTH = 2000
 
 
-def make_request(text: str, **fields: Any) -> PersonRequest:
-    """Return the request that says *text*, with an id of its own; a field that is None is left out.
+def ask_and_print(entry: OperationEntry, typed: Mapping[str, Any]) -> int:
+    """Ask as *typed* by the names of the parameters, print the answer (its view as JSON), and return the exit code.
 
-    Raises:
-        InvalidInput: a value cannot be sent; the message names it.
-    """
-    if not text.strip():
-        raise InvalidInput("there is no question; say what you want to know")
-    given: dict[str, Any] = {
-        name: value for name, value in fields.items() if value is not None
-    }
-    given.setdefault("unserved_at_once", True)
-    given.setdefault("request_id", new_id(time.time_ns() // 1_000_000))
-    try:
-        return PersonRequest(text=text.strip(), **given)
-    except ValidationError as error:
-        raise InvalidInput(fault_of(error.errors(include_url=False)[0])) from error
-
-
-def read_start(
-    at: str | None, after: str | None, time_zone: str | None, *, is_repeat: bool = False
-) -> datetime | None:
-    """Return when the tasks may begin, None at once; the time of a request that is sent again may have passed.
-
-    Raises:
-        InvalidInput: both are given, or one is no time, or has passed; names the option.
-    """
-    now = datetime.now(UTC)
-    if at is not None and after is not None:
-        raise InvalidInput("say either --at or --after, not both")
-    if after is not None:
-        return now + parse_span(after, "--after")
-    if at is None:
-        return None
-    start = parse_moment(at, "--at", time_zone or "UTC")
-    if start < now and not is_repeat:
-        raise InvalidInput(f"--at {at!r} has passed; leave it out to begin at once")
-    return start
-
-
-async def ask_and_print(
-    request: PersonRequest, *, as_json: bool = False, verbose: bool = False
-) -> int:
-    """Ask, print the answer (or the whole reply as JSON) and return the exit code.
-
-    On a terminal the words of the task are printed as they come. With *verbose*, what was asked of which task and how
+    On a terminal the words of the task are printed as they come. Verbose, what was asked of which task and how
     the answer came about follow on stderr.
 
     Raises:
+        InvalidInput: a value cannot be used; names the option and the cure.
         Unreachable: nobody answers.
+        Aborted: the API refuses.
     """
+    is_json = bool(typed.get("is_json"))
+    question = Question(entry, typed)
+    is_live = sys.stdout.isatty() and not is_json and question.is_remote
     try:
-        async with patience("asking") as end_spinner:
+        if is_live:
+            # Programs get the answer whole, and do without a second connection.
+            from tasklore.commands.ask.live import hear_live
 
-            def show(words: str) -> None:
-                end_spinner()
-                print(printable(words), end="", flush=True)
-
-            is_live = sys.stdout.isatty() and not as_json
-            endpoints = await endpoints_when_started()
-            reply = await ask(
-                endpoints.nats,
-                current_supervisor(),
-                request,
-                show=show if is_live else None,
-            )
-    except asyncio.CancelledError:
-        say(f"it may go on without you; {_how_to_fetch(request)}")
+            view = hear_live(question)
+        else:
+            with show_patience("asking"):
+                view = question.hear()
+    except KeyboardInterrupt:
+        say(f"it may go on without you; {question.tell_how_to_fetch()}")
         raise
-    answers = reply.parts or (reply,)
-    kinds = {one.kind for one in answers}
-    if as_json:
-        print(reply.model_dump_json(indent=2), flush=True)
+    except TaskloreError as error:
+        if is_json and isinstance(error, ApiRefused):
+            print_json(error.body)
+        if question.is_taken:
+            say(f"it may go on all the same; {question.tell_how_to_fetch()}")
+        raise
+    if is_json:
+        print_json(view)
     else:
-        print_exactly("" if is_live else reply.text)
-        for one in answers:
-            _say_about(one, verbose=verbose)
-        if reply.read_by_rules:
-            why = printable(reply.read_by_rules)
-            say(f"No model read that, rules did: {why}")
-        await _say_places(answers)
-        if reply.kind == "question":
-            say(
-                f'answer with: {_command(request, "--conversation", reply.conversation_id)} "..."'
-            )
-        elif "pending" in kinds:
-            say(_how_to_fetch(request))
-    # What waits for a time or for another person's yes is as it should be.
-    is_unfinished = any(
-        one.kind == "pending" and not (request.not_before or one.approval_id)
-        for one in answers
-    )
-    if is_unfinished or "failed" in kinds:
-        return FAILED
-    return QUESTION if "question" in kinds else UNABLE if "unable" in kinds else OK
+        _print_answer(entry, view, is_live=is_live)
+        _print_about(question, view, is_verbose=bool(typed.get("verbose")))
+    return question.code_of(view)
 
 
-def _say_about(answer: PersonReply | ReplyPart, *, verbose: bool) -> None:
-    """Say heading and origin of *answer* where its text is the task's own and has neither."""
-    if answer.heading is None or answer.origin is None or answer.origin in answer.text:
-        return
-    if verbose:
-        say(printable(f"{answer.heading}. {answer.origin}"))
-    elif answer.taken:
-        say(printable(f"I took {answer.taken}."))
+class Question:
+    """One request in plain words, under an id with which it may be sent any number of times."""
 
-
-async def _say_places(answers: Sequence[PersonReply | ReplyPart]) -> None:
-    """Say which lines of an agent's code failed, to a reader of dead letters; others see nothing."""
-    failed = [
-        one.report.task_id
-        for one in answers
-        if one.report is not None and one.report.status == "failed"
-    ]
-    if not failed:
-        return
-    with contextlib.suppress(TaskloreError, TimeoutError):
-        async with asyncio.timeout(PLACE_S), _open_letters() as letters:
-            for task_id in failed:
-                # It has died just now: its letter is among the newest.
-                for letter in (await letters.of_task(task_id)).letters:
-                    if letter.content.place is not None:
-                        place = " ".join(printable(letter.content.place).split())
-                        say(f"it failed at {place[:PLACE_WIDTH]}")
-
-
-@contextlib.asynccontextmanager
-async def _open_letters() -> "AsyncIterator[DeadLetters]":
-    """Open the dead letters of the system that runs here."""
-    # Who asks for an answer alone loads none of it.
-    from tasklore.memory.ledger.ledger import Ledger
-    from tasklore.runtime.messaging.link import Link
-    from tasklore.runtime.messaging.outbox import open_outbox
-    from tasklore.supervisor.dead_letters.queue import open_dead_letters
-
-    async with (
-        open_nats("tasklore-letters") as client,
-        open_redis("tasklore-letters", PLACE_S) as redis,
-        open_outbox(link := Link(client)) as outbox,
-        open_dead_letters(link, outbox, Ledger(redis)) as letters,
-    ):
-        yield letters
-
-
-def _how_to_fetch(request: PersonRequest) -> str:
-    """Return the command that asks the same again, under the same id: it starts nothing twice."""
-    conversation = (
-        ()
-        if request.conversation_id is None
-        else ("--conversation", request.conversation_id)
-    )
-    memory = ("--no-memory",) if request.memory == "bypass" else ()
-    command = _command(
-        request, "--request-id", str(request.request_id), *conversation, *memory
-    )
-    return f"for the answer: {command} {shlex.quote(request.text)}"
-
-
-def _command(request: PersonRequest, *options: str) -> str:
-    """Return the beginning of a command with *options* that asks as the same person, from the same place."""
-    user = () if request.user_id is None else ("--user", request.user_id)
-    zone = () if request.time_zone is None else ("--time-zone", request.time_zone)
-    start = (
-        () if request.not_before is None else ("--at", request.not_before.isoformat())
-    )
-    return shlex.join(("tasklore", "ask", *options, *user, *zone, *start))
-
-
-async def ask(
-    nats_url: str,
-    supervisor_id: str,
-    request: PersonRequest,
-    *,
-    show: Callable[[str], None] | None = None,
-) -> PersonReply:
-    """Return the answer to *request*; one of kind `pending` when it takes longer than its `wait_ms`.
-
-    *show* is called with the words of the task that answers as they come, and then with what the answer says beside.
-    """
-    await demand_listener(nats_url)
-    calls: list[Call] = []
-
-    def ask_again() -> None:
-        # A reply on its way is lost with the connection.
-        for call in calls:
-            call.ask_again()
-
-    async with connected(
-        nats_url, "tasklore-ask", Listener(reconnected=ask_again)
-    ) as client:
-        calls.append(_call(client, supervisor_id, request))
-        replying = asyncio.ensure_future(_reply_to(calls[0], request))
-        try:
-            if show is not None:
-                await _show_output(
-                    client,
-                    supervisor_id=supervisor_id,
-                    request=request,
-                    replying=replying,
-                    show=show,
-                )
-            return await replying
-        finally:
-            replying.cancel()
-
-
-async def _show_output(
-    client: Client,
-    supervisor_id: str,
-    request: PersonRequest,
-    replying: "asyncio.Future[PersonReply]",
-    show: Callable[[str], None],
-) -> None:
-    """Call *show* with the output of the task of *request* until *replying* is done, and with the rest of the reply."""
-    # Who asks for the answer alone loads none of it.
-    from tasklore.runtime.messaging.link import Link
-    from tasklore.runtime.messaging.output import LOOK_S, open_output
-    from tasklore.supervisor.feed.tasks import Feeds
-    from tasklore.supervisor.replies.live_text import LiveText
-    from tasklore.supervisor.requests.request import single_task_id
-
-    async with (
-        open_output(Link(client)) as output,
-        contextlib.AsyncExitStack() as stack,
-    ):
-        live = LiveText(Feeds(output))
-        stack.push_async_callback(live.close)
-        live.follow(single_task_id(supervisor_id, request))
-        while not replying.done():
-            for delta in await live.take():
-                show(delta.words)
-            news: asyncio.Future[Any] = asyncio.ensure_future(live.wait(LOOK_S))
-            await asyncio.wait(
-                [replying, news], timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED
-            )
-            news.cancel()
-        for delta in await live.take_rest(await replying):
-            show(delta.words)
-
-
-async def ask_over(
-    client: Client, supervisor_id: str, request: PersonRequest
-) -> PersonReply:
-    """Return the answer to *request* over a connection that is open, as `ask` does."""
-    return await _reply_to(_call(client, supervisor_id, request), request)
-
-
-def _call(client: Client, supervisor_id: str, request: PersonRequest) -> Call:
-    wait_until = time.monotonic() + request.wait_ms / 1000
-
-    def body() -> bytes:
-        left_s = wait_until - time.monotonic()
-        # Whoever took it may be gone; its successor finds what was started under the same id.
-        left_ms = int((max(0.0, left_s) if left_s > -LATE_S else LAST_S / 2) * 1000)
-        return (
-            request.model_copy(update={"wait_ms": left_ms})
-            .model_dump_json(exclude_none=True)
-            .encode()
+    def __init__(self, entry: OperationEntry, typed: Mapping[str, Any]) -> None:
+        given = read_values(
+            entry,
+            {field["name"]: typed.get(param_name(field)) for field in entry["fields"]},
         )
+        if not str(given.get("text") or "").strip():
+            raise InvalidInput("there is no question; say what you want to know")
+        if typed.get("no_memory"):
+            given["memory"] = "bypass"
+        # The one who chooses the id can ask for the answer again, whatever happens before it comes.
+        given[REQUEST_ID] = given[REQUEST_ID] or os.urandom(16).hex()
+        given["pending_reply"] = True
+        self._entry = entry
+        self._given = given
+        self._wait_s = read_wait(entry, typed) or 0.0
+        self._asked_at = datetime.now(UTC)
+        self._api = typed.get("api")
+        self.exchange = Exchange(
+            find_target(entry["mounted"], self._api), entry, VersionWatch().hear
+        )
+        #: Whether a supervisor may have it.
+        self.is_taken = False
 
-    return Call(client, subjects.requests(supervisor_id), body)
+    @property
+    def id(self) -> str:
+        """The id of the request."""
+        return str(self._given[REQUEST_ID])
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the API is in another process, which can say something before the end."""
+        return self.exchange.target.scheme != "direct"
+
+    @property
+    def begins_later(self) -> bool:
+        """Whether it was asked for at a time."""
+        return bool(self._given.get("at") or self._given.get("after"))
+
+    def hear(self) -> Json:
+        """Return the view of the request at its end, or with why it has none in the time that it was given.
+
+        Raises:
+            ApiRefused: the API refuses it.
+            Unreachable, TaskloreError: nobody answers.
+        """
+        ends_at = time.monotonic() + self._wait_s
+        gives_up_at: float | None = None
+        given = self._given
+        while True:
+            sent_at = time.monotonic()
+            left_s = max(0.0, ends_at - sent_at)
+            try:
+                answer = self.exchange.ask(
+                    fill_request(self._entry, given), waits_s=left_s, late_s=LATE_S
+                )
+            except TaskloreError as error:
+                now = time.monotonic()
+                if not _is_away(error):
+                    self.is_taken = False
+                    raise
+                if not isinstance(error, ApiRefused):
+                    self.is_taken |= now - sent_at > _TAKEN_AFTER_S
+                if self.is_taken and isinstance(error, ConnectionBroke | AnswerCut):
+                    gives_up_at = gives_up_at or now + RESTARTED_S
+                if gives_up_at is None or now > gives_up_at:
+                    raise
+            else:
+                self.is_taken = True
+                gives_up_at = None
+                view = self.exchange.read_view(answer)
+                if not isinstance(view, dict):
+                    raise TaskloreError(
+                        f"{self.exchange.target.url} answers with something else than a request; upgrade it or this "
+                        "command"
+                    )
+                is_done = answer.status != HTTPStatus.ACCEPTED
+                if is_done or view.get("reply") or time.monotonic() > ends_at:
+                    return view
+            # Whoever took it has left; another one finds what was started under the same id.
+            time.sleep(_PAUSE_S)
+            given = {
+                **self._given,
+                "wait_seconds": max(0.0, ends_at - time.monotonic()),
+            }
+
+    def code_of(self, view: Json) -> int:
+        """Return the exit code that *view* means: what waits for its time is as it should be."""
+        if self.begins_later and (view.get("reply") or {}).get("waits_for") == "time":
+            return 0
+        return code_of_view(self._entry, view)
+
+    def tell_how_to_fetch(self) -> str:
+        """Return the command that asks the same again, under the same id: it starts nothing twice."""
+        words = self._spell_command(_AGAIN, self._given)
+        return f"for the answer: {words} {shlex.quote(str(self._given['text']))}"
+
+    def tell_how_to_answer(self, conversation_id: str) -> str:
+        """Return the command that answers a question back."""
+        answering = {**self._given, "conversation": conversation_id}
+        words = self._spell_command(_ANSWERING, answering)
+        return f'answer with: {words} "..."'
+
+    def _spell_command(self, names: tuple[str, ...], values: Mapping[str, Any]) -> str:
+        """Return the beginning of a command that gives the fields *names* by *values*, where they are there."""
+        if values.get("after"):
+            start = self._asked_at + parse_span(str(values["after"]), "--after")
+            values = {**values, "at": start.isoformat()}
+        options = {one["name"]: one["option"] for one in self._entry["fields"]}
+        words = [
+            word
+            for name in names
+            if values.get(name)
+            for word in (options[name], str(values[name]))
+        ]
+        return shlex.join(("tasklore", "ask", *words))
+
+    def find_places(self, task_ids: list[str]) -> list[str]:
+        """Return which lines of agents' code failed, for who may read dead letters; others see nothing."""
+        entry = next(
+            one for one in operations_of("dead-letters") if one["verb"] == "show"
+        )
+        found = []
+        with contextlib.suppress(TaskloreError):
+            target = find_target(entry["mounted"], self._api)
+            letters = Exchange(target, entry, lambda _answer: None)
+            for task_id in task_ids:
+                request = make_request(entry, {"letter": task_id})
+                letter = letters.read_view(letters.ask(request, late_s=PLACE_S))
+                if isinstance(letter, dict) and letter.get("place"):
+                    found.append(" ".join(printable(str(letter["place"])).split()))
+        return found
 
 
-async def _reply_to(call: Call, request: PersonRequest) -> PersonReply:
-    late_s = request.wait_ms / 1000 + LATE_S
-    body = await call.reply(late_s + LAST_S, late_s)
-    try:
-        return PersonReply.model_validate_json(body)
-    except ValidationError as error:
-        msg = f"the supervisor answered with something else than a reply: {body[:200]!r}; are the versions the same?"
-        raise Unreachable(msg) from error
+def _is_away(error: TaskloreError) -> bool:
+    """Return whether *error* says that no supervisor is there now."""
+    if isinstance(error, ApiRefused):
+        return error.code == UNREACHABLE
+    return isinstance(error, Unreachable | AnswerCut)
+
+
+def _print_answer(entry: OperationEntry, view: Json, *, is_live: bool) -> None:
+    reply = view.get("reply")
+    if reply is None:
+        draw(entry, view)
+        return
+    # What came live is there already, but for the end of its line.
+    print_exactly("" if is_live else str(reply["text"]))
+
+
+def _print_about(question: Question, view: Json, *, is_verbose: bool) -> None:
+    """Say on stderr what stands beside the answer, and how to go on."""
+    reply = view.get("reply") or {}
+    answers = reply.get("parts") or ([reply] if reply else [])
+    for one in answers:
+        _say_about(one, is_verbose=is_verbose)
+    if reply.get("read_by_rules"):
+        say(f"No model read that, rules did: {reply['read_by_rules']}")
+    failed = [
+        str(report["task_id"])
+        for one in answers
+        if (report := one.get("report")) and report["status"] == "failed"
+    ]
+    if failed:
+        for place in question.find_places(failed):
+            say(f"it failed at {place[:PLACE_WIDTH]}")
+    if reply.get("kind") == "question":
+        say(question.tell_how_to_answer(str(reply["conversation_id"])))
+    elif not reply or any(one["kind"] == "pending" for one in answers):
+        say(question.tell_how_to_fetch())
+
+
+def _say_about(answer: Json, *, is_verbose: bool) -> None:
+    """Say heading and origin of *answer* where its text is the task's own and has neither."""
+    heading = answer.get("heading")
+    origin = answer.get("origin")
+    if heading is None or origin is None or origin in answer["text"]:
+        return
+    if is_verbose:
+        say(f"{heading}. {origin}")
+    elif answer.get("taken"):
+        say(f"I took {answer['taken']}.")

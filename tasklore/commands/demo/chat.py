@@ -41,8 +41,8 @@ async def chat(target: Target) -> bool:
         f"{USER} chats, and nobody waits for what is remembered of it\n\n", style="bold"
     )
 
-    def ask(verb: str, **values: str) -> Awaitable[Any]:
-        return asyncio.to_thread(_ask, target, verb, **values)
+    def ask(verb: str, **values: str) -> Awaitable[Json]:
+        return asyncio.to_thread(call, target, "memory", verb, user=USER, **values)
 
     _print_documents("before", await ask("show"))
     settled = [_print_turn(await _say(target, text)) for text in TURNS]
@@ -70,20 +70,23 @@ async def chat(target: Target) -> bool:
     )
 
 
-def _ask(target: Target, verb: str, **values: Any) -> Any:
-    """Return the view of an operation on the memory of the user, at its end."""
-    entry = next(one for one in operations_of("memory") if one["verb"] == verb)
+def call(target: Target, noun: str, verb: str, **values: Any) -> Json:
+    """Return the view of an operation at *target*, at its end.
+
+    Raises:
+        ApiRefused, Unreachable, TaskloreError: as `Exchange.ask`.
+    """
+    entry = next(one for one in operations_of(noun) if one["verb"] == verb)
     exchange = Exchange(target, entry, lambda _answer: None)
-    request = make_request(entry, {"user": USER, **values})
-    answer = exchange.ask(request, waits_s=_TIMEOUT_S)
-    return exchange.follow(answer, _TIMEOUT_S).view
+    answer = exchange.ask(make_request(entry, values), waits_s=_TIMEOUT_S)
+    view: Json = exchange.follow(answer, _TIMEOUT_S).view
+    return view
 
 
 async def _say(target: Target, text: str) -> Json:
     print_paragraph(f"> {text}", style="bold")
-    said = {"text": text.split(" "), "conversation": "demo"}
-    outcome: Json = await asyncio.to_thread(_ask, target, "tell", **said)
-    return outcome
+    said = {"user": USER, "text": text.split(" "), "conversation": "demo"}
+    return await asyncio.to_thread(call, target, "memory", "tell", **said)
 
 
 def _print_turn(outcome: Json) -> bool:

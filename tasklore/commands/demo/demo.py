@@ -1,20 +1,18 @@
 """`tasklore demo`: questions, a chat, a pipeline and a story, in a whole system that leaves nothing behind."""
 
+import asyncio
 import contextlib
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from nats.aio.client import Client
-
-from tasklore.commands.ask.ask import ask_over, make_request
 from tasklore.commands.demo import analysis as analysis_demo
 from tasklore.commands.demo import chat as chat_demo
 from tasklore.commands.demo import pipeline as pipeline_demo
 from tasklore.commands.exits import FAILED, OK
-from tasklore.commands.operations.target import read_target
-from tasklore.commands.places import DEFAULT_SUPERVISOR
+from tasklore.commands.operations.target import Target, read_target
+from tasklore.commands.operations.transport import Json
 from tasklore.commands.render.screen import (
     patience,
     print_paragraph,
@@ -24,7 +22,6 @@ from tasklore.commands.render.screen import (
 )
 from tasklore.commands.up.system import Plan, running
 from tasklore.contracts.errors import TaskloreError
-from tasklore.contracts.messages import PersonReply
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.servers import valkey
 
@@ -93,17 +90,18 @@ async def demonstrate() -> int:
                 f"Tasklore  NATS, Valkey, a supervisor and a worker are up ({up_s:.1f} s)\n\n",
                 style="bold",
             )
+            supervisor = read_target(system.endpoints.api or "", None, "the demo")
+            # This one serves every operation.
+            api = read_target(system.endpoints.operations or "", None, "the demo")
+            played = [await _play(supervisor, question) for question in QUESTIONS]
+            print_paragraph(f"{_moral(played)}\n\n")
             client = await stack.enter_async_context(
                 connected(system.endpoints.nats, "tasklore-demo")
             )
-            played = [await _play(client, question) for question in QUESTIONS]
-            print_paragraph(f"{_moral(played)}\n\n")
             redis = await stack.enter_async_context(
                 valkey.connect(system.endpoints.redis_url, name="tasklore-demo")
             )
-            # This one serves every operation, and hands over what a supervisor does.
-            api = read_target(system.endpoints.operations or "", None, "the demo")
-            is_well = all(reply.kind == "answer" for reply, _ in played)
+            is_well = all(reply["kind"] == "answer" for reply, _ in played)
             parts: tuple[tuple[str, Callable[[], Awaitable[bool]], str], ...] = (
                 ("chat", lambda: chat_demo.chat(api), _CHAT_MORAL),
                 (
@@ -126,39 +124,42 @@ async def demonstrate() -> int:
     return OK if is_well else FAILED
 
 
-async def _play(client: Client, question: str) -> tuple[PersonReply, float]:
+async def _play(api: Target, question: str) -> tuple[Json, float]:
     """Ask *question*, print it with its answer, and return both the reply and the milliseconds it took."""
     give_up_at = time.monotonic() + _HEARS_WITHIN_S
     while True:
         started = time.perf_counter()
-        reply = await ask_over(client, DEFAULT_SUPERVISOR, make_request(question))
+        view = await asyncio.to_thread(
+            chat_demo.call, api, "requests", "ask", text=[question]
+        )
+        reply = view["reply"]
         took_ms = (time.perf_counter() - started) * 1000
         # The supervisor hears of the agent within milliseconds of its start.
-        if reply.kind != "unable" or time.monotonic() > give_up_at:
+        if reply["kind"] != "unable" or time.monotonic() > give_up_at:
             break
     print_paragraph(f"> {question}", style="bold")
-    if reply.report is not None and reply.report.memory.key is not None:
-        print(
-            f"  {styled('understood as', 'dim')} {printable(reply.report.memory.key)}"
-        )
-    is_served = reply.report is not None and reply.report.memory.outcome in _SERVED
+    memory = (reply["report"] or {}).get("memory", {})
+    if memory.get("key") is not None:
+        print(f"  {styled('understood as', 'dim')} {printable(memory['key'])}")
     verdict = (
-        styled("remembered", "green") if is_served else styled("computed", "yellow")
+        styled("remembered", "green")
+        if memory.get("outcome") in _SERVED
+        else styled("computed", "yellow")
     )
-    body = printable(reply.text).splitlines()
+    is_answer = reply["kind"] == "answer"
+    body = printable(reply["text"]).splitlines()
     # The heading repeats the question, and the last line our own verdict.
-    for line in body[1:-1] if reply.kind == "answer" else body:
+    for line in body[1:-1] if is_answer else body:
         print_paragraph(line.strip(), "    " if line.startswith("    ") else "  ")
-    print(
-        f"  {verdict if reply.kind == 'answer' else styled(reply.kind, 'red')} in {took_ms:.1f} ms\n"
-    )
+    said = verdict if is_answer else styled(reply["kind"], "red")
+    print(f"  {said} in {took_ms:.1f} ms\n")
     return reply, took_ms
 
 
-def _moral(played: list[tuple[PersonReply, float]]) -> str:
+def _moral(played: list[tuple[Json, float]]) -> str:
     second = played[1][1]
     outcomes = [
-        reply.report.memory.outcome if reply.report is not None else reply.kind
+        reply["report"]["memory"]["outcome"] if reply["report"] else reply["kind"]
         for reply, _ in played
     ]
     if outcomes != ["miss", "hit", "miss"]:

@@ -163,8 +163,17 @@ def make_noun(name: str, sentence: str, local: CommandGroup | None) -> CommandGr
     return group
 
 
+def make_command(entry: OperationEntry, name: str | None = None) -> OperationCommand:
+    """Return the command of *entry*, called *name* at the top, its verb below its noun."""
+    if (entry["noun"], entry["verb"]) == ("requests", "ask"):
+        from tasklore.commands.ask.command import AskCommand
+
+        return AskCommand(entry, name)
+    return OperationCommand(entry, name)
+
+
 def _maker(entry: OperationEntry) -> Callable[[], TyperCommand]:
-    return lambda: OperationCommand(entry)
+    return lambda: make_command(entry)
 
 
 def _give(command: Any) -> Callable[[], Any]:
@@ -238,14 +247,15 @@ def _describe_field(field: FieldEntry) -> str:
         text = f"{text} Repeatable.".strip()
     default = field["default"]
     if default not in (None, "", False, [], {}) and not field["required"]:
-        spelled = "true" if default is True else default
+        is_span = field["metavar"] == "SPAN" and isinstance(default, int | float)
+        spelled = "true" if default is True else f"{default:g}s" if is_span else default
         text = f"{text}  [default: {spelled}]"
     return text
 
 
 def _common_options(entry: OperationEntry) -> Iterator[TypedOption]:
     if entry["confirm"]:
-        yield _flag(["--yes", "-y", "is_sure"], "Do not ask.")
+        yield make_flag(["--yes", "-y", "is_sure"], "Do not ask.")
     has_own = any(field["name"] in WAITS for field in entry["fields"])
     if entry["unfinished"] and not has_own:
         yield _text(
@@ -254,10 +264,11 @@ def _common_options(entry: OperationEntry) -> Iterator[TypedOption]:
             f"How long to wait for the end, such as 30s or 5m; 0 is not at all.  [default: {WAIT_S:.0f}s]",
         )
     yield _text(["--api", "api"], "URL", _API)
-    yield _flag(["--json", "is_json"], "Print JSON for programs.")
+    yield make_flag(["--json", "is_json"], "Print JSON for programs.")
 
 
-def _flag(names: list[str], text: str) -> TypedOption:
+def make_flag(names: list[str], text: str) -> TypedOption:
+    """Return an option without a value, by its *names*: those that are typed, and that of the parameter."""
     return TypedOption(
         param_decls=names,
         type_descriptor=AsTyped(bool),  # type: ignore[arg-type]

@@ -53,15 +53,18 @@ class Exchange:
     entry: OperationEntry
     heard: Callable[[Answer], object]
 
-    def ask(self, request: Request, *, waits_s: float = 0.0) -> Answer:
-        """Return the answer to *request*, for which the server may take *waits_s* seconds on purpose.
+    def ask(
+        self, request: Request, *, waits_s: float = 0.0, late_s: float | None = None
+    ) -> Answer:
+        """Return the answer to *request*, which may take *waits_s* seconds on purpose, and *late_s* more.
 
         Raises:
             ApiRefused: it is a refusal.
             Unreachable: no server answers.
             TaskloreError: the answer is none of the API's.
         """
-        answer = send(self.target, request, within_s=WHOLE_S + waits_s)
+        within_s = waits_s + (WHOLE_S if late_s is None else late_s)
+        answer = send(self.target, request, within_s=within_s)
         self.heard(answer)
         if answer.status >= 300:
             raise refuse(answer, self.target, self.entry)
@@ -82,8 +85,8 @@ class Exchange:
             raise refuse(answer, self.target, self.entry)
         return answer.read_json()
 
-    def pour(self, request: Request, sink: Callable[[bytes], object]) -> None:
-        """Give the lines of the answer to *sink* as they come.
+    def pour(self, request: Request, sink: Callable[[bytes], object]) -> int:
+        """Give the body of the answer to *sink* as it comes, and return the status.
 
         Raises:
             ApiRefused, Unreachable, TaskloreError: as `ask`.
@@ -92,6 +95,7 @@ class Exchange:
         self.heard(answer)
         if answer.status >= HTTPStatus.MULTIPLE_CHOICES:
             raise refuse(answer, self.target, self.entry)
+        return answer.status
 
     def read_pages(self, request: Request, limit: int | None) -> object:
         """Return the view of a list, of as many pages as *limit* rows need; None is one page.

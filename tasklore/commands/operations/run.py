@@ -69,7 +69,7 @@ def run_operation(entry: OperationEntry, typed: Mapping[str, Any]) -> int:
     options = CommonOptions(
         is_json=bool(typed.get("is_json")),
         is_sure=bool(typed.get("is_sure")),
-        wait_s=_read_wait(entry, typed),
+        wait_s=read_wait(entry, typed),
         api=typed.get("api"),
     )
     try:
@@ -115,7 +115,7 @@ def _name_work(entry: OperationEntry) -> str:
     return f"reading {noun}" if entry["method"] == "GET" else f"{entry['verb']}: {noun}"
 
 
-def _read_wait(entry: OperationEntry, typed: Mapping[str, Any]) -> float | None:
+def read_wait(entry: OperationEntry, typed: Mapping[str, Any]) -> float | None:
     """Return how long an end is waited for; an operation with such a field of its own is waited for as that says.
 
     None where there is no end to wait for: neither is the operation ever unfinished, nor does the server wait.

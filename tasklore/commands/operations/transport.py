@@ -127,6 +127,14 @@ class Deadline:
         return left
 
 
+class ConnectionBroke(Unreachable):
+    """A connection ended before the answer: whether the request was taken is not known."""
+
+
+class AnswerCut(TaskloreError):
+    """A server that was reached left before the end of its answer."""
+
+
 class _Unwritable(Exception):
     """A sink does not take its piece; the cause says why."""
 
@@ -208,13 +216,17 @@ def send(
             "it stays"
         ) from error
     except http.client.IncompleteRead as error:
-        raise TaskloreError(
+        raise AnswerCut(
             f"the answer of {target.url} was cut before its end; ask again"
+        ) from error
+    except http.client.RemoteDisconnected as error:
+        raise AnswerCut(
+            f"{target.url} closed the connection without an answer; is it https://? correct {target.source}"
         ) from error
     except (http.client.HTTPException, ValueError) as error:
         raise TaskloreError(_name_stranger(target, error)) from error
     except OSError as error:
-        raise Unreachable(
+        raise ConnectionBroke(
             f"the connection to {target.url} broke ({error.strerror or type(error).__name__}); ask again"
         ) from error
     finally:
@@ -374,8 +386,6 @@ def _pour(
 def _name_stranger(target: Target, error: Exception) -> str:
     words = " ".join(printable(str(error)).split())[:_WORDS]
     said = f" ({words})" if words else ""
-    if isinstance(error, http.client.RemoteDisconnected):
-        return f"{target.url} closed the connection without an answer; is it https://? correct {target.source}"
     return f"{target.url} does not speak HTTP{said}; correct {target.source}"
 
 

@@ -1,7 +1,7 @@
 """Spans of time as people write and read them: `90s`, `15m`, `1h`, `30d`, `2w`."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from tasklore.contracts.errors import InvalidInput
 
@@ -27,47 +27,6 @@ def parse_span(text: str, option: str) -> timedelta:
     except OverflowError as error:
         raise InvalidInput(
             f"{option} {text!r} is longer than time itself; write a shorter one, such as 30d"
-        ) from error
-
-
-def parse_moment(text: str, option: str, time_zone: str) -> datetime:
-    """Return the time that *text* means, by the clocks of *time_zone* where it names none; in UTC.
-
-    Raises:
-        InvalidInput: it is no time, or there is no such zone; *option* is named in the error.
-    """
-    # Imported here: zones bring pydantic, and most commands name none.
-    from tasklore.contracts.zones import zone_of
-
-    zone = zone_of(time_zone)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise InvalidInput(
-            f"{option} {text!r} is no time; write one such as 2026-12-24T18:00"
-        ) from error
-    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
-
-
-def parse_when(text: str, now: datetime, option: str) -> datetime:
-    """Return the moment *text*: so long before *now* (2h, 7d), or a time in RFC 3339, UTC without a zone.
-
-    Raises:
-        InvalidInput: it is neither; *option* is named in the error.
-    """
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        pass
-    else:
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    try:
-        return now - parse_span(text, option)
-    except OverflowError:
-        return datetime.fromtimestamp(0, UTC)
-    except InvalidInput as error:
-        raise InvalidInput(
-            f"{error}, or a time such as 2026-11-21T10:00:00Z"
         ) from error
 
 

@@ -135,7 +135,7 @@ def test_an_end_that_comes_later_is_followed(
         problem(503, "the store is away"),
         answer({"state": "done"}),
     ) as server:
-        assert run_command("requests", "ask", "hi", "you", "--api", server.url) == 0
+        assert run_command("requests", "send", "hi", "--api", server.url) == 0
     assert capsys.readouterr().out == "state  done\n"
     assert [one.path for one in server.received][1:] == ["/v1/requests/r1?wait=1"] * 3
 
@@ -146,7 +146,7 @@ def test_an_end_that_does_not_come_in_time_says_where_it_will_be(
     later = answer({"state": "running"}, 202, headers={"Location": "/v1/requests/r1"})
     with serving(later) as server:
         code = run_command(
-            "requests", "ask", "hi", "--wait", "0.1s", "--api", server.url
+            "requests", "send", "hi", "--wait", "0.1s", "--api", server.url
         )
     told = capsys.readouterr()
     assert code == 1
@@ -334,7 +334,7 @@ def test_an_end_elsewhere_is_not_asked_for(
     with serving(answer({})) as thief:
         place = {"Location": f"{thief.url}/v1/requests/r1"}
         with serving(answer({"state": "running"}, 202, headers=place)) as server:
-            assert run_command("requests", "ask", "x", "--api", server.url) == 0
+            assert run_command("requests", "send", "hi", "--api", server.url) == 0
     assert thief.received == []
 
 

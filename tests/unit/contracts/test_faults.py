@@ -7,8 +7,6 @@ from typing import ClassVar
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from tasklore.commands.ask.ask import make_request
-from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.faults import complaint_of, fault_of
 from tasklore.contracts.identifiers import Name
 from tasklore.contracts.zones import TimeZone
@@ -62,14 +60,6 @@ def test_a_fault_is_a_place_and_a_sentence(given: dict[str, object], told: str) 
     [details] = refusal.value.errors(include_url=False)
     assert fault_of(details, "the trip") == told
     assert complaint_of(details) == told.partition(": ")[2]
-
-
-def test_a_time_zone_that_there_is_not_is_told_to_whoever_asked() -> None:
-    """The sentence is ours, and the field is named before it."""
-    with pytest.raises(
-        InvalidInput, match=r"^time_zone: there is no time zone '\.\./x'"
-    ):
-        make_request("hello", time_zone="../x")
 
 
 def test_one_place_words_what_the_library_says() -> None:

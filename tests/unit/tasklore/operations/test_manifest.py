@@ -11,7 +11,7 @@ def test_an_operation_is_read_with_its_sentence_and_its_page() -> None:
     assert (entry["paged"], entry["unfinished"]) == (True, False)
     assert [one["most"] for one in entry["fields"]] == [None, 3]
     assert not entry_of("schedules", "show")["paged"]
-    assert entry_of("requests", "ask")["unfinished"]
+    assert entry_of("requests", "send")["unfinished"]
 
 
 def test_a_route_that_is_no_operation_is_left_out() -> None:

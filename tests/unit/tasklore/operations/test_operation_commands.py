@@ -5,7 +5,7 @@ from importlib import import_module
 
 import pytest
 
-from tasklore.commands.app import GROUPS, WRITTEN, make_root
+from tasklore.commands.app import GROUPS, WRITTEN
 
 Run = Callable[..., int]
 
@@ -73,10 +73,6 @@ def test_the_list_of_all_commands_has_both_kinds(
 def test_commands_that_are_written_by_hand_are_there(noun: str) -> None:
     module = import_module(f"tasklore.commands.{noun.replace('-', '_')}.app")
     assert module.app.registered_commands
-
-
-def test_a_command_written_by_hand_stands_before_a_shortcut() -> None:
-    assert not hasattr(make_root().commands["ask"], "entry")
 
 
 @pytest.mark.parametrize(

@@ -95,5 +95,5 @@ def test_an_empty_id_is_refused() -> None:
 
 
 def test_words_are_joined() -> None:
-    request = make_request(entry_of("requests", "ask"), {"text": ("how", "much?")})
+    request = make_request(entry_of("requests", "send"), {"text": ("how", "much?")})
     assert json.loads(request.body or b"") == {"text": "how much?"}
