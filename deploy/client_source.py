@@ -385,7 +385,10 @@ def _flow(
     if has_key:
         options.append("idempotency_key: str | None = None")
     parts += ["*", *options] if options else []
-    call = _call(method, path, values, has_key=has_key)
+    # What is told how long to wait is waited for as long as that.
+    has_wait = any(one.key == "wait_seconds" for one in values)
+    waits = spec.get("x-tasklore", {}).get("waits", False) and not has_wait
+    call = _call(method, path, values, has_key=has_key, waits=waits)
     returned, body = _result(answers, call, takes_lines=takes_lines)
     source = [
         f"    def {verb}({', '.join(parts)}) -> {returned}:",
@@ -503,7 +506,9 @@ def _answers_of(spec: Json) -> dict[str, Json]:
     return found
 
 
-def _call(method: str, path: str, values: list[Value], *, has_key: bool) -> str:
+def _call(
+    method: str, path: str, values: list[Value], *, has_key: bool, waits: bool
+) -> str:
     arguments = [repr(method.upper())]
     inside = [one for one in values if one.place == "path"]
     arguments.append(
@@ -519,6 +524,8 @@ def _call(method: str, path: str, values: list[Value], *, has_key: bool) -> str:
     if has_key:
         arguments.append("key=idempotency_key")
         arguments.append("takes_key=True")
+    if waits:
+        arguments.append("waits=True")
     return f"Call({', '.join(arguments)})"
 
 

@@ -265,6 +265,8 @@ class Settings(BaseSettings):
     """File with the certificates, in PEM, of its authority; without it the system's authorities."""
     operations_url: str | None = None
     """Address of the API for commands that need an operator's rights at the servers."""
+    operations_key: SecretStr | None = None
+    """Key that such commands show there; without it that of the other commands."""
     operations_host: str = Field(default="127.0.0.1", min_length=1)
     """Address of `tasklore supervisor --operations`; one that other machines reach needs `api_keys_file` there."""
     operations_port: int = Field(default=0, ge=0, le=65_535)

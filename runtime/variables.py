@@ -9,7 +9,14 @@ PREFIX = "TASKLORE_"
 
 #: What a command that is a client of the API reads, behind the prefix: no settings, as it loads none.
 OF_CLIENTS = frozenset(
-    {"API_URL", "API_KEY", "API_CA_FILE", "OPERATIONS_URL", "DIRECT"}
+    {
+        "API_URL",
+        "API_KEY",
+        "API_CA_FILE",
+        "OPERATIONS_URL",
+        "OPERATIONS_KEY",
+        "DIRECT",
+    }
 )
 #: How alike a mistyped name must be to the one suggested, from 0 to 1.
 _ALIKE = 0.6

@@ -18,6 +18,8 @@ from tasklore.contracts.manifest import (
 #: Fields of a page: behind which place it begins, and how many it has.
 _PAGE = frozenset({"after", "limit"})
 _NOTE = "x-tasklore"
+#: Headers of programs that keep answers; a command keeps none.
+_OF_CACHES = frozenset({"if-none-match"})
 _LINES_HELP = "A file with one JSON object a line; - is the standard input."
 
 
@@ -105,6 +107,8 @@ class _OperationReader:
         """Yield the fields in the order in which they are typed: those of the path first."""
         parameters = self._operation.get("parameters", ())
         for one in sorted(parameters, key=lambda given: given["in"] != "path"):
+            if one["in"] == "header" and one["name"].lower() in _OF_CACHES:
+                continue
             schema = one.get("schema", {})
             text = one.get("description") or schema.get("description", "")
             yield self._field(

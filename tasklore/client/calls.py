@@ -25,6 +25,8 @@ TRIES = 4
 PAUSE_S = 0.25
 #: Seconds that the server may take on purpose where a call does not say.
 _LONG_S = 30.0
+#: Seconds that the server may take for what may last minutes.
+_PATIENT_S = 900.0
 #: Bytes of one part of a file of JSON lines.
 _PART_BYTES = 256 * 1024
 #: Statuses after which the same call may succeed; 0 is no answer.
@@ -36,7 +38,10 @@ _SETTING = frozenset(("PUT", "DELETE"))
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One HTTP request; values that are None are left out. One that *takes_key* carries an id, *key* or a new one."""
+    """One HTTP request; values that are None are left out. One that *takes_key* carries an id, *key* or a new one.
+
+    One that *waits* may last minutes, whatever it says.
+    """
 
     method: str
     path: str
@@ -46,10 +51,13 @@ class Call:
     content: bytes | None = None
     key: str | None = None
     takes_key: bool = False
+    waits: bool = False
 
     @property
     def wait_s(self) -> float:
         """Seconds that the server may take on purpose."""
+        if self.waits:
+            return _PATIENT_S
         if self.method == "GET":
             return 0.0
         given = (self.body or {}).get("wait_seconds")

@@ -12,8 +12,8 @@ _HEAD = """# The `tasklore` command
 Made from the help of each command by `make generated`.
 
 - Where the API is: `--api` or `TASKLORE_API_URL`, and `TASKLORE_OPERATIONS_URL` for commands that need an operator's
-  rights at the servers, with the key of `TASKLORE_API_KEY`; else the `endpoints.json` below. Commands of nouns in the
-  plural are clients of it.
+  rights at the servers, with the key of `TASKLORE_API_KEY` (there `TASKLORE_OPERATIONS_KEY`, where it is set); else the
+  `endpoints.json` below. `ask`, and commands of nouns in the plural, are clients of it.
 - Where the servers are, for other commands: `TASKLORE_NATS_URL` and `TASKLORE_REDIS_URL`, else the `endpoints.json` of
   a running `tasklore up`, in `TASKLORE_DATA_DIR` or in `.tasklore` of the current directory.
 - Exit codes: 0 done, 1 the task failed or was not finished in time, 2 the command line, a file or a setting is

@@ -208,7 +208,10 @@ class Question:
         )
         found = []
         with contextlib.suppress(TaskloreError):
-            target = find_target(entry["mounted"], self._api)
+            # An address that was typed for the question gets no key but that of the question.
+            target = (
+                self.exchange.target if self._api else find_target(entry["mounted"])
+            )
             letters = Exchange(target, entry, lambda _answer: None)
             for task_id in task_ids:
                 request = make_request(entry, {"letter": task_id})

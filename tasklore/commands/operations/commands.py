@@ -15,6 +15,7 @@ from tasklore.commands.exits import Interrupted
 from tasklore.commands.operations.entries import (
     WAIT_S,
     WAITS,
+    name_options,
     operations_of,
     param_name,
 )
@@ -144,7 +145,7 @@ def make_noun(name: str, sentence: str, local: CommandGroup | None) -> CommandGr
     made: dict[str, Callable[[], Any]] = {
         entry["verb"]: _maker(entry) for entry in entries
     }
-    sentences = {entry["verb"]: entry["help"] for entry in entries}
+    sentences = {entry["verb"]: name_options(entry["help"], entry) for entry in entries}
     if local is not None:
         for verb, command in local.commands.items():
             made[verb] = _give(command)
@@ -189,26 +190,26 @@ def describe(entry: OperationEntry) -> str:
     )
     roles = " or ".join(entry["roles"])
     need = f"Needs a key with the role {roles}{where}, where keys are demanded."
-    return "\n\n".join(
-        text for text in (entry["help"], entry["description"], need) if text
-    )
+    told = (entry["help"], entry["description"])
+    spelled = [name_options(text, entry) for text in told if text]
+    return "\n\n".join([*spelled, need])
 
 
 def _make_params(entry: OperationEntry) -> Iterator[Any]:
     fields = entry["fields"]
     for field in fields:
         if field["positional"]:
-            yield _make_argument(field)
+            yield _make_argument(entry, field)
     for field in fields:
         if not field["positional"]:
-            yield _make_option(field)
+            yield _make_option(entry, field)
     taken = {field["option"] for field in fields if not field["positional"]}
     for option in _common_options(entry):
         if not taken.intersection(option.opts):
             yield option
 
 
-def _make_argument(field: FieldEntry) -> TypedArgument:
+def _make_argument(entry: OperationEntry, field: FieldEntry) -> TypedArgument:
     is_many = field["kind"] in ("words", "list", "map")
     return TypedArgument(
         param_decls=[param_name(field)],
@@ -216,12 +217,12 @@ def _make_argument(field: FieldEntry) -> TypedArgument:
         required=field["required"],
         nargs=-1 if is_many else 1,
         metavar=field["metavar"],
-        help=_describe_field(field),
+        help=_describe_field(entry, field),
         show_default=False,
     )
 
 
-def _make_option(field: FieldEntry) -> TypedOption:
+def _make_option(entry: OperationEntry, field: FieldEntry) -> TypedOption:
     is_flag = field["kind"] == "flag"
     name = field["option"]
     if is_flag and field["default"] is not False:
@@ -235,12 +236,12 @@ def _make_option(field: FieldEntry) -> TypedOption:
         is_flag=is_flag,
         multiple=field["kind"] in ("list", "map", "words"),
         metavar=None if is_flag else field["metavar"],
-        help=_describe_field(field),
+        help=_describe_field(entry, field),
     )
 
 
-def _describe_field(field: FieldEntry) -> str:
-    text = field["help"]
+def _describe_field(entry: OperationEntry, field: FieldEntry) -> str:
+    text = name_options(field["help"], entry, field["name"])
     if field["choices"]:
         text = f"{text} One of {', '.join(field['choices'])}.".strip()
     if field["kind"] in ("list", "map") and "repeatable" not in text:

@@ -1,6 +1,7 @@
 """The manifest in the package, read once; what makes it is `tasklore.supervisor.http.manifest`."""
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -41,6 +42,24 @@ def client_version() -> str:
 def spell_name(field: FieldEntry) -> str:
     """Return *field* as a person types it: `--time-zone`, or the name of the argument."""
     return field["metavar"] if field["positional"] else field["option"]
+
+
+def spell_command(entry: OperationEntry) -> str:
+    """Return the words of the command of *entry*: its own at the top, else its noun and its verb."""
+    return entry["shortcut"] or f"{entry['noun']} {entry['verb']}"
+
+
+def name_options(text: str, entry: OperationEntry, own: str = "") -> str:
+    """Return *text* with each field of *entry* that it names in backquotes spelled as it is typed.
+
+    What the text of a field says of its *own* name is about a field of an answer.
+    """
+    options = {
+        field["name"]: spell_name(field)
+        for field in entry["fields"]
+        if field["name"] != own and field["kind"] != "lines"
+    }
+    return re.sub(r"`(\w+)`", lambda found: options.get(found[1], found[0]), text)
 
 
 def param_name(field: FieldEntry) -> str:

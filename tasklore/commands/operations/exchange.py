@@ -31,6 +31,8 @@ _PAUSE_S = 1.0
 #: Seconds between two looks at an end that is not there yet: at least, and at most.
 _SHORTEST_LOOK_S = 0.1
 _LONGEST_LOOK_S = 10.0
+#: Seconds for the answer of an operation that may take minutes.
+_LONG_S = 900.0
 #: Seconds for one look, while its answer may be on its way.
 _LOOK_WITHIN_S = 30.0
 
@@ -54,15 +56,23 @@ class Exchange:
     heard: Callable[[Answer], object]
 
     def ask(
-        self, request: Request, *, waits_s: float = 0.0, late_s: float | None = None
+        self,
+        request: Request,
+        *,
+        waits_s: float | None = None,
+        late_s: float | None = None,
     ) -> Answer:
         """Return the answer to *request*, which may take *waits_s* seconds on purpose, and *late_s* more.
+
+        None is as long as such an operation may take.
 
         Raises:
             ApiRefused: it is a refusal.
             Unreachable: no server answers.
             TaskloreError: the answer is none of the API's.
         """
+        if waits_s is None:
+            waits_s = _LONG_S if self.entry["waits"] else 0.0
         within_s = waits_s + (WHOLE_S if late_s is None else late_s)
         answer = send(self.target, request, within_s=within_s)
         self.heard(answer)

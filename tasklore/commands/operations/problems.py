@@ -1,12 +1,18 @@
 """Refusals of the API in the words of the command line: each fault names its option, each end has its exit code."""
 
 import re
+import shlex
 from collections.abc import Sequence
+from urllib.parse import unquote
 
 from tasklore.commands.exits import FAILED, UNREACHABLE, USAGE, Aborted
-from tasklore.commands.operations.entries import load_manifest, spell_name
+from tasklore.commands.operations.entries import (
+    load_manifest,
+    name_options,
+    spell_command,
+    spell_name,
+)
 from tasklore.commands.operations.target import (
-    KEY_VARIABLE,
     OPERATIONS_VARIABLE,
     Target,
 )
@@ -20,7 +26,7 @@ _CODES = {
 }
 _PLACES = ("path.", "query.", "header.", "cookie.", "body.")
 #: A route in a sentence of the API, which a person of the command line does not type.
-_ROUTE = r"\b(GET|POST|PUT|PATCH|DELETE) (/v1/[\w/{}.-]*[\w}])(?:\?[\w=&-]*)?"
+_ROUTE = r"\b(GET|POST|PUT|PATCH|DELETE) (/v1/[\w/{}.%~-]*[\w}])(?:\?[\w=&-]*)?"
 _WORDS = 300
 #: The type of a refusal for want of a role; a 403 of another type is cured otherwise.
 _LACKS_ROLE = "urn:tasklore:problem:role"
@@ -77,11 +83,13 @@ def _word(
     problem: Json, answer: Answer, target: Target, entry: OperationEntry | None
 ) -> str:
     detail = name_commands(str(problem["detail"]))
+    if entry is not None:
+        detail = name_options(detail, entry)
     if answer.status == 401:
         cure = (
-            f"correct {KEY_VARIABLE}"
+            f"correct {target.key_variable}"
             if target.key is not None
-            else f"set {KEY_VARIABLE} to a key that `tasklore api-key` printed"
+            else f"set {target.key_variable} to a key that `tasklore api-key` printed"
         )
         return f"{target.url} does not know you: {detail}; {cure}"
     if problem.get("type") == _LACKS_ROLE and entry is not None:
@@ -116,7 +124,7 @@ def _name_right(entry: OperationEntry) -> str:
 
 def _word_fault(entry: OperationEntry, fault: Json) -> str:
     """Return a fault behind the option whose value it is about, and the place in that."""
-    message = name_commands(fault["message"])
+    message = name_options(name_commands(fault["message"]), entry)
     where = str(fault.get("where", ""))
     for prefix in _PLACES:
         where = where.removeprefix(prefix)
@@ -140,8 +148,11 @@ def name_commands(text: str) -> str:
 
 
 def _find_command(method: str, path: str) -> str | None:
+    """Return what to type in place of a route, with the ids that stand in it; None when no command asks that."""
     for entry in load_manifest()["operations"]:
-        pattern = re.sub(r"\\\{\w+\\\}", r"[^/]+", re.escape(entry["path"]))
-        if entry["method"] == method and re.fullmatch(pattern, path):
-            return entry["shortcut"] or f"{entry['noun']} {entry['verb']}"
+        pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(entry["path"]))
+        found = re.fullmatch(pattern, path)
+        if entry["method"] == method and found is not None:
+            ids = [unquote(one) for one in found.groups() if not one.startswith("{")]
+            return " ".join((spell_command(entry), *map(shlex.quote, ids)))
     return None

@@ -41,8 +41,6 @@ from tasklore.contracts.manifest import VERSION_HEADER, OperationEntry
 
 #: Only such a number is a limit that this side counts by; anything else is the server's to refuse.
 _NUMBER = re.compile(r"[1-9]\d{0,6}")
-#: Seconds for the answer of an operation that may take minutes.
-_LONG_S = 900.0
 #: Fields that bind a change to what was tried: what came later is left alone, what changed is refused.
 _BINDING = frozenset({"bound", "digest", "version"})
 _MINOR = re.compile(r"(\d+)\.(\d+)")
@@ -163,8 +161,7 @@ def _perform(
     if entry["continued"]:
         return Outcome(_work_through(exchange, given))
     began = time.monotonic()
-    waits_s = wait_s or (_LONG_S if entry["waits"] else 0.0)
-    answer = exchange.ask(request, waits_s=waits_s)
+    answer = exchange.ask(request, waits_s=wait_s)
     if wait_s is None or not entry["unfinished"]:
         return Outcome(exchange.read_view(answer))
     # The server may have waited for a part of it.

@@ -20,6 +20,8 @@ from tasklore.runtime.servers.endpoints import (
 API_VARIABLE = "TASKLORE_API_URL"
 KEY_VARIABLE = "TASKLORE_API_KEY"
 OPERATIONS_VARIABLE = "TASKLORE_OPERATIONS_URL"
+#: A key for operations alone; without it the other one is shown there too.
+OPERATIONS_KEY_VARIABLE = "TASKLORE_OPERATIONS_KEY"
 CA_VARIABLE = "TASKLORE_API_CA_FILE"
 DIRECT_VARIABLE = "TASKLORE_DIRECT"
 
@@ -33,6 +35,8 @@ _OURSELVES = frozenset({"localhost", "127.0.0.1", "::1"})
 class Target:
     """An address of the API: *source* is the option, variable or file that names it; *path* a proxy's prefix, or "".
 
+    *key_variable* is the variable of its key.
+
     That of `--direct` is this process, with the scheme `direct`, and nothing else.
     """
 
@@ -42,6 +46,7 @@ class Target:
     path: str
     key: str | None
     source: str
+    key_variable: str = KEY_VARIABLE
 
     @property
     def url(self) -> str:
@@ -67,21 +72,23 @@ def find_target(mounted: str, given: str | None = None) -> Target:
         return Target(
             scheme="direct", host="", port=0, path="", key=None, source="--direct"
         )
-    key = read_variable(os.environ, KEY_VARIABLE)
+    key_variable = KEY_VARIABLE
+    if mounted == "operations" and read_variable(os.environ, OPERATIONS_KEY_VARIABLE):
+        key_variable = OPERATIONS_KEY_VARIABLE
     variable = OPERATIONS_VARIABLE if mounted == "operations" else API_VARIABLE
     if given:
-        return read_target(given, key, "--api")
+        return read_target(given, key_variable, "--api")
     if url := read_variable(os.environ, variable):
-        return read_target(url, key, variable)
+        return read_target(url, key_variable, variable)
     if mounted == "operations" and read_variable(os.environ, API_VARIABLE):
         raise Unreachable(
             f"{API_VARIABLE} is a supervisor's, which does not serve this: set {OPERATIONS_VARIABLE} to the address of "
             "a supervisor that runs with --operations"
         )
-    return _read_file(mounted, variable, key)
+    return _read_file(mounted, variable, key_variable)
 
 
-def _read_file(mounted: str, variable: str, key: str | None) -> Target:
+def _read_file(mounted: str, variable: str, key_variable: str) -> Target:
     place = endpoints_dir()
     _wait_for_start(place)
     found = read_endpoints(place)
@@ -102,7 +109,7 @@ def _read_file(mounted: str, variable: str, key: str | None) -> Target:
         raise Unreachable(
             f"no API is known here: start a system with `tasklore up`, or set {variable} ({said})"
         )
-    target = read_target(url, key, file)
+    target = read_target(url, key_variable, file)
     # Whoever can write a file into the current directory must not be sent the key by it.
     if target.host in _OURSELVES:
         return target
@@ -119,8 +126,8 @@ def _wait_for_start(place: Path) -> None:
             time.sleep(_LOOK_S)
 
 
-def read_target(url: str, key: str | None, source: str) -> Target:
-    """Return the address *url*, which *source* names.
+def read_target(url: str, key_variable: str | None, source: str) -> Target:
+    """Return the address *url*, which *source* names, with the key of *key_variable*, or with none.
 
     Raises:
         ConfigurationError: it is no address of HTTP, or holds a user, a query or a fragment; or the key is no key.
@@ -138,11 +145,13 @@ def read_target(url: str, key: str | None, source: str) -> Target:
         )
     if parts.username is not None or parts.query or parts.fragment:
         raise ConfigurationError(
-            f"{source} {masked_url(url)!r} holds more than an address; leave it out, and set {KEY_VARIABLE} to the key"
+            f"{source} {masked_url(url)!r} holds more than an address; leave it out, and set "
+            f"{key_variable or KEY_VARIABLE} to the key"
         )
+    key = None if key_variable is None else read_variable(os.environ, key_variable)
     if key is not None and not (key.isascii() and key.isprintable()):
         raise ConfigurationError(
-            f"{KEY_VARIABLE} holds what no key has, such as a line break; set it to the key alone"
+            f"{key_variable} holds what no key has, such as a line break; set it to the key alone"
         )
     scheme: Literal["http", "https"] = "https" if parts.scheme == "https" else "http"
     return Target(
@@ -152,6 +161,7 @@ def read_target(url: str, key: str | None, source: str) -> Target:
         path=parts.path.rstrip("/"),
         key=key,
         source=source,
+        key_variable=key_variable or KEY_VARIABLE,
     )
 
 

@@ -11,6 +11,7 @@ from tasklore.commands.operations.target import (
     CA_VARIABLE,
     DIRECT_VARIABLE,
     KEY_VARIABLE,
+    OPERATIONS_KEY_VARIABLE,
     OPERATIONS_VARIABLE,
 )
 from tasklore.contracts.errors import ConfigurationError
@@ -212,6 +213,7 @@ def test_only_our_unknown_variables_are_strangers() -> None:
         "TASKLORE_API_URL": "http://127.0.0.1:1",
         "TASKLORE_API_KEY": "tlk_x",
         "TASKLORE_OPERATIONS_URL": "http://127.0.0.1:1",
+        "TASKLORE_OPERATIONS_KEY": "tlk_y",
         "TASKLORE_API_CA_FILE": "ca.crt",
         "TASKLORE_DIRECT": "1",
         "tasklore_slots": "1",
@@ -223,6 +225,7 @@ def test_only_our_unknown_variables_are_strangers() -> None:
         API_VARIABLE,
         KEY_VARIABLE,
         OPERATIONS_VARIABLE,
+        OPERATIONS_KEY_VARIABLE,
         CA_VARIABLE,
         DIRECT_VARIABLE,
     }

@@ -11,6 +11,7 @@ from tasklore.commands.operations.target import (
     API_VARIABLE,
     CA_VARIABLE,
     KEY_VARIABLE,
+    OPERATIONS_KEY_VARIABLE,
     OPERATIONS_VARIABLE,
 )
 from tasklore.commands.places import DEFAULT_SUPERVISOR, SUPERVISOR_VARIABLE
@@ -159,7 +160,13 @@ def test_the_variables_of_a_client_are_those_of_the_settings() -> None:
     from tasklore.runtime.settings import Settings
     from tasklore.runtime.variables import unknown_variables
 
-    names = (API_VARIABLE, KEY_VARIABLE, OPERATIONS_VARIABLE, CA_VARIABLE)
+    names = (
+        API_VARIABLE,
+        KEY_VARIABLE,
+        OPERATIONS_VARIABLE,
+        OPERATIONS_KEY_VARIABLE,
+        CA_VARIABLE,
+    )
     environ = dict.fromkeys(names, "x")
     assert unknown_variables(environ, Settings.model_fields) == {}
 
