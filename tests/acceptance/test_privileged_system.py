@@ -583,16 +583,19 @@ def test_a_command_with_the_rights_of_another_role_ends_with_the_reason(
     began = time.monotonic()
     asked = guests.run(
         "worker-budget",
+        "--direct",
         "ask",
         "--wait",
         f"{PATIENT_S}",
         "limit 50k, spent 42000: how is my budget?",
     )
-    made = guests.run("bootstrap", "ask", "--wait", f"{PATIENT_S}", "anything")
+    made = guests.run(
+        "bootstrap", "--direct", "ask", "--wait", f"{PATIENT_S}", "anything"
+    )
     assert time.monotonic() - began < 2 * AT_ONCE_S
     for done, role in ((asked, "worker-budget"), (made, "bootstrap")):
-        assert done.returncode == 3
-        assert f"role '{role}' publish to 'requests.SupervisorAgent'" in done.stderr
+        assert done.returncode == 3, done.stderr
+        assert f"role '{role}' publish to 'operations.supervisoragent'" in done.stderr
 
 
 def test_processes_with_the_rights_of_another_role_do_not_start(guests: Guests) -> None:
