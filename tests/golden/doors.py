@@ -43,6 +43,7 @@ _CODES = dict.fromkeys((400, 401, 403, 404, 405, 409, 413, 415, 422), 2) | (
 #: Exit codes of a command that got no view.
 _REFUSED = frozenset({2, 3})
 _FAILED = 1
+_ROUTE = re.compile(r"\b(?:GET|POST|PUT|PATCH|DELETE) [./]")
 _PROBLEM = "urn:tasklore:problem:"
 _JSON = "application/json"
 
@@ -319,6 +320,8 @@ def compare_command(entry: OperationEntry, over_http: Told, ended: Ended) -> str
     faults = problem.get("problems") or [{"message": problem["detail"]}]
     is_said = all(name_commands(one["message"]) in line for one in faults)
     code = _CODES.get(over_http.status, _FAILED)
+    # A person of the command line types no route.
+    is_said &= _ROUTE.search(line) is None
     is_same = found == expected and ended.code == code and is_said
     return "" if is_same else f"{told}, and printed {found}"
 

@@ -346,7 +346,7 @@ def _demand_plan(records: Sequence[PlanRecord], word: str | None) -> str:
         found = find_plan(records, word)
         if found is None:
             raise not_found(
-                f"there is no plan {word!r} in this history; GET .../history lists those there are"
+                f"there is no plan {word!r} in this history; GET /v1/memory/{{user}}/history lists those there are"
             )
         return found
     for record in records:

@@ -355,7 +355,7 @@ def _demand_item(entries: Sequence[Entry], reference: str) -> None:
     count = sum(entry.reference == reference for entry in entries)
     if not count:
         raise not_found(
-            f"there is no item {reference!r}; GET .../items lists those there are"
+            f"there is no item {reference!r}; GET /v1/memory/{{user}}/items lists those there are"
         )
     if count > 1:
         raise Refused(
