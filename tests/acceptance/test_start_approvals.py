@@ -290,7 +290,9 @@ async def test_a_killed_worker_neither_asks_twice_nor_starts_the_task_twice(
 async def test_each_door_says_who_is_asked_and_leaves(desk: Desk) -> None:
     """Over the command line, HTTP and chat completions; of several tasks only the one that needs it waits."""
     first, second, third = (f"L{uuid4().hex}" for _ in range(3))
-    said = await asyncio.to_thread(desk.house.command, "ask", "--json", words(first))
+    said = await asyncio.to_thread(
+        desk.house.command, "--direct", "ask", "--json", words(first)
+    )
     assert said.returncode == 0, said.stderr
     by_command = json.loads(said.stdout)["reply"]["approval_id"]
     found = await desk.post("/v1/requests", {"text": words(second), "wait_seconds": 1})
