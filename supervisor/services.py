@@ -394,6 +394,7 @@ def open_api(
     service: Service,
     sessions: SessionCache,
     pipelines: PipelineRequests,
+    analyses: AnalysisRequests,
     schedules: tuple[ScheduleBook, TickMaker],
 ) -> Api | None:
     """Return the HTTP API, listening but not yet answering; None where it is switched off.
@@ -449,6 +450,7 @@ def open_api(
         records=records,
         work=Work(service, records),
         pipelines=pipelines,
+        analyses=analyses,
         schedules=schedules[0],
         ticks=schedules[1],
         runs=PipelineRuns(opened.redis),

@@ -443,6 +443,7 @@ class Supervisor:
             service=service,
             sessions=sessions,
             pipelines=pipelines,
+            analyses=analyses,
             schedules=(book, maker),
         )
         watches = make_watches(

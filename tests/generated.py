@@ -15,7 +15,7 @@ from deploy import client_source, manifests, reference_pages
 from deploy.privileges.__main__ import generated as rights
 from deploy.privileges.roles import Cast
 from tasklore.commands import manual
-from tasklore.commands.analysis import keys as analysis_keys
+from tasklore.commands.analyses import keys as analysis_keys
 from tasklore.commands.operations.entries import load_manifest
 from tasklore.runtime import documents, metrics_table, settings_table
 from tests.architecture import pictures, redis_keys

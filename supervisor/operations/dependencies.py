@@ -35,6 +35,7 @@ from tasklore.supervisor.json_schemas import JsonSchemas
 from tasklore.supervisor.operations.console_links import ConsoleLinks
 from tasklore.supervisor.operations.sent_tasks import TaskServices
 from tasklore.supervisor.operations.token_signer import TokenSigner
+from tasklore.supervisor.pipelines.analysis.requests import AnalysisRequests
 from tasklore.supervisor.pipelines.requests import PipelineRequests
 from tasklore.supervisor.reports.reports import ReportDesk
 from tasklore.supervisor.requests.services import RequestServices
@@ -68,6 +69,7 @@ class SupervisorDependencies(ABC):
     records: RequestRecords
     work: Work
     pipelines: PipelineRequests
+    analyses: AnalysisRequests
     schedules: ScheduleBook
     ticks: TickMaker
     runs: PipelineRuns

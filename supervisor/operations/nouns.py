@@ -4,6 +4,7 @@ from typing import Final
 
 from tasklore.supervisor.operations import (
     agents,
+    analyses,
     approvals,
     budget,
     console,
@@ -27,6 +28,7 @@ from tasklore.supervisor.operations.noun import Noun
 
 NOUNS: Final[tuple[Noun, ...]] = (
     agents.NOUN,
+    analyses.NOUN,
     approvals.NOUN,
     budget.NOUN,
     console.NOUN,

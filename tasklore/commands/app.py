@@ -39,7 +39,7 @@ GROUPS = {
     "sessions": "Look into sessions, export and import them, drop stale entries.",
     "projects": "Note what was decided, and find it again.",
     "agents": "See which agents there are, check what their cards understand, and retire one.",
-    "analysis": "Have agents analyse the responses of a story, and give their findings to the next prompt.",
+    "analyses": "Have agents analyse the responses of a story, and give their findings to the next prompt.",
     "stories": "Check stories, load them, see how they stand.",
     "results": "Look into the remembered results, mend them, forget.",
     "memory": "Tell it something about a person, look at their memory, take edits back.",
@@ -60,7 +60,7 @@ WRITTEN = frozenset(
     {
         "pipelines",
         "agents",
-        "analysis",
+        "analyses",
         "stories",
         "memory",
         "limits",

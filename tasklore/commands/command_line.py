@@ -20,7 +20,7 @@ from tasklore.contracts.errors import TaskloreError
 from tasklore.runtime import departure
 
 #: Groups of commands that print a refusal as JSON too when `--json` is given.
-_JSON_REFUSALS = frozenset({"analysis", "pipelines", "project", "story"})
+_JSON_REFUSALS = frozenset({"analyses", "pipelines"})
 #: The result is complete, but stdout does not take it: as when a task failed.
 UNWRITABLE = 1
 

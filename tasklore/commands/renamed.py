@@ -8,6 +8,7 @@ from tasklore.contracts.errors import InvalidInput
 #: The first words of commands that there were, and what is typed now.
 RENAMED: Mapping[str, str] = MappingProxyType(
     {
+        "analysis": "analyses",
         "dlq": "dead-letters",
         "ltm": "results",
         "pipeline": "pipelines",

@@ -1,4 +1,4 @@
-"""`tasklore analysis run` as a person types it: the example story, a supervisor, and a worker with the ten agents."""
+"""`tasklore analyses run` as a person types it: the example story, a supervisor, and a worker with the ten agents."""
 
 import asyncio
 import json
@@ -14,6 +14,7 @@ from redis.asyncio import Redis
 from tasklore.contracts.analysis.document import AnalysisDocument, read_document
 from tasklore.contracts.analysis.roster import ROSTER
 from tasklore.memory.stories.analyses import AnalysisStore
+from tasklore.runtime.servers.claims import free_port
 from tests.acceptance.command import PATIENCE_S, Running
 from tests.acceptance.house import House, Served, running_house
 
@@ -28,13 +29,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[House, Ser
     with running_house(folder) as house:
         house.supervisor().ready()
         worker = house.worker(AGENTS).ready()
-        assert house.command("story", "example", STORY).returncode == 0
+        assert house.command("stories", "example", STORY).returncode == 0
         yield house, worker
 
 
 def run(place: tuple[House, Served], *words: str) -> "subprocess.CompletedProcess[str]":
-    """Run `tasklore analysis` where the story lies."""
-    return place[0].command("analysis", *words)
+    """Run `tasklore analyses` where the story lies."""
+    return place[0].command("analyses", *words)
 
 
 def test_a_response_is_analysed_and_its_context_printed(
@@ -65,7 +66,7 @@ def test_the_same_response_again_is_served(place: tuple[House, Served]) -> None:
 
 
 def _findings(told: str) -> dict[str, Any]:
-    sections = read_document(json.loads(told)).sections()
+    sections = read_document(json.loads(told)["document"]).sections()
     return {
         name: {**body, "dur": None} for name, body in sections if isinstance(body, dict)
     }
@@ -87,7 +88,7 @@ def test_whoever_has_heard_enough_stops_it(
 ) -> None:
     """As any command in a pipe, and not as one whose analysis failed; what was found lies in the folder."""
     house, _ = place
-    words = ("analysis", "run", STORY, "--all")
+    words = ("analyses", "run", STORY, "--all")
     env = {**house.environment, "PYTHONUNBUFFERED": ""}
     with Running(
         *words, cwd=house.folder, env=env, errors=tmp_path / "errors"
@@ -109,7 +110,7 @@ async def test_ctrl_c_leaves_the_agents_at_work(
 ) -> None:
     """It says how to look at what they find, and that is there once they are through."""
     house, worker = place
-    words = ("analysis", "run", STORY, "Ch1-R005.md")
+    words = ("analyses", "run", STORY, "Ch1-R005.md")
     async with Redis.from_url(house.servers.redis_url) as redis:
         analyses = AnalysisStore(redis, deadline_s=PATIENCE_S)
         worker.stop()
@@ -127,7 +128,7 @@ async def test_ctrl_c_leaves_the_agents_at_work(
             worker.go_on()
         told = (tmp_path / "errors").read_text()
         assert told.endswith(
-            "tasklore: the agents go on; `tasklore analysis show lighthouse --response 5` looks at what they found\n"
+            "tasklore: the agents go on; `tasklore analyses show lighthouse --response 5` looks at what they found\n"
         )
         await _until(
             analyses,
@@ -148,11 +149,13 @@ async def _until(
 async def test_a_killed_supervisor_costs_seconds(own_house: House) -> None:
     """The next one goes on, and the command that waits prints the analysis well before its time is over."""
     errors = own_house.folder / "errors"
-    for verb in ("example", "load"):
-        assert own_house.command("story", verb, STORY).returncode == 0
-    supervisor = own_house.supervisor().ready()
+    assert own_house.command("stories", "example", STORY).returncode == 0
+    # Its successor is asked where it was: behind one address.
+    port = free_port()
+    supervisor = own_house.supervisor(api_port=port).ready()
+    assert own_house.command("stories", "load", STORY).returncode == 0
     worker = own_house.worker(AGENTS).ready()
-    words = ("analysis", "run", STORY, "Ch1-R001.md", "--wait", "500", "--json")
+    words = ("analyses", "run", STORY, "Ch1-R001.md", "--wait", "500", "--json")
     with Running(
         *words, cwd=own_house.folder, env=own_house.environment, errors=errors
     ) as command:
@@ -162,17 +165,19 @@ async def test_a_killed_supervisor_costs_seconds(own_house: House) -> None:
             await _until(analyses, lambda document: document is not None, 1)
         supervisor.kill()
         worker.go_on()
-        own_house.supervisor().ready()
+        own_house.supervisor(api_port=port).ready()
         code = await asyncio.to_thread(command.process.wait, PATIENCE_S)
         assert code == 0, errors.read_text()
-        assert read_document(command.rest()).meta.status == "fresh"
+        assert (
+            read_document(json.loads(command.rest())["document"]).meta.status == "fresh"
+        )
 
 
 async def test_without_the_agents_it_says_how_to_start_them(own_house: House) -> None:
     """It says so in one line, and leaves nothing in the folder of the story."""
-    own_house.command("story", "example", STORY)
+    own_house.command("stories", "example", STORY)
     own_house.supervisor().ready()
-    done = own_house.command("analysis", "run", STORY)
+    done = own_house.command("analyses", "run", STORY)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"`tasklore worker {AGENTS}`" in done.stderr
     assert len(done.stderr.splitlines()) == 1

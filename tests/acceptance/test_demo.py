@@ -117,7 +117,7 @@ def test_ten_agents_read_a_story_and_a_few_lines_stand_for_its_files(
 ) -> None:
     """Every agent without a model; the context keeps within its budget, and says how much it stands for."""
     said, _ = played
-    act = said[said.index("> tasklore analysis run lighthouse ") :]
+    act = said[said.index("> tasklore analyses run lighthouse ") :]
     table, rest = act.split("5 responses in ", 1)
     found = table[table.index("\nsection ") :]
     rows = [line.split()[:2] for line in found.splitlines() if line[:1].islower()][1:]

@@ -27,8 +27,8 @@ _OPEN = {
 }
 #: Bodies that are refused for what they lack, before anybody's things are looked for.
 _BODIES: tuple[Any, ...] = ({}, {"user": "bob"})
-#: What no call makes: deliveries that failed.
-_NEVER_MADE = frozenset({"webhook_id"})
+#: What no call for one user makes: deliveries that failed, and what `make_shared` makes.
+_NEVER_MADE = frozenset({"webhook_id", "project_id", "record_id", "story_id"})
 _NAP = {"agent_id": "NapAgent", "task": "take_nap", "parameters": {"ms": 600_000}}
 
 

@@ -30,12 +30,13 @@ from tasklore.supervisor.operator_process import make_application, open_operator
 from tests.golden.command_line import Ended, run
 from tests.golden.matrix import Case
 from tests.golden.seeded import CALLERS, Seeded
+from tests.golden.wrong_inputs import names_by_hand
 from tests.servers import PATIENCE_S
 
 Json = Any
 
 #: Commands that are written by hand: they read or write folders of this machine, by requests of their own.
-BY_HAND = frozenset({"memory export", "memory import", "memory migrate"})
+BY_HAND = names_by_hand()
 #: How a command ends by the status of what it asked for; others end as a failure.
 _CODES = dict.fromkeys((400, 401, 403, 404, 405, 409, 413, 415, 422), 2) | (
     dict.fromkeys((502, 503, 504), 3)

@@ -195,12 +195,12 @@ _WRITTEN: dict[str, tuple[Step, ...]] = {
         "stories delete quay",
         "stories delete quay --yes --json",
     ),
-    "analysis": _steps(
-        "analysis run quay --wait 60 --json",
-        "analysis context quay --json",
-        "analysis show quay --json",
-        "analysis get quay meta.status",
-        "analysis check quay/state/agent_analysis.json --json",
+    "analyses": _steps(
+        "analyses run quay --wait 60 --json",
+        "analyses context quay --json",
+        "analyses show quay --json",
+        "analyses get quay meta.status",
+        "analyses check quay/state/agent_analysis.json --json",
     ),
     "memory": _steps(
         "memory tell ana 'I like omelettes, but no eggs on Friday' --json",

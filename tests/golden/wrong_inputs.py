@@ -132,7 +132,7 @@ _GOOD = {
 #: The same by command, or by command and the value that is wrong, and then words that
 #: let it end soon and change little.
 _OF_COMMAND: dict[str, tuple[dict[str, str], str]] = {
-    "analysis check": ({"FILE": "quay/state/agent_analysis.json"}, ""),
+    "analyses check": ({"FILE": "quay/state/agent_analysis.json"}, ""),
     "api-key": ({}, "--file made.json"),
     "api-key --approves": ({"NAME": "first"}, "--file made.json"),
     "api-key --file": ({}, ""),
@@ -236,14 +236,20 @@ def commands() -> Iterator[Command]:
         for one in load_manifest()["operations"]
         for words in (f"{one['noun']} {one['verb']}", one["shortcut"])
     }
-    by_hand = set(_names_in(app))
-    for noun in WRITTEN:
-        local = import_module(f"tasklore.commands.{noun.replace('-', '_')}.app").app
-        by_hand |= {f"{noun} {name}" for name in _names_in(local)}
+    by_hand = names_by_hand()
     for words, text in _SECTION.findall(MANUAL.read_text("utf-8")):
         is_made = words in made and words not in by_hand
         if "\nCommands:\n" not in text and not is_made and words not in CLIENTS:
             yield Command(words, (*_positionals(text), *_options(text)))
+
+
+def names_by_hand() -> frozenset[str]:
+    """Return the words of every command that is written by hand."""
+    names = set(_names_in(app))
+    for noun in WRITTEN:
+        local = import_module(f"tasklore.commands.{noun.replace('-', '_')}.app").app
+        names |= {f"{noun} {name}" for name in _names_in(local)}
+    return frozenset(names)
 
 
 def _names_in(written: Typer) -> Iterator[str]:

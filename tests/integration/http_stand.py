@@ -237,6 +237,7 @@ async def http_stand(
             "records": records,
             "work": Work(service, records),
             "pipelines": None,
+            "analyses": None,
             "answers": None,
             "schemas": schemas,
             "runs": PipelineRuns(redis, deadline_s=PATIENCE_S),

@@ -245,7 +245,7 @@ class Context(TaskCaller, TaskAsker):
         story_id = self._assignment.story_id
         number = self._assignment.response_number
         if story_id is None or number is None:
-            msg = f"{self._task.name} analyses a response of a story; ask for it with `tasklore analysis run`"
+            msg = f"{self._task.name} analyses a response of a story; ask for it with `tasklore analyses run`"
             raise InvalidInput(msg)
         lent = self._services
         run = self._assignment.request_id or self._assignment.created_at.isoformat()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tasklore.contracts.analysis.stories import AnalysisGroup
 from tasklore.contracts.callers import Caller
-from tasklore.contracts.errors import TaskloreError
+from tasklore.contracts.errors import ConfigurationError, TaskloreError
 
 
 @dataclass(eq=False, slots=True)
@@ -13,7 +13,8 @@ class PendingRequest:
     """A request that waits for an analysis; made where an event loop runs.
 
     `group` is the group it waits for, None for all. `text` is the text that was meant, None: the one stored. `caller`
-    is who asks. `answer` is whether the analysis was served without asking an agent, once its group is there.
+    is who asks. `answer` is whether the analysis was served without asking an agent, once its group is there. `begun`
+    is set once the analysis is stored, so that another process goes on with it, or there is an answer.
     """
 
     group: AnalysisGroup | None = None
@@ -23,9 +24,11 @@ class PendingRequest:
     answer: asyncio.Future[bool] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
 
     def settle(self, answer: bool | TaskloreError) -> None:
         """Answer, unless that was done."""
+        self.begun.set()
         if self.answer.done():
             return
         if isinstance(answer, TaskloreError):
@@ -43,6 +46,23 @@ class PendingRequest:
         """
         try:
             async with asyncio.timeout(within_s):
-                return await self.answer
+                # The end of the time is not that of the answer.
+                return await asyncio.shield(self.answer)
         except TimeoutError:
             return None
+
+    async def demand_begun(self, within_s: float) -> bool | None:
+        """Return the answer once the analysis is stored, None while there is none.
+
+        Raises:
+            ConfigurationError: it is not within *within_s* seconds; whether it will be is not known.
+            TaskloreError: it cannot be analysed.
+        """
+        try:
+            async with asyncio.timeout(within_s):
+                await self.begun.wait()
+        except TimeoutError as error:
+            raise ConfigurationError(
+                "whether the analysis has begun is not known; ask again"
+            ) from error
+        return await self.answer if self.answer.done() else None

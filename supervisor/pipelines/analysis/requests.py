@@ -32,6 +32,8 @@ log = structlog.get_logger(__name__)
 HELD = 128
 #: Milliseconds for which a text stays whatever else comes, until its analysis is under way.
 _HOLD_MS = 600_000
+#: Seconds for the first turn of an analysis, after which another process would go on with it.
+_BEGIN_S = 5.0
 #: Bytes that a reply may have beside its document.
 _BESIDE = 4 * 1024
 
@@ -68,7 +70,7 @@ class AnalysisRequests:
             text=APOLOGY,
         )
         try:
-            return await self._answer(request)
+            return await self.take_up(request)
         except MemoryUnavailable as error:
             return reply.model_copy(
                 update={
@@ -83,7 +85,16 @@ class AnalysisRequests:
             log.exception("analysis_request_failed")
             return reply
 
-    async def _answer(self, request: AnalysisRequest) -> AnalysisReply:
+    async def take_up(self, request: AnalysisRequest) -> AnalysisReply:
+        """Return the document that *request* asks for, or that it takes longer; then it goes on, whoever dies.
+
+        Raises:
+            UnknownStory: there is no such story.
+            InvalidInput: the response has no text, or cannot be analysed.
+            OwnerFull: its caller keeps too much.
+            ConfigurationError: this process does not take it up now.
+            MemoryUnavailable: the store of stories did not answer.
+        """
         stories = self._parts.stories
         analyses = self._parts.analyses
         key = request.story_id, request.response_number
@@ -119,6 +130,8 @@ class AnalysisRequests:
         self._held += 1
         try:
             served = await pending.wait(wait_s)
+            if served is None:
+                served = await pending.demand_begun(_BEGIN_S)
         finally:
             self._held -= 1
         return _reply(request, await analyses.read(*key), served)
@@ -191,7 +204,7 @@ def _reply(
     if found is not None and len(found.minified()) > MAX_BODY - _BESIDE:
         document = None
         words.append(
-            f"the document does not fit into a message; `tasklore analysis show {request.story_id}` shows it"
+            f"the document does not fit into a message; `tasklore analyses show {request.story_id}` shows it"
         )
     return AnalysisReply(
         story_id=request.story_id,

@@ -510,6 +510,7 @@ class AnalysisRun:
                 request.settle(InvalidInput(words))
             elif record.is_over(request.group):
                 request.settle(is_served and request in requests)
+            request.begun.set()
         if is_served and requests and record.is_over():
             self._parts.meter.count_analysis("served")
         self._waiting = [

@@ -1,21 +1,25 @@
 """The last part of `tasklore demo`: ten agents read a story, and a prompt gets a few lines instead of its files."""
 
+import asyncio
 import shutil
 import time
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from nats.aio.client import Client
-
-from tasklore.commands.analysis.documents import stores_on
-from tasklore.commands.analysis.run import AnalysisOptions, ResponseLines, source_tokens
-from tasklore.commands.analysis.views import print_overview
-from tasklore.commands.analysis.watch import AGENTS, Analysed, Watch
+from tasklore.commands.analyses.follow import AGENTS, Analysed, analyse
+from tasklore.commands.analyses.run import ResponseLines, source_tokens
+from tasklore.commands.analyses.views import print_overview
+from tasklore.commands.operations.entries import operations_of
+from tasklore.commands.operations.exchange import Exchange
+from tasklore.commands.operations.target import Target
+from tasklore.commands.operations.values import fill_request
 from tasklore.commands.render.screen import print_paragraph, styled
 from tasklore.commands.render.words import count_of, duration
 from tasklore.commands.stories.example import FOLDER
 from tasklore.commands.stories.files import read_response, read_story, responses_in
 from tasklore.memory.rendering.prompt_context import BUDGET_TOKENS, within
-from tasklore.runtime.servers.valkey import Valkey
 
 AGENT = AGENTS
 
@@ -25,7 +29,7 @@ _LAST = 5
 _TIMEOUT_S = 30.0
 
 
-async def analyse(client: Client, valkey: Valkey, folder: Path) -> bool:
+async def read_a_story(target: Target, folder: Path) -> bool:
     """Have the last responses of the example story analysed, copied to *folder*; return whether all went well."""
     story = folder / "lighthouse"
     shutil.copytree(FOLDER, story)
@@ -36,9 +40,9 @@ async def analyse(client: Client, valkey: Valkey, folder: Path) -> bool:
         style="bold",
     )
     _print_command("run", story.name, *(file.name for file in files))
-    stores = stores_on(valkey)
-    await stores.stories.load(base)
-    watch = Watch(client, stores, base.settings)
+    beginning = base.model_dump(mode="json")
+    await asyncio.to_thread(_ask, target, "stories", "load", beginning)
+    story_id = base.settings.story_id
     began = time.perf_counter()
     done = list[Analysed]()
     responses = [read_response(file, story) for file in files]
@@ -46,17 +50,22 @@ async def analyse(client: Client, valkey: Valkey, folder: Path) -> bool:
         max(len(response.source) for response in responses), BUDGET_TOKENS
     )
     for response in responses:
-        request = AnalysisOptions(folder=story, wait_s=_TIMEOUT_S).request(
-            watch.story_id, response
+        one = partial(
+            analyse,
+            story_id,
+            response,
+            lambda _view: None,
+            wait_s=_TIMEOUT_S,
+            ask=partial(_ask, target, "analyses"),
         )
-        done.append(await watch.analyse(request, response, lambda _document: None))
+        done.append(await asyncio.to_thread(one))
         lines.print(done[-1])
     took_ms = int((time.perf_counter() - began) * 1000)
     document = done[-1].document
     if document is None:
         return False
     print()
-    _print_command("show", watch.story_id)
+    _print_command("show", story_id)
     print_overview(document)
     context = within(document)
     print_paragraph(
@@ -64,12 +73,22 @@ async def analyse(client: Client, valkey: Valkey, folder: Path) -> bool:
         f"{context.tokens} tokens\n\n",
         style="green",
     )
-    _print_command("context", watch.story_id)
+    _print_command("context", story_id)
     print_paragraph(context.text, "  ")
     print()
     return all(one.is_whole for one in done) and 0 < context.tokens <= BUDGET_TOKENS
 
 
 def _print_command(*words: str) -> None:
-    typed = " ".join(("tasklore analysis", *words))
+    typed = " ".join(("tasklore analyses", *words))
     print(f"{styled('>', 'cyan')} {styled(typed, 'bold')}", flush=True)
+
+
+def _ask(
+    target: Target, noun: str, verb: str, values: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the view of an operation at *target*."""
+    entry = next(one for one in operations_of(noun) if one["verb"] == verb)
+    exchange = Exchange(target, entry, lambda _answer: None)
+    view = exchange.read_view(exchange.ask(fill_request(entry, values)))
+    return view if isinstance(view, dict) else {}

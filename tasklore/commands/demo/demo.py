@@ -111,7 +111,7 @@ async def demonstrate() -> int:
                 ),
                 (
                     "analysis",
-                    lambda: analysis_demo.analyse(client, redis, folder),
+                    lambda: analysis_demo.read_a_story(api, folder),
                     _ANALYSIS_MORAL,
                 ),
             )

@@ -55,7 +55,7 @@ def load(folder: Folder, as_json: Json = False) -> int:
     """Load the beginning of a story from its folder, for the agents; changes of responses stay.
 
     A story's folder holds its beginning: entities, memories, open threads. Ends with 2, and loads nothing, when the
-    folder has problems. Responses are not loaded: `tasklore analysis run` takes them one by one, and loads the folder
+    folder has problems. Responses are not loaded: `tasklore analyses run` takes them one by one, and loads the folder
     before. Needs a key with the role operate, where keys are demanded.
     """
     from tasklore.commands.stories.load import load_folder

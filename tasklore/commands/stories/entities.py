@@ -1,13 +1,12 @@
-"""The entity files of a story, Markdown with a name for its title, and the entities that names mean."""
+"""The entity files of a story, Markdown with a name for its title."""
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable
 from typing import get_args
 
 from pydantic import ValidationError
 
 from tasklore.commands.stories.folder import StoryFolder
+from tasklore.contracts.analysis.names import fold
 from tasklore.contracts.analysis.stories import Entity, EntityKind
 from tasklore.contracts.faults import complaint_of, nearest
 from tasklore.memory.rendering.tokens import Count
@@ -21,7 +20,6 @@ _FIELD = re.compile(
     r"[-*+][ \t]+\**(?P<field>kind|also called)\**[ \t]*:\**[ \t]*(?P<value>.*)",
     re.IGNORECASE,
 )
-_ARTICLE = re.compile(r"^the\s+", re.IGNORECASE)
 
 
 def read_entities(folder: StoryFolder, count: Count) -> list[Entity]:
@@ -123,47 +121,3 @@ def _demand_unique_names(
             if fold(other.name) != fold(one.name):
                 text = f"{alias!r} also means {other.name!r} ({other.file}); let it mean one of them"
                 folder.refuse(places[one.file][1], text)
-
-
-class Names:
-    """The names of *entities*; capitals and runs of blanks do not count.
-
-    A whole name comes before another one, and both before the first or last name of a character that is unique.
-    """
-
-    def __init__(self, entities: Iterable[Entity]) -> None:
-        known = list(entities)
-        self._owners: dict[str, str] = {}
-        spelled: dict[str, str] = {}
-        levels = (
-            [(one.name, _ARTICLE.sub("", one.name)) for one in known],
-            [one.aliases for one in known],
-            [(parts[0], parts[-1]) if one.kind == "character" and len(parts := one.name.split()) > 1 else ()
-             for one in known],
-        )  # fmt: skip
-        for level in levels:
-            claims: dict[str, set[str]] = defaultdict(set)
-            for entity, handles in zip(known, level, strict=True):
-                for handle in handles:
-                    claims[fold(handle)].add(entity.name)
-                    spelled.setdefault(fold(handle), handle)
-            unique = {
-                handle: names.pop()
-                for handle, names in claims.items()
-                if len(names) == 1
-            }
-            self._owners = unique | self._owners
-        self._spelled = [spelled[handle] for handle in self._owners]
-
-    def whole(self, name: str) -> str | None:
-        """Return the whole name of the entity called *name*, None for no entity or for several."""
-        return self._owners.get(fold(name))
-
-    def nearest(self, name: str) -> str:
-        """Return "; did you mean 'x'?" for the name that is most alike, "" when none is."""
-        return nearest(name, self._spelled)
-
-
-def fold(name: str) -> str:
-    """Return *name* so that two spellings of it are one."""
-    return " ".join(name.split()).casefold()

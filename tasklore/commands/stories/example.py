@@ -42,5 +42,5 @@ def copy_into(folder: Path) -> None:
         f"{count_of(sum(one.is_file() for one in FOLDER.rglob('*')), 'file')} in {shown}"
     )
     say(
-        f"look it over with `tasklore stories check {shown}`, then `tasklore analysis run {shown} --all`"
+        f"look it over with `tasklore stories check {shown}`, then `tasklore analyses run {shown} --all`"
     )

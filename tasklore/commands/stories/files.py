@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tasklore.commands.stories.entities import FOLDER as ENTITIES
-from tasklore.commands.stories.entities import Names, fold, read_entities
+from tasklore.commands.stories.entities import read_entities
 from tasklore.commands.stories.folder import InvalidStory, StoryFolder
 from tasklore.commands.stories.responses import FOLDER as RESPONSES
 from tasklore.commands.stories.responses import (
@@ -39,6 +39,7 @@ from tasklore.commands.stories.tables import (
     key_path,
     read_table,
 )
+from tasklore.contracts.analysis.names import Names, fold
 from tasklore.contracts.analysis.roster import roster_of
 from tasklore.contracts.analysis.stories import (
     Relations,

@@ -1,6 +1,6 @@
 """Operations behind the admission of the API, with a key a caller, without a socket."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -41,12 +41,16 @@ async def door_of(
     folder: Path,
     services: Services,
     operations: Operations[Services],
+    parts: Mapping[str, Any] | None = None,
     **roles: tuple[Role, ...],
 ) -> AsyncIterator[dict[str, Desk]]:
-    """Serve *operations* within the block; each of *roles* is the name of a key with its roles."""
+    """Serve *operations* within the block; each of *roles* is the name of a key with its roles.
+
+    Those that a supervisor serves by itself have its *parts* in place of the services.
+    """
     file = folder / "keys.json"
     keys = {name: make_key(file, name, roles[name], None) for name in roles}
-    async with http_stand(servers, redis, keys=KeyRing(file)) as stand:
+    async with http_stand(servers, redis, keys=KeyRing(file), **parts or {}) as stand:
         app = make_app(stand.parts)
         app.include_router(mount(services, operations))
         transport = httpx.ASGITransport(app=app)

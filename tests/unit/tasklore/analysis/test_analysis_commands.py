@@ -1,25 +1,28 @@
-"""Commands `tasklore analysis` over files: paths, problems and the context."""
+"""Commands `tasklore analyses` over files: paths, problems and the context."""
 
 import io
 import json
+import os
 import re
 import sys
 from pathlib import Path
 
 import pytest
 
-from tasklore.commands.analysis.documents import document_of, is_file
-from tasklore.commands.analysis.paths import value_at
-from tasklore.commands.analysis.views import (
+from tasklore.commands.analyses.documents import is_file, read_file
+from tasklore.commands.analyses.views import (
     print_check,
     print_context,
     print_document,
     print_value,
 )
+from tasklore.commands.operations.problems import ApiRefused
 from tasklore.contracts.analysis.document import read_document
 from tasklore.contracts.analysis.stories import Entity
 from tasklore.contracts.errors import InvalidInput, UnknownPath, Unreachable
 from tasklore.memory.rendering.prompt_context import condense
+from tasklore.supervisor.pipelines.analysis.places import value_at
+from tests.raw_server import answer, problem, serving
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE / "example.json"
@@ -196,26 +199,71 @@ def test_a_word_is_a_file_or_the_id_of_a_story(
         "./quay",
         "here",
     ]
-    assert document_of("./quay") == read_document(BODY)
+    assert read_file("./quay") == read_document(BODY)
     with pytest.raises(
         InvalidInput,
         match=r"--response goes with the id of a story; './quay' is a file",
     ):
-        document_of("./quay", 3)
+        read_file("./quay", 3)
     with pytest.raises(
         InvalidInput, match=r"none/a\.json cannot be read \(No such file"
     ):
-        document_of("none/a.json")
+        read_file("none/a.json")
     with pytest.raises(InvalidInput, match="here: this is no JSON"):
-        document_of("here")
-    monkeypatch.setenv("TASKLORE_DATA_DIR", str(tmp_path / "nothing"))
-    for name in ("TASKLORE_NATS_URL", "TASKLORE_REDIS_URL"):
-        monkeypatch.delenv(name, raising=False)
+        read_file("here")
+
+
+def test_a_story_is_asked_for_at_the_api(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in [one for one in os.environ if one.startswith("TASKLORE_")]:
+        monkeypatch.delenv(name)
     with pytest.raises(
         Unreachable,
-        match="'quay' is no file here, so it names a story: no system is known here",
+        match="'quay' is no file here, so it names a story: no API is known here",
     ):
-        document_of("quay")
+        print_document("quay", as_json=False)
+    view = {
+        "story_id": "quay",
+        "response": 120,
+        "state": "running",
+        "sections": [{"section": "knowledge", "group": "background", "state": "asked"}],
+        "without_worker": [],
+        "document": BODY,
+    }
+    context = {"text": "<!-- it -->", "tokens": 4, "left_out": 7}
+    with serving(
+        answer(view),
+        answer(view),
+        answer(context),
+        answer("Acquaintance"),
+        answer([1]),
+        problem(404, "no analysis of response 5 of 'quay' is kept; there are 1 to 3"),
+    ) as server:
+        monkeypatch.setenv("TASKLORE_API_URL", server.url)
+        print_document("quay", as_json=False)
+        shown = capsys.readouterr().out
+        assert "Response 120, fresh: 10 of 11 agents ok, 1 at work" in shown
+        assert re.search(r"\nknowledge +at work\n", shown)
+        print_document("quay", 120, as_json=True)
+        assert json.loads(capsys.readouterr().out) == view
+        print_context("quay", 200, 3, as_json=False)
+        print_value("quay", "a.b")
+        print_value("quay", "c", 2)
+        assert capsys.readouterr().out == "<!-- it -->\nAcquaintance\n[\n  1\n]\n"
+        with pytest.raises(
+            ApiRefused, match=r"there are 1 to 3 \(a file would be .*: \./quay\)$"
+        ):
+            print_context("quay", 200, 5, as_json=False)
+    assert [one.path for one in server.received] == [
+        "/v1/analyses/quay",
+        "/v1/analyses/quay?response=120",
+        "/v1/analyses/quay/context?response=3&tokens=200",
+        "/v1/analyses/quay/value?path=a.b",
+        "/v1/analyses/quay/value?path=c&response=2",
+        "/v1/analyses/quay/context?response=5&tokens=200",
+    ]
 
 
 def test_a_check_reports_places_and_sums(

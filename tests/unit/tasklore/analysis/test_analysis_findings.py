@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from tasklore.commands.analysis.findings import DONE, WAITING, section_steps, step_of
-from tasklore.commands.analysis.views import counts_text
+from tasklore.commands.analyses.findings import DONE, WAITING, section_steps, step_of
+from tasklore.commands.analyses.views import counts_text
 from tasklore.contracts.analysis.document import read_document
 from tasklore.contracts.analysis.pieces import UNJUDGED
 from tasklore.contracts.analysis.roster import ROSTER
@@ -92,6 +92,19 @@ def test_empty_failed_and_foreign_sections_in_words(
     section: str, body: dict[str, JsonValue], said: str
 ) -> None:
     assert step_of(section, body).text == said
+
+
+def test_an_awaited_section_is_at_work_whatever_it_left_before() -> None:
+    """Its agent was asked again."""
+    [one] = [
+        step
+        for step in section_steps(EXAMPLE, awaited=("knowledge",))
+        if not step.is_found
+    ]
+    assert (one.name, one.status, one.text) == ("knowledge", WAITING, "at work")
+    assert counts_text(EXAMPLE, ("knowledge",)) == (
+        "fresh: 10 of 11 agents ok, 1 at work"
+    )
 
 
 def test_waiting_sections_come_first() -> None:

@@ -5,9 +5,8 @@ from typing import Any, get_origin
 
 from pydantic import JsonValue
 
-from tasklore.commands.analysis.shapes import step_into, strip
-from tasklore.commands.stories.entities import Names
 from tasklore.contracts.analysis.document import AnalysisDocument
+from tasklore.contracts.analysis.names import Names
 from tasklore.contracts.analysis.stories import Entity
 from tasklore.contracts.errors import InvalidInput, UnknownPath
 from tasklore.memory.documents.paths import (
@@ -19,6 +18,7 @@ from tasklore.memory.documents.paths import (
     nearest,
     parse,
 )
+from tasklore.supervisor.pipelines.analysis.shapes import step_into, strip
 
 #: Names of a part that an error lists.
 _MOST_LISTED = 8

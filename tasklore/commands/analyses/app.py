@@ -1,4 +1,4 @@
-"""`tasklore analysis`: have agents analyse the responses of a story, and print their findings."""
+"""`tasklore analyses`: have agents analyse the responses of a story, and print their findings."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,8 +9,8 @@ from tasklore.commands.options import SETTLED, Command, Json, example, show_help
 
 app = Typer(
     epilog=example(
-        "tasklore analysis run ./lighthouse",
-        "tasklore analysis context ./lighthouse/state/agent_analysis.json --tokens 350",
+        "tasklore analyses run ./lighthouse",
+        "tasklore analyses context ./lighthouse/state/agent_analysis.json --tokens 350",
     ),
     **SETTLED,
 )
@@ -51,9 +51,9 @@ def front(context: Context) -> None:
 @app.command(
     cls=Command,
     epilog=example(
-        "tasklore analysis run ./lighthouse",
-        "tasklore analysis run ./lighthouse ./lighthouse/responses/Ch2-R009.md --refresh",
-        "tasklore analysis run ./lighthouse --all",
+        "tasklore analyses run ./lighthouse",
+        "tasklore analyses run ./lighthouse ./lighthouse/responses/Ch2-R009.md --refresh",
+        "tasklore analyses run ./lighthouse --all",
     ),
 )
 def run(
@@ -107,10 +107,10 @@ def run(
     Loads the folder first. The document is written to STORY_DIR/state/agent_analysis.json as well, unless that of a
     later response is there. A response that was analysed is served from memory; only agents that failed are asked
     again. Ctrl-C leaves the agents at work. Ends with 1 when an agent failed or was late, and when it took longer than
-    --wait. Needs a system with the agents of stories: `tasklore up --agents tasklore.workers.agents.story`.
+    --wait. Needs a system with the agents of stories: `tasklore up --agents tasklore.workers.agents.story`, and a key
+    with the role operate, where keys are demanded.
     """
-    from tasklore.commands import running
-    from tasklore.commands.analysis.run import AnalysisOptions, run_analysis
+    from tasklore.commands.analyses.run import AnalysisOptions, run_analysis
 
     options = AnalysisOptions(
         folder=folder,
@@ -122,14 +122,14 @@ def run(
         tokens=tokens,
         as_json=as_json,
     )
-    return running.run(run_analysis(options))
+    return run_analysis(options)
 
 
 @app.command(
     cls=Command,
     epilog=example(
-        "tasklore analysis context ./lighthouse/state/agent_analysis.json --tokens 200",
-        "tasklore analysis context lighthouse --response 9",
+        "tasklore analyses context ./lighthouse/state/agent_analysis.json --tokens 200",
+        "tasklore analyses context lighthouse --response 9",
     ),
 )
 def context(
@@ -141,7 +141,7 @@ def context(
     Tokens are counted exactly where the extra `tokens` is installed, else rather too many than too few. A file, which
     is a word with a slash or a dot in it, needs no server.
     """
-    from tasklore.commands.analysis.views import print_context
+    from tasklore.commands.analyses.views import print_context
 
     print_context(source, tokens, number, as_json=as_json)
 
@@ -149,8 +149,8 @@ def context(
 @app.command(
     cls=Command,
     epilog=example(
-        "tasklore analysis show ./lighthouse/state/agent_analysis.json",
-        "tasklore analysis show lighthouse",
+        "tasklore analyses show ./lighthouse/state/agent_analysis.json",
+        "tasklore analyses show lighthouse",
     ),
 )
 def show(source: Source, number: Number = None, as_json: Json = False) -> None:
@@ -158,7 +158,7 @@ def show(source: Source, number: Number = None, as_json: Json = False) -> None:
 
     A file, which is a word with a slash or a dot in it, needs no server.
     """
-    from tasklore.commands.analysis.views import print_document
+    from tasklore.commands.analyses.views import print_document
 
     print_document(source, number, as_json=as_json)
 
@@ -166,8 +166,8 @@ def show(source: Source, number: Number = None, as_json: Json = False) -> None:
 @app.command(
     cls=Command,
     epilog=example(
-        "tasklore analysis get ./lighthouse/state/agent_analysis.json background.relationship.interactions[0].score",
-        "tasklore analysis get lighthouse 'facts[\"Tobias Renn\"][0]'",
+        "tasklore analyses get ./lighthouse/state/agent_analysis.json background.relationship.interactions[0].score",
+        "tasklore analyses get lighthouse 'facts[\"Tobias Renn\"][0]'",
     ),
 )
 def get(
@@ -182,16 +182,16 @@ def get(
 
     A file, which is a word with a slash or a dot in it, needs no server.
     """
-    from tasklore.commands.analysis.views import print_value
+    from tasklore.commands.analyses.views import print_value
 
     print_value(source, path, number)
 
 
 @app.command(
-    cls=Command, epilog=example("tasklore analysis check state/agent_analysis.json")
+    cls=Command, epilog=example("tasklore analyses check state/agent_analysis.json")
 )
 def check(file: File, as_json: Json = False) -> int:
     """Print the problems of a document, each with its place; ends with 2 when there are any."""
-    from tasklore.commands.analysis.views import print_check
+    from tasklore.commands.analyses.views import print_check
 
     return print_check(file, as_json=as_json)

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,12 +76,18 @@ class SectionStep(BoardRow):
 
 
 def section_steps(
-    document: AnalysisDocument | None, sections: Sequence[str] = ()
+    document: AnalysisDocument | None,
+    sections: Sequence[str] = (),
+    *,
+    awaited: Collection[str] = (),
 ) -> list[SectionStep]:
-    """Return a step for each of *sections* in their order, found or not, then for any other of *document*."""
+    """Return a step for each of *sections* in their order, found or not, then for any other of *document*.
+
+    Those *awaited* are at work, whatever they left before.
+    """
     found = dict(document.sections()) if document is not None else {}
     return [
-        step_of(section, found.get(section))
+        step_of(section, None if section in awaited else found.get(section))
         for section in dict.fromkeys((*sections, *found))
     ]
 

@@ -1,12 +1,20 @@
-"""`tasklore analysis context|show|get|check`: a document as a person reads it, and as the next prompt gets it."""
+"""`tasklore analyses context|show|get|check`: a document as a person reads it, and as the next prompt gets it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from pydantic import JsonValue
 
-from tasklore.commands.analysis.documents import document_of, entities_of, read_raw
-from tasklore.commands.analysis.findings import SectionStep, section_steps
-from tasklore.commands.analysis.paths import value_at
+from tasklore.commands.analyses.documents import (
+    ask_story,
+    ask_value,
+    document_in,
+    is_file,
+    read_entities,
+    read_file,
+    read_raw,
+)
+from tasklore.commands.analyses.findings import SectionStep, section_steps
+from tasklore.commands.analyses.follow import awaited_in
 from tasklore.commands.exits import OK, USAGE
 from tasklore.commands.render.columns import Column, print_records
 from tasklore.commands.render.screen import (
@@ -24,6 +32,7 @@ from tasklore.contracts.analysis.document import (
 )
 from tasklore.contracts.analysis.pieces import UNJUDGED
 from tasklore.memory.rendering.prompt_context import within
+from tasklore.supervisor.pipelines.analysis.places import value_at
 
 #: Characters of one cause why sections went by rules, and of all of them.
 _CAUSE = 200
@@ -46,53 +55,67 @@ def print_context(
 
     Raises:
         InvalidInput: *source* names no analysis document.
-        Unreachable: it names a story, and no system runs here.
+        ApiRefused: it names a story, and the API refuses.
+        Unreachable: it names a story, and no API answers.
     """
-    context = within(document_of(source, number), budget_tokens)
+    if is_file(source):
+        found = within(read_file(source, number), budget_tokens)
+        view = {
+            "text": found.text,
+            "tokens": found.tokens,
+            "left_out": found.left_out,
+        }
+    else:
+        view = ask_story("context", source, response=number, tokens=budget_tokens)
     if as_json:
-        print_json(
-            {
-                "text": context.text,
-                "tokens": context.tokens,
-                "left_out": context.left_out,
-            }
-        )
-    elif context.text:
-        print(context.text)
+        print_json(view)
+    elif view["text"]:
+        print(printable(str(view["text"])))
     else:
         say(f"{budget_tokens} tokens are too few for any of it; allow 60 or more")
 
 
 def print_document(source: str, number: int | None = None, *, as_json: bool) -> None:
-    """Print the response, the sections and the cost of the document *source*.
+    """Print the response, the sections and the cost of the document *source*; as JSON a file is its document.
 
     Raises:
         InvalidInput: *source* names no analysis document.
-        Unreachable: it names a story, and no system runs here.
+        ApiRefused: it names a story, and the API refuses.
+        Unreachable: it names a story, and no API answers.
     """
-    document = document_of(source, number)
+    if is_file(source):
+        document = read_file(source, number)
+        if as_json:
+            print_json(document.body())
+        else:
+            print_overview(document)
+        return
+    view = ask_story("show", source, response=number)
     if as_json:
-        print_json(document.body())
-    else:
-        print_overview(document)
+        print_json(view)
+    elif (found := document_in(view)) is not None:
+        print_overview(found, awaited_in(view))
 
 
-def print_overview(document: AnalysisDocument) -> None:
-    """Print the response, the sections and the cost of *document*."""
+def print_overview(document: AnalysisDocument, awaited: Sequence[str] = ()) -> None:
+    """Print the response, the sections and the cost of *document*; agents of those *awaited* are at work."""
     meta = document.meta
     print_paragraph(
-        f"Response {meta.response_number}, {counts_text(document)}", style="bold"
+        f"Response {meta.response_number}, {counts_text(document, awaited)}",
+        style="bold",
     )
     print_paragraph(f"updated {meta.updated}, version {printable(document.version)}")
-    print_sections(document)
+    print_sections(document, awaited=awaited)
 
 
-def counts_text(document: AnalysisDocument | None, sections: Sequence[str] = ()) -> str:
+def counts_text(
+    document: AnalysisDocument | None, awaited: Collection[str] = ()
+) -> str:
     """Return the status of an analysis and its counts of agents: "fresh: 9 of 10 agents ok, 1 skipped".
 
     Sections that went by rules, as a model that is configured did not answer, are none that are ok.
     """
-    waiting = at_work(document, sections)
+    waiting = len(awaited)
     if document is None:
         return f"0 of {waiting} agents ok, {waiting} at work"
     meta = document.meta
@@ -120,14 +143,13 @@ def counts_text(document: AnalysisDocument | None, sections: Sequence[str] = ())
     )
 
 
-def at_work(document: AnalysisDocument | None, sections: Sequence[str]) -> int:
-    """Return how many of *sections* are not in *document*: their agents are at work."""
-    return sum(not one.is_found for one in section_steps(document, sections))
-
-
-def print_sections(document: AnalysisDocument, sections: Sequence[str] = ()) -> None:
+def print_sections(
+    document: AnalysisDocument,
+    sections: Sequence[str] = (),
+    awaited: Collection[str] = (),
+) -> None:
     """Print a table of the sections, and the time, cost and tokens of the analysis."""
-    if steps := section_steps(document, sections):
+    if steps := section_steps(document, (*sections, *awaited), awaited=awaited):
         print()
         print_records(SECTIONS, steps)
         print()
@@ -170,9 +192,15 @@ def print_value(source: str, path: str, number: int | None = None) -> None:
 
     Raises:
         InvalidInput: *source* names no analysis document, or it has nothing at *path*.
-        Unreachable: it names a story, and no system runs here.
+        ApiRefused: it names a story, and the API refuses.
+        Unreachable: it names a story, and no API answers.
     """
-    value = value_at(document_of(source, number).body(), path, entities_of(source))
+    value: object
+    if is_file(source):
+        document = read_file(source, number)
+        value = value_at(document.body(), path, read_entities(source))
+    else:
+        value = ask_value("get", source, path=path, response=number)
     if isinstance(value, str):
         print(printable(value))
     else:

@@ -1,9 +1,9 @@
-"""The page of keys of an analysis: `python -m tasklore.commands.analysis.keys > docs/reference/analysis-keys.md`."""
+"""The page of keys of an analysis: `python -m tasklore.commands.analyses.keys > docs/reference/analysis-keys.md`."""
 
 import inspect
 
-from tasklore.commands.analysis.shapes import describe, models_of
 from tasklore.contracts.analysis.document import AnalysisDocument
+from tasklore.supervisor.pipelines.analysis.shapes import describe, models_of
 
 _HEAD = """# Keys of the analysis document
 

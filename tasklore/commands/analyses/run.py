@@ -1,6 +1,5 @@
-"""`tasklore analysis run`: read a story's folder, have responses analysed, and print the sections and the context."""
+"""`tasklore analyses run`: read a story's folder, have responses analysed, and print the sections and the context."""
 
-import asyncio
 import contextlib
 import itertools
 import os
@@ -12,26 +11,33 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from tasklore.commands.analysis.documents import STATE_FILE, open_stores, write_state
-from tasklore.commands.analysis.findings import DONE, section_steps
-from tasklore.commands.analysis.views import (
-    at_work,
-    counts_text,
-    dollars,
-    print_sections,
+from tasklore.commands.analyses.documents import (
+    STATE_FILE,
+    document_in,
+    write_state,
 )
-from tasklore.commands.analysis.watch import Analysed, Watch
-from tasklore.commands.exits import FAILED, OK, Interrupted
-from tasklore.commands.pipelines.check import print_problems
-from tasklore.commands.places import open_nats
+from tasklore.commands.analyses.findings import DONE, section_steps
+from tasklore.commands.analyses.follow import (
+    Analysed,
+    OnLook,
+    View,
+    analyse,
+    awaited_in,
+    sections_of,
+)
+from tasklore.commands.analyses.views import counts_text, dollars, print_sections
+from tasklore.commands.exits import FAILED, OK, USAGE, Interrupted
+from tasklore.commands.operations.calls import call_operation
 from tasklore.commands.render.board import board
 from tasklore.commands.render.screen import (
-    patience,
+    complain,
     print_json,
     print_paragraph,
+    printable,
     say,
     styled,
 )
+from tasklore.commands.render.spinner import show_patience
 from tasklore.commands.render.words import count_of, duration
 from tasklore.commands.stories.files import (
     InvalidStory,
@@ -43,7 +49,6 @@ from tasklore.commands.stories.responses import FOLDER as RESPONSES
 from tasklore.contracts.analysis.document import AnalysisDocument
 from tasklore.contracts.analysis.stories import StoryBase, StoryResponse
 from tasklore.contracts.errors import InvalidInput
-from tasklore.contracts.messages import AnalysisRequest
 from tasklore.memory.rendering.prompt_context import within
 from tasklore.memory.rendering.tokens import counter
 
@@ -54,7 +59,7 @@ _RULES = "rules"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalysisOptions:
-    """The arguments of `run`; `until` and `wait_s` are as in `AnalysisRequest`, `tokens` are those of the context."""
+    """The arguments of `run`; `tokens` are those of the context."""
 
     folder: Path
     files: tuple[Path, ...] = ()
@@ -65,41 +70,52 @@ class AnalysisOptions:
     tokens: int = 350
     as_json: bool = False
 
-    def request(self, story_id: str, response: StoryResponse) -> AnalysisRequest:
-        """Return the request for *response*."""
-        return AnalysisRequest(
-            story_id=story_id,
-            response_number=response.number,
-            chapter=response.chapter,
-            text=response.text,
+    def analyse(
+        self, story_id: str, response: StoryResponse, on_look: OnLook
+    ) -> Analysed:
+        """Have *response* analysed as they say."""
+        return analyse(
+            story_id,
+            response,
+            on_look,
             until=self.until,
-            wait_ms=int(self.wait_s * 1000),
+            wait_s=self.wait_s,
             refresh=self.refresh,
         )
 
 
-async def run_analysis(options: AnalysisOptions) -> int:
+def run_analysis(options: AnalysisOptions) -> int:
     """Have responses analysed, show that as it goes, print the sections and return the exit code.
 
     Raises:
-        InvalidInput: there is no response, two have the same number, or the supervisor refuses.
-        Unreachable: a server does not answer, or no supervisor takes the request.
+        InvalidInput: there is no response, or two have the same number.
+        ApiRefused: the API refuses.
+        Unreachable: no API answers.
         Interrupted: stdout was closed; the sections so far lie in the folder.
     """
     try:
         base = read_story(options.folder)
         responses = responses_of(options)
     except InvalidStory as error:
-        return print_problems(error.problems, as_json=options.as_json)
+        return _print_problems(error.problems, as_json=options.as_json)
+    call_operation("stories", "load", base.model_dump(mode="json"))
     try:
-        async with open_nats("tasklore-pipeline") as client, open_stores() as stores:
-            await stores.stories.load(base)
-            watch = Watch(client, stores, base.settings)
-            if options.everything or len(responses) > 1:
-                return await _analyse_several(watch, responses, base, options)
-            return await _analyse_one(watch, responses[0], options)
+        if options.everything or len(responses) > 1:
+            return _analyse_several(responses, base, options)
+        return _analyse_one(base.settings.story_id, responses[0], options)
     except BrokenPipeError as error:
         raise Interrupted(signal.SIGPIPE) from error
+
+
+def _print_problems(problems: Sequence[str], *, as_json: bool) -> int:
+    """Print a line for each problem of a folder, and return the exit code."""
+    if as_json:
+        print_json({"problems": list(problems)})
+    for problem in problems:
+        complain(printable(problem))
+    if len(problems) > 1:
+        complain(f"{count_of(len(problems), 'problem')}; nothing was run")
+    return USAGE
 
 
 def responses_of(options: AnalysisOptions) -> list[StoryResponse]:
@@ -139,55 +155,46 @@ def responses_of(options: AnalysisOptions) -> list[StoryResponse]:
     return responses
 
 
-async def _analyse_one(
-    watch: Watch, response: StoryResponse, options: AnalysisOptions
+def _analyse_one(
+    story_id: str, response: StoryResponse, options: AnalysisOptions
 ) -> int:
-    def show_sections(document: AnalysisDocument | None) -> None:
-        show(
-            [
-                one
-                for one in section_steps(document, watch.sections)
-                if one.name in watch.sections
-            ]
-        )
-
-    request = options.request(watch.story_id, response)
     live = board(is_silent=options.as_json, title=response.source, has_lines=False)
-    with _hint_when_stopped(watch.story_id, response), live as show:
-        show_sections(None)
-        analysed = await watch.analyse(request, response, show_sections)
+    with _hint_when_stopped(story_id, response), live as show:
+
+        def show_sections(view: View) -> None:
+            own = sections_of(view)
+            steps = section_steps(document_in(view), own, awaited=awaited_in(view))
+            show([one for one in steps if one.name in own])
+
+        analysed = options.analyse(story_id, response, show_sections)
     document = analysed.document
     # Written before anything is printed: stdout may be closed.
     later = write_state(options.folder, document) if document is not None else None
     if options.as_json:
-        print_json(document.body() if document is not None else None)
+        print_json(analysed.view)
     else:
         served = (
             "served from memory"
             if analysed.is_served
             else f"in {duration(analysed.took_ms)}"
         )
-        print_paragraph(
-            f"{response.source}, {counts_text(document, analysed.sections)}, {served}",
-            style="bold",
-        )
+        counts = counts_text(document, analysed.awaited)
+        print_paragraph(f"{response.source}, {counts}, {served}", style="bold")
         if document is not None:
-            print_sections(document, analysed.sections)
+            print_sections(document, analysed.sections, analysed.awaited)
             _print_context(document, options.tokens)
     _say_hints(options, later, [analysed])
     if not analysed.is_done:
-        hint = _hint(watch.story_id, response)
+        hint = _hint(story_id, response)
         say(f"not finished after {options.wait_s:g} s; the agents go on, and {hint}")
     return OK if analysed.is_whole else FAILED
 
 
-async def _analyse_several(
-    watch: Watch,
-    responses: Sequence[StoryResponse],
-    base: StoryBase,
-    options: AnalysisOptions,
+def _analyse_several(
+    responses: Sequence[StoryResponse], base: StoryBase, options: AnalysisOptions
 ) -> int:
     """Analyse one after the other: each begins with the findings of those before."""
+    story_id = base.settings.story_id
     began = time.monotonic()
     later = None
     lines = ResponseLines(
@@ -195,24 +202,23 @@ async def _analyse_several(
     )
     done: list[Analysed] = []
     for response in responses:
-        with _hint_when_stopped(watch.story_id, response):
-            async with patience(f"analysing {response.source}"):
-                request = options.request(watch.story_id, response)
-                analysed = await watch.analyse(
-                    request, response, lambda _document: None
-                )
+        with (
+            _hint_when_stopped(story_id, response),
+            show_patience(f"analysing {response.source}"),
+        ):
+            analysed = options.analyse(story_id, response, lambda _view: None)
         done.append(analysed)
         if analysed.document is not None:
             later = write_state(options.folder, analysed.document)
         if not options.as_json:
             lines.print(analysed)
-        if analysed.document is None:
+        if not analysed.has_findings:
             say(
                 f"nothing came of {response.source} within {options.wait_s:g} s; those after it were not begun"
             )
             break
     if options.as_json:
-        print_json([one.document.body() for one in done if one.document is not None])
+        print_json([one.view for one in done])
     else:
         _print_sum(done, base, int((time.monotonic() - began) * 1000), options.tokens)
     _say_hints(options, later, done)
@@ -248,13 +254,13 @@ def _hint_when_stopped(story_id: str, response: StoryResponse) -> Iterator[None]
     """Print how to look at the sections when the command is stopped while the agents go on."""
     try:
         yield
-    except asyncio.CancelledError:
+    except KeyboardInterrupt:
         say(f"the agents go on; {_hint(story_id, response)}")
         raise
 
 
 def _hint(story_id: str, response: StoryResponse) -> str:
-    return f"`tasklore analysis show {story_id} --response {response.number}` looks at what they found"
+    return f"`tasklore analyses show {story_id} --response {response.number}` looks at what they found"
 
 
 def _print_context(document: AnalysisDocument, budget_tokens: int) -> None:
@@ -283,11 +289,8 @@ class ResponseLines:
     def print(self, analysed: Analysed) -> None:
         """Print the line of a response, and below it each new error."""
         print("  ".join(self._cells(analysed)), flush=True)
-        errors = [
-            f"{one.name} {one.text}"
-            for one in section_steps(analysed.document)
-            if one.is_missing
-        ]
+        steps = section_steps(analysed.document, awaited=analysed.awaited)
+        errors = [f"{one.name} {one.text}" for one in steps if one.is_missing]
         for error in errors:
             if error not in self._printed:
                 self._printed.add(error)
@@ -311,7 +314,7 @@ class ResponseLines:
         )
         if document is None:
             return
-        waiting = at_work(document, analysed.sections)
+        waiting = len(analysed.awaited)
         yield f"{document.meta.agents_ok:>2} of {document.meta.agents_run + waiting} ok"
         yield f"{'served' if analysed.is_served else duration(analysed.took_ms):>8}"
         yield f"{within(document, self._budget_tokens).tokens:>5} tokens of context"

@@ -1,4 +1,0 @@
-"""`tasklore analysis`: have the responses of a story analysed, and print the findings.
-
-Here belong requests and printing; analyses are driven by supervisors.
-"""
