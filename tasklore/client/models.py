@@ -108,6 +108,42 @@ class AlikeTasks(Model):
     task: str
 
 
+class AnalysedSection(Model):
+    """One section and its agent: `waiting` for others, `asked`, `late` while it may still come, or how it ended."""
+
+    agent_id: str | None
+    group: Literal["background", "immediate"] | str
+    section: str
+    state: (
+        Literal["waiting", "asked", "late", "missed", "ok", "failed", "skipped"] | str
+    )
+
+
+class Analysis(Model):
+    """The analysis of one response, `running` while a section is waited for.
+
+    `document` has the findings so far, by their short keys (docs/reference/analysis-keys.md), None without any.
+    `without_worker` are the agents of awaited sections that have no live worker. `served` says that this request had
+    no agent asked.
+    """
+
+    document: dict[str, JsonValue] | None
+    response: int
+    sections: tuple[AnalysedSection, ...]
+    served: bool = False
+    state: Literal["running", "done"] | str
+    story_id: str
+    without_worker: tuple[str, ...] = ()
+
+
+class AnalysisContext(Model):
+    """The context for the prompt of the next response: its tokens of o200k_base, and how many lines were left out."""
+
+    left_out: int
+    text: str
+    tokens: int
+
+
 class Answered(Model):
     """The answer that counts: who gave it, when, and through which door."""
 
@@ -1670,6 +1706,21 @@ class Rerun(Model):
     inputs: dict[str, JsonValue] | None = None
     phase: str
     pipeline: dict[str, JsonValue] | None = None
+
+
+class ResponseToAnalyse(Model):
+    """A response of a story; with `text` it is stored first, without it was stored before.
+
+    The same text of the same story again is served from memory; agents that failed or were late are asked again, with
+    `refresh` every one.
+    """
+
+    chapter: int | None = None
+    refresh: bool = False
+    response: int
+    text: str | None = None
+    until: Literal["immediate", "all"] | str = "all"
+    wait_seconds: float | str = 30.0
 
 
 class RestartedEvent(Model):

@@ -230,6 +230,124 @@ class AsyncAgents(AsyncNoun):
     show = awaited(AgentsFlows.show)
 
 
+class AnalysesFlows:
+    """The requests about analyses, without sending them."""
+
+    def context(
+        self, story_id: str, *, response: int | None = None, tokens: int | None = None
+    ) -> Flow[models.AnalysisContext]:
+        """Return the context for the prompt of the next response.
+
+        The least important lines are left out first, and counted; alerts, critical threads and who is in the scene last.
+        Tokens are counted exactly where the extra `tokens` is installed, else rather too many than too few.
+
+        Args:
+            response: Which response of the story; without it the latest that was analysed.
+            tokens: At most so many tokens of o200k_base.
+        """
+        return fetch(
+            Call(
+                "GET",
+                fill_path("/v1/analyses/{story_id}/context", story_id=story_id),
+                query={"response": response, "tokens": tokens},
+            ),
+            models.AnalysisContext,
+        )
+
+    def get(
+        self, story_id: str, *, path: str, response: int | None = None
+    ) -> Flow[Any]:
+        """Return the value at a place of an analysis, as JSON.
+
+        A name may be any name of an entity of the story. A path that begins at no key of the root may begin at any part
+        where only one place fits.
+
+        Args:
+            path: A place in the document, by short keys or long names.
+            response: Which response of the story; without it the latest that was analysed.
+        """
+        return fetch(
+            Call(
+                "GET",
+                fill_path("/v1/analyses/{story_id}/value", story_id=story_id),
+                query={"path": path, "response": response},
+            ),
+            Any,
+        )
+
+    def run(
+        self,
+        story_id: str,
+        *,
+        response: int,
+        chapter: int | None = None,
+        refresh: bool | None = None,
+        text: str | None = None,
+        until: Literal["immediate", "all"] | None = None,
+        wait_seconds: float | str | None = None,
+    ) -> Flow[models.Analysis]:
+        """Have agents analyse a response side by side; once that is answered, it goes on, whoever leaves.
+
+        Args:
+            chapter: The chapter it is in.
+            refresh: Ask every agent again, also those that have answered.
+            response: The number of the response.
+            text: The response itself; left out, it is as it was stored.
+            until: Wait for what the next response needs, or for every agent.
+            wait_seconds: How long it is waited for.
+        """
+        return fetch(
+            Call(
+                "POST",
+                fill_path("/v1/analyses/{story_id}", story_id=story_id),
+                body={
+                    "chapter": chapter,
+                    "refresh": refresh,
+                    "response": response,
+                    "text": text,
+                    "until": until,
+                    "wait_seconds": wait_seconds,
+                },
+            ),
+            models.Analysis,
+        )
+
+    def show(
+        self, story_id: str, *, response: int | None = None
+    ) -> Flow[models.Analysis]:
+        """Show the findings of each agent for a response, and which ones are still at work.
+
+        Args:
+            response: Which response of the story; without it the latest that was analysed.
+        """
+        return fetch(
+            Call(
+                "GET",
+                fill_path("/v1/analyses/{story_id}", story_id=story_id),
+                query={"response": response},
+            ),
+            models.Analysis,
+        )
+
+
+class Analyses(Noun):
+    """The operations on analyses."""
+
+    context = waiting(AnalysesFlows.context)
+    get = waiting(AnalysesFlows.get)
+    run = waiting(AnalysesFlows.run)
+    show = waiting(AnalysesFlows.show)
+
+
+class AsyncAnalyses(AsyncNoun):
+    """The operations on analyses."""
+
+    context = awaited(AnalysesFlows.context)
+    get = awaited(AnalysesFlows.get)
+    run = awaited(AnalysesFlows.run)
+    show = awaited(AnalysesFlows.show)
+
+
 class ApprovalsFlows:
     """The requests about approvals, without sending them."""
 
@@ -554,6 +672,7 @@ class DeadLettersFlows:
                     "bound": bound,
                     "after": after,
                 },
+                waits=True,
             ),
             models.LetterGroups,
         )
@@ -726,6 +845,7 @@ class DeadLettersFlows:
                     "until": until,
                     "user": user,
                 },
+                waits=True,
             ),
             models.LettersPurged,
         )
@@ -796,6 +916,7 @@ class DeadLettersFlows:
                     "until": until,
                     "user": user,
                 },
+                waits=True,
             ),
             models.LettersRedriven,
         )
@@ -1070,6 +1191,7 @@ class MemoryFlows:
                 "GET",
                 fill_path("/v1/memory/{user}/audit", user=user),
                 query={"scope": scope, "resource": resource},
+                waits=True,
             ),
             models.Audit,
         )
@@ -1471,7 +1593,11 @@ class MemoryFlows:
         undone. The name can be used again at once. Given up in the middle, the same again finishes.
         """
         return fetch(
-            Call("DELETE", fill_path("/v1/memory/{user}/everything", user=user)),
+            Call(
+                "DELETE",
+                fill_path("/v1/memory/{user}/everything", user=user),
+                waits=True,
+            ),
             models.Forgetting,
         )
 
@@ -2656,6 +2782,7 @@ class ResultsFlows:
                     "task": task,
                     "user": user,
                 },
+                waits=True,
             ),
             models.ResultsForgotten,
         )
@@ -2703,6 +2830,7 @@ class ResultsFlows:
                     "after": after,
                     "limit": limit,
                 },
+                waits=True,
             ),
             models.ResultPage,
         )
@@ -2748,7 +2876,8 @@ class ResultsFlows:
             agent: Only of this agent.
         """
         return fetch(
-            Call("GET", "/v1/results/stats", query={"agent": agent}), models.ResultStats
+            Call("GET", "/v1/results/stats", query={"agent": agent}, waits=True),
+            models.ResultStats,
         )
 
 
@@ -3118,7 +3247,10 @@ class SessionsFlows:
         """
         return fetch(
             Call(
-                "POST", "/v1/sessions/sweep", body={"bound": bound, "dry_run": dry_run}
+                "POST",
+                "/v1/sessions/sweep",
+                body={"bound": bound, "dry_run": dry_run},
+                waits=True,
             ),
             models.SessionsSwept,
         )
@@ -3646,6 +3778,7 @@ class Nouns:
 
     def __init__(self, driver: Driver) -> None:
         self.agents = Agents(driver)
+        self.analyses = Analyses(driver)
         self.approvals = Approvals(driver)
         self.budget = Budget(driver)
         self.console = Console(driver)
@@ -3670,6 +3803,7 @@ class AsyncNouns:
 
     def __init__(self, driver: AsyncDriver) -> None:
         self.agents = AsyncAgents(driver)
+        self.analyses = AsyncAnalyses(driver)
         self.approvals = AsyncApprovals(driver)
         self.budget = AsyncBudget(driver)
         self.console = AsyncConsole(driver)

@@ -22,7 +22,6 @@ from tasklore.commands.render.screen import (
 )
 from tasklore.commands.up.system import Plan, running
 from tasklore.contracts.errors import TaskloreError
-from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.servers import valkey
 
 AGENT = "tasklore.workers.agents.budget"
@@ -95,9 +94,6 @@ async def demonstrate() -> int:
             api = read_target(system.endpoints.operations or "", None, "the demo")
             played = [await _play(supervisor, question) for question in QUESTIONS]
             print_paragraph(f"{_moral(played)}\n\n")
-            client = await stack.enter_async_context(
-                connected(system.endpoints.nats, "tasklore-demo")
-            )
             redis = await stack.enter_async_context(
                 valkey.connect(system.endpoints.redis_url, name="tasklore-demo")
             )
