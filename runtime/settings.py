@@ -226,7 +226,7 @@ class Settings(BaseSettings):
     api_keys_file: Path | None = None
     """The API keys, as `tasklore api-key` writes them; without it programs of this machine need none."""
     approval_secret: Annotated[SecretStr | None, Field(min_length=32)] = None
-    """Signs links to questions of tasks and tokens of streams, 32 characters or more; without it there are none."""
+    """Signs links to questions of tasks and to the console, and tokens of streams; 32 characters or more, else none."""
     approval_url: str | None = None
     """Address of the API in such links, where a proxy is between; without it the one that the link was asked for at."""
     webhook_secret: Annotated[SecretStr | None, Field(min_length=38)] = None

@@ -315,7 +315,13 @@ class TaskList:
                 )
             ]
         )
-        scores = [int(float(first[0][1])) for first in replies[1::2] if first]
+        # Protocol 3 sends pairs, protocol 2 a flat list.
+        oldest = (
+            first[0] if isinstance(first[0], list | tuple) else first
+            for first in replies[1::2]
+            if first
+        )
+        scores = [int(float(score)) for _, score in oldest]
         return OpenTasks(sum(replies[::2]), min(scores, default=None))
 
     async def _take(

@@ -13,6 +13,7 @@ from tasklore.contracts.errors import NotPermitted
 from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import TaskAssignment
 from tasklore.memory.ledger.run_index import RunIndex
+from tasklore.memory.ledger.run_list import OpenTasks, TaskList
 from tasklore.memory.ledger.run_rows import RunRow
 from tasklore.memory.ledger.waits import Waits
 from tasklore.runtime.messaging.link import Link
@@ -191,7 +192,7 @@ async def test_tasks_are_counted_for_whoever_may_see_them(
     assert {one.task_id for one in everybody.failures} == {"f2", "f3"}
     waits = {(one.kind, one.tasks) for one in everybody.waits}
     assert waits == {("time", 1), ("turn", 1)}
-    assert everybody.oldest_ms is not None
+    assert everybody.oldest_ms == pytest.approx(now_ms, abs=60_000)
     for caller, opened, failed in ((ANA, 1, 1), (BEN, 1, 0), (ACME, 0, 1)):
         own = await count_tasks(services, caller)
         assert (own.open, own.failed) == (opened, failed), caller.name
@@ -199,6 +200,24 @@ async def test_tasks_are_counted_for_whoever_may_see_them(
     assert len(listed.tasks) == 2
     ended = await list_tasks(services, SHOP, TaskQuery(ended_after="1h"))
     assert {one.task_id for one in ended.tasks} == {"f2", "f3"}
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+async def test_open_tasks_are_counted_over_both_protocols(
+    services: TaskServices, servers: EmbeddedServers, protocol: int
+) -> None:
+    """The server answers each in another shape."""
+    assert await TaskList(services.redis).count_open() == OpenTasks(0, None)
+    began_ms = time.time_ns() // 1_000_000
+    await sent(services, ANA)
+    await sent(services, BEN)
+    client = Redis.from_url(servers.redis_url, protocol=protocol)
+    try:
+        found = await TaskList(client, deadline_s=PATIENCE_S).count_open()
+    finally:
+        await client.aclose()
+    assert found.number == 2
+    assert found.oldest_ms == pytest.approx(began_ms, abs=60_000)
 
 
 async def test_an_unknown_trace_names_its_task(services: TaskServices) -> None:

@@ -1,0 +1,221 @@
+"""The console in a browser: every page in both lights and at three widths, by keys, without a script, and live."""
+
+import json
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tasklore.supervisor.http.admission.key_file import make_key
+from tests.acceptance.house import AGENTS, PROBE, House, Served, running_house
+from tests.browser.conftest import Window
+
+pytestmark = pytest.mark.browser
+
+SECRET = "0123456789abcdef0123456789abcdef"
+CHECKS = Path(__file__).with_name("checks.js").read_text("utf-8")
+SIZES = [(390, 844), (1280, 900), (1920, 1080)]
+LOOKS = [
+    {"viewport": {"width": width, "height": height}, "color_scheme": scheme}
+    for width, height in SIZES
+    for scheme in ("light", "dark")
+]
+
+
+@dataclass
+class Consoles:
+    """A system with a process of operations and two supervisors, and the key of its administrator."""
+
+    house: House
+    operations: Served
+    supervisors: list[Served]
+    key: str
+
+    def call(self, method: str, path: str, body: Any = None, base: str = "") -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(  # noqa: S310 - our own address
+            (base or self.supervisors[0].api) + path,
+            data,
+            {
+                "Content-Type": "application/json",
+                "Authorization": f"Bearer {self.key}",
+            },
+            method=method,
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - as above
+            return json.loads(answer.read())
+
+    def send(self, agent: str, task: str, **parameters: Any) -> str:
+        """Send a task, and return its id."""
+        body = {"agent_id": agent, "task": task, "parameters": parameters}
+        sent = self.call("POST", "/v1/tasks", {**body, "wait_seconds": 0})
+        return str(sent["task_id"])
+
+    def fail(self, label: str, kind: str) -> str:
+        """Return the id of a task that failed and left a dead letter."""
+        task_id = self.send("ProbeAgent", "trouble", label=label, kind=kind)
+        self.await_state(task_id, "failed")
+        return task_id
+
+    def await_state(self, task_id: str, *states: str) -> None:
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            if self.call("GET", f"/v1/tasks/{task_id}")["status"] in states:
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"{task_id} is not {states}")
+
+    def enter(self, page: Page, base: str) -> None:
+        """Sign in at *base*."""
+        page.goto(self.call("POST", "/v1/console/links", base=base)["url"])
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+
+
+@pytest.fixture(scope="module")
+def consoles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Consoles]:
+    folder = tmp_path_factory.mktemp("house")
+    file = folder / "keys.json"
+    key = make_key(file, "admin", ("admin",), None, ("finance",))
+    shared = {"api_keys_file": file, "approval_secret": SECRET}
+    models = {"llm_base_url": "", "llm_api_key": ""}
+    with running_house(folder) as house:
+        worker = house.worker(
+            PROBE,
+            *(str(AGENTS / f"{name}.py") for name in ("payer", "tree", "teller")),
+            retry_base_s="0.05",
+            **models,
+        )
+        operations = house.operations(**shared, **models)
+        supervisors = [house.supervisor(**shared, **models) for _ in range(2)]
+        for one in (worker, operations, *supervisors):
+            one.ready()
+        supervisors[0].await_agents(4)
+        yield Consoles(house, operations, supervisors, key)
+
+
+@pytest.mark.parametrize(
+    "context",
+    LOOKS,
+    indirect=True,
+    ids=lambda look: f"{look['viewport']['width']}-{look['color_scheme']}",
+)
+def test_every_page_fits_its_window(
+    consoles: Consoles, window: Window, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """None is wider, the browser complains of nothing, and nothing is asked for elsewhere."""
+    label = f"F{id(window)}"
+    failed = consoles.fail(label, "error")
+    spread = consoles.send("TreeAgent", "spread", label=label, width=3)
+    asking = consoles.send("PayerAgent", "pay", label=label, amount=1200)
+    consoles.await_state(spread, "completed")
+    consoles.await_state(asking, "waiting")
+    page = window.page
+    base = consoles.operations.api
+    consoles.enter(page, base)
+    letter = consoles.call("GET", f"/v1/dead-letters/{failed}", base=base)["sequence"]
+    for name, path in {
+        "overview": "",
+        "runs": "runs",
+        "run-failed": f"runs/{failed}",
+        "run-tree": f"runs/{spread}",
+        "run-waiting": f"runs/{asking}",
+        "approvals": "approvals",
+        "dead-letters": "dead-letters",
+        "dead-letter": f"dead-letters/{letter}",
+    }.items():
+        page.goto(f"{base}/console/{path}")
+        expect(page.locator("h1")).to_have_count(1)
+        width = page.viewport_size["width"] if page.viewport_size else 0
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        assert page.evaluate(CHECKS) == [], path
+        page.screenshot(path=tmp_path / f"{name}.png", full_page=True)
+    assert not window.complaints
+    assert window.origins() == {base}
+
+
+def test_a_cause_is_three_clicks_away_and_its_task_sent_again(
+    consoles: Consoles, window: Window
+) -> None:
+    """From the overview to the words of the error, then another try, by the form that says how many."""
+    failed = consoles.fail("cause", "give_up")
+    page = window.page
+    consoles.enter(page, consoles.operations.api)
+    page.locator(f"a[href='/console/runs/{failed}']").click()
+    expect(page.get_by_text("GiveUp: no run can mend this", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Send again").click()
+    expect(page.get_by_role("status").first).to_contain_text("sent again")
+    page.get_by_role("link", name="Dead letters").first.click()
+    page.get_by_role("button", name="Send again…").first.click()
+    expect(page.get_by_role("heading", name="This concerns")).to_be_visible()
+    page.get_by_role("button", name="Send again").click()
+    expect(page.get_by_role("status").first).to_contain_text("sent again")
+
+
+@pytest.mark.parametrize("context", [{"java_script_enabled": False}], indirect=True)
+def test_without_a_script_questions_are_answered(
+    consoles: Consoles, window: Window
+) -> None:
+    """At the process of operations, which hands the answer over to a supervisor."""
+    asking = consoles.send("PayerAgent", "pay", label="plain", amount=77)
+    consoles.await_state(asking, "waiting")
+    page = window.page
+    consoles.enter(page, consoles.operations.api)
+    page.goto(f"{consoles.operations.api}/console/runs/{asking}")
+    page.get_by_placeholder("Note").fill("as ordered")
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("status")).to_contain_text("Approved: Pay 77?")
+    consoles.await_state(asking, "completed")
+
+
+def test_a_run_is_watched_without_loading_it_again(
+    consoles: Consoles, window: Window
+) -> None:
+    """Its output comes as it is emitted, and its state changes in place."""
+    page = window.page
+    consoles.enter(page, consoles.supervisors[0].api)
+    running = consoles.send("ProbeAgent", "fresh", label="watched", ms=6_000)
+    consoles.await_state(running, "running")
+    page.goto(f"{consoles.supervisors[0].api}/console/runs/{running}")
+    page.evaluate("window.isSame = true")
+    expect(page.locator("#run .badge").first).to_have_text("running")
+    expect(page.locator("#run .badge").first).to_have_text("completed")
+    assert page.evaluate("window.isSame")
+    assert not window.complaints
+
+
+def test_output_comes_as_it_is_emitted_and_the_page_keeps_the_last_of_it(
+    consoles: Consoles, window: Window
+) -> None:
+    """Thousands of events leave as many nodes as a few hundred."""
+    page = window.page
+    base = consoles.supervisors[0].api
+    consoles.enter(page, base)
+    told = consoles.send("TellerAgent", "tell", words=6_000, pause_ms=1)
+    consoles.await_state(told, "running")
+    page.goto(f"{base}/console/runs/{told}")
+    text = page.locator("[data-output-text]")
+    expect(text).to_contain_text("1:5999é")
+    assert text.evaluate("node => node.childNodes.length") <= 400
+    assert text.evaluate("node => node.textContent.length") <= 100_000
+    expect(page.locator("[data-output-state]")).to_contain_text("completed")
+    assert not window.complaints
+
+
+def test_the_page_goes_on_when_a_supervisor_is_killed(
+    consoles: Consoles, window: Window
+) -> None:
+    """A session that one of them began is taken by the other, as by the process of operations."""
+    page = window.page
+    consoles.enter(page, consoles.supervisors[1].api)
+    cookies = page.context.cookies()
+    consoles.supervisors[1].kill()
+    assert cookies
+    for base in (consoles.supervisors[0].api, consoles.operations.api):
+        page.goto(f"{base}/console/runs")
+        expect(page.get_by_role("heading", name="Runs")).to_be_visible()
