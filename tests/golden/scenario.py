@@ -66,6 +66,13 @@ class Step:
     hides: tuple[str, ...] = ()
 
 
+#: What a count of tasks says depends on how far those of other nouns are.
+_COUNTED = (
+    *("open", "oldest_ms", "looked_at", "states", "waits"),
+    *("failed", "failures", "is_cut"),
+)
+
+
 def _steps(*lines: str | Step) -> tuple[Step, ...]:
     return tuple(Step(line) if isinstance(line, str) else line for line in lines)
 
@@ -116,6 +123,11 @@ _WRITTEN: dict[str, tuple[Step, ...]] = {
         "tasks show {sent} --json",
         "tasks show {sent}",
         "tasks signal {sent} paid 12 --json",
+        Step("tasks count --json", hides=_COUNTED),
+        "tasks assignment {task} --json",
+    ),
+    "console": _steps(
+        Step("console --json", hides=("url", "expires_at")),
     ),
     "limits": _steps(
         "limits show --json",
