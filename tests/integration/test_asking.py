@@ -12,7 +12,7 @@ import pytest
 from tasklore.__main__ import main
 from tasklore.commands.ask import ask
 from tasklore.commands.operations.events import EventReader, StreamedEvent
-from tests.raw_server import Reply, answer, problem, raw, serving
+from tests.raw_server import Reply, answer, problem, raw, serving, silence
 
 Run = Callable[..., int]
 
@@ -170,6 +170,23 @@ def test_a_supervisor_that_stays_away_is_said_with_the_way_to_the_answer(
     told = capsys.readouterr().err
     assert "for the answer: tasklore ask --request-id r1 hi\n" in told
     assert "it is away" in told
+
+
+def test_an_answer_that_is_late_is_said_with_the_way_to_it(
+    run_command: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of what never left this machine there is none to wait for."""
+    monkeypatch.setattr(ask, "LATE_S", 0.7)
+    words = ("ask", "hi", "--wait", "0", "--request-id", "r1")
+    with serving(silence) as server:
+        assert run_command(*words, "--api", server.url) == 3
+    assert (
+        "for the answer: tasklore ask --request-id r1 hi\n" in capsys.readouterr().err
+    )
+    assert run_command(*words, "--api", "http://127.0.0.1:1") == 3
+    assert "for the answer" not in capsys.readouterr().err
 
 
 def test_a_request_that_is_not_done_in_time_shows_how_it_stands(

@@ -16,7 +16,12 @@ from tasklore.commands.operations.exchange import Exchange
 from tasklore.commands.operations.problems import ApiRefused
 from tasklore.commands.operations.run import VersionWatch, code_of_view, draw, read_wait
 from tasklore.commands.operations.target import find_target
-from tasklore.commands.operations.transport import AnswerCut, ConnectionBroke, Json
+from tasklore.commands.operations.transport import (
+    AnswerCut,
+    AnswerLate,
+    ConnectionBroke,
+    Json,
+)
 from tasklore.commands.operations.values import fill_request, make_request, read_values
 from tasklore.commands.render.durations import parse_span
 from tasklore.commands.render.screen import print_exactly, print_json, printable, say
@@ -145,7 +150,7 @@ class Question:
                 if not _is_away(error):
                     self.is_taken = False
                     raise
-                if not isinstance(error, ApiRefused):
+                if isinstance(error, ConnectionBroke | AnswerCut | AnswerLate):
                     self.is_taken |= now - sent_at > _TAKEN_AFTER_S
                 if self.is_taken and isinstance(error, ConnectionBroke | AnswerCut):
                     gives_up_at = gives_up_at or now + RESTARTED_S

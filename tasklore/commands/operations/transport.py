@@ -131,6 +131,10 @@ class ConnectionBroke(Unreachable):
     """A connection ended before the answer: whether the request was taken is not known."""
 
 
+class AnswerLate(Unreachable):
+    """A server that was reached did not answer in time."""
+
+
 class AnswerCut(TaskloreError):
     """A server that was reached left before the end of its answer."""
 
@@ -211,7 +215,7 @@ def send(
     except _Unwritable as error:
         raise error.__cause__ or error from None
     except TimeoutError as error:
-        raise Unreachable(
+        raise AnswerLate(
             f"the API at {target.url} gave no whole answer within {within_s:.0f} s; ask again, and look at its log if "
             "it stays"
         ) from error
