@@ -35,6 +35,14 @@ class AgentMessage(Message):
     time: WorldTime
     user_id: str | None = Field(default=None, min_length=1, max_length=256)
 
+    @property
+    def inbox_id(self) -> str:
+        """Its id in its conversation, where two senders may choose one id.
+
+        There is no blank in an id, so that the name begins behind the first one, and no other message has the same.
+        """
+        return f"{self.message_id} {self.sender}"
+
     def as_utterance(self) -> Utterance:
         """Return it as it enters the conversation."""
         return Utterance(

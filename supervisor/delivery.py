@@ -66,7 +66,7 @@ class MessageDesk(PartitionDesk):
         said = message.as_utterance()
         owner = message.conversation_id
         is_new = await self._inbox.post(
-            owner, said, user_id=message.user_id, known_as=inbox_id(message)
+            owner, said, user_id=message.user_id, known_as=message.inbox_id
         )
         self._messages.count_message("delivered" if is_new else "known")
 
@@ -122,14 +122,6 @@ class Delivering:
 def inbox_sources(ack_wait_s: float = ACK_WAIT_S) -> list[Source]:
     """Return the partitions of MESSAGES, durables `inbox-0` to `inbox-15`; the seconds are at most `ACK_WAIT_S`."""
     return ordered_sources(subjects.MESSAGES, "inbox", min(ACK_WAIT_S, ack_wait_s))
-
-
-def inbox_id(message: AgentMessage) -> str:
-    """Return the id of *message* in its conversation, where two senders may choose one id.
-
-    There is no blank in an id, so that the name begins behind the first one, and no other message has the same.
-    """
-    return f"{message.message_id} {message.sender}"
 
 
 def read_message(delivery: Delivery) -> AgentMessage:

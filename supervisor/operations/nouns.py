@@ -23,6 +23,7 @@ from tasklore.supervisor.operations import (
     stream_tokens,
     tasks,
     webhooks,
+    worlds,
 )
 from tasklore.supervisor.operations.noun import Noun
 
@@ -47,4 +48,5 @@ NOUNS: Final[tuple[Noun, ...]] = (
     stream_tokens.NOUN,
     tasks.NOUN,
     webhooks.NOUN,
+    worlds.NOUN,
 )

@@ -401,6 +401,15 @@ class DeletedStory(Model):
     title: str
 
 
+class DeliveredMessage(Model):
+    """A message that is in the inbox of an agent; it was there before where it is not new."""
+
+    conversation_id: str
+    is_new: bool
+    message_id: str
+    time: float
+
+
 class Difference(Model):
     """The changes from one revision of a document to another, metadata left out; `lines` are for people."""
 
@@ -2902,6 +2911,23 @@ class Undone(Model):
     undoes: str | None = None
 
 
+class UnheardMessage(Model):
+    """A message that its agent has not heard yet."""
+
+    message: str
+    message_id: str
+    sender: str
+    time: float
+
+
+class UnheardMessages(Model):
+    """A page of messages that wait for an agent, in their order; `after` is that of the next page, None at the end."""
+
+    after: str | None
+    conversation_id: str
+    messages: tuple[UnheardMessage, ...]
+
+
 class Usage(Model):
     """What a task spent on language models, over all of its calls.
 
@@ -3014,6 +3040,21 @@ class WholeWebhook(Model):
     problem: str
     type: str
     url: str
+
+
+class WorldMessage(Model):
+    """Something said to an agent, which hears it in its next task.
+
+    The same `message_id` of a sender again is the same message; without it there is a new one. `time` is in seconds of
+    the world; without it that of what the agent observed last, 0 where it never did.
+    """
+
+    conversation_id: str
+    message: str
+    message_id: str | None = None
+    sender: str
+    time: float | str | None = None
+    user: str | None = None
 
 
 #: One server-sent event of a request; `data` is shown as it is once its JSON is read.

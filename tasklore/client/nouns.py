@@ -3773,6 +3773,103 @@ class AsyncWebhooks(AsyncNoun):
     show = awaited(WebhooksFlows.show)
 
 
+class WorldsFlows:
+    """The requests about worlds, without sending them."""
+
+    def tell(
+        self,
+        *,
+        conversation_id: str,
+        message: str,
+        sender: str,
+        message_id: str | None = None,
+        time: float | str | None = None,
+        user: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Flow[models.DeliveredMessage]:
+        """Say something to an agent in a world.
+
+        Args:
+            conversation_id: The conversation of the agent, such as coins.Ana.
+            message: What they say.
+            message_id: The same each time that it is sent.
+            sender: Who speaks.
+            time: When, in seconds of the world.
+            user: Whose words they are.
+        """
+        return fetch(
+            Call(
+                "POST",
+                "/v1/worlds/messages",
+                body={
+                    "conversation_id": conversation_id,
+                    "message": message,
+                    "message_id": message_id,
+                    "sender": sender,
+                    "time": time,
+                    "user": user,
+                },
+                key=idempotency_key,
+                takes_key=True,
+            ),
+            models.DeliveredMessage,
+        )
+
+    def waiting(
+        self,
+        *,
+        conversation_id: str,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Flow[models.UnheardMessages]:
+        """List what an agent has been told and has not heard yet.
+
+        To a key for one user only what that user said is shown.
+
+        Args:
+            conversation_id: The conversation of the agent, such as coins.Ana.
+            after: The `after` of the page before.
+            limit: At most so many.
+        """
+        return fetch(
+            Call(
+                "GET",
+                "/v1/worlds/messages",
+                query={
+                    "conversation_id": conversation_id,
+                    "after": after,
+                    "limit": limit,
+                },
+            ),
+            models.UnheardMessages,
+        )
+
+    def each_waiting(self, *, conversation_id: str) -> Pages[models.UnheardMessage]:
+        """Yield every row of `waiting`, page by page."""
+        return Pages(
+            lambda after: WorldsFlows.waiting(
+                self, conversation_id=conversation_id, after=after
+            ),
+            "messages",
+        )
+
+
+class Worlds(Noun):
+    """The operations on worlds."""
+
+    tell = waiting(WorldsFlows.tell)
+    waiting = waiting(WorldsFlows.waiting)
+    each_waiting = iterated(WorldsFlows.each_waiting)
+
+
+class AsyncWorlds(AsyncNoun):
+    """The operations on worlds."""
+
+    tell = awaited(WorldsFlows.tell)
+    waiting = awaited(WorldsFlows.waiting)
+    each_waiting = iterated_async(WorldsFlows.each_waiting)
+
+
 class Nouns:
     """Every noun of a client, each Noun."""
 
@@ -3796,6 +3893,7 @@ class Nouns:
         self.stream_tokens = StreamTokens(driver)
         self.tasks = Tasks(driver)
         self.webhooks = Webhooks(driver)
+        self.worlds = Worlds(driver)
 
 
 class AsyncNouns:
@@ -3821,3 +3919,4 @@ class AsyncNouns:
         self.stream_tokens = AsyncStreamTokens(driver)
         self.tasks = AsyncTasks(driver)
         self.webhooks = AsyncWebhooks(driver)
+        self.worlds = AsyncWorlds(driver)

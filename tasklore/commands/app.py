@@ -40,6 +40,7 @@ GROUPS = {
     "projects": "Note what was decided, and find it again.",
     "agents": "See which agents there are, check what their cards understand, and retire one.",
     "analyses": "Have agents analyse the responses of a story, and give their findings to the next prompt.",
+    "worlds": "Speak to agents that live in a world.",
     "stories": "Check stories, load them, see how they stand.",
     "results": "Look into the remembered results, mend them, forget.",
     "memory": "Tell it something about a person, look at their memory, take edits back.",

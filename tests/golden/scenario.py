@@ -207,6 +207,12 @@ _WRITTEN: dict[str, tuple[Step, ...]] = {
         "stories delete quay",
         "stories delete quay --yes --json",
     ),
+    "worlds": _steps(
+        "worlds tell coins.Ana Bob 'A storm!' --time 8 --message-id b17 --json",
+        "worlds tell coins.Ana Bob 'A storm!' --time 8 --message-id b17",
+        "worlds waiting coins.Ana --json",
+        "worlds waiting coins.Ana",
+    ),
     "analyses": _steps(
         "analyses run quay --wait 60 --json",
         "analyses context quay --json",
