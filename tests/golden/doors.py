@@ -313,6 +313,8 @@ def compare_command(entry: OperationEntry, over_http: Told, ended: Ended) -> str
     try:
         printed = json.loads(ended.stdout)
     except ValueError:
+        printed = {}
+    if "type" not in printed:
         named = _names_of_faults(entry, expected["where"])
         is_own = bool(named) and ended.code == 2 and any(one in line for one in named)
         return "" if is_own else told

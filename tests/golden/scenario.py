@@ -194,7 +194,7 @@ _WRITTEN: dict[str, tuple[Step, ...]] = {
         "projects export shop",
         "projects import copy shop.jsonl --json",
         "projects import copy shop.jsonl",
-        "projects list --json",
+        Step("projects list --json", hides=("history",)),
         "projects search nosuch",
     ),
     "stories": _steps(
@@ -316,7 +316,7 @@ _WRITTEN: dict[str, tuple[Step, ...]] = {
     "dead-letters": _steps(
         Step("dead-letters list --json", keep={"letter": "letters.0.sequence"}),
         "dead-letters list --agent NapAgent --user bob --json",
-        "dead-letters groups --json",
+        Step("dead-letters groups --json", hides=("bound",)),
         Step(
             "dead-letters show {letter} --json",
             hides=("frames", "place", "traceback"),
