@@ -172,7 +172,7 @@ async def run_analysis(
     story_id: StoryId,
     new: ResponseToAnalyse,
 ) -> Analysis | Unfinished[Analysis]:
-    """Have agents analyse a response side by side; once that is answered, it goes on, whoever leaves.
+    """Have agents analyse a response side by side; once that is answered, it goes on without its client.
 
     Raises:
         UnknownStory: there is no such story.

@@ -30,7 +30,7 @@ class ConsoleServices:
 
 
 class ConsoleLink(View):
-    """A link that signs a browser in once, until `expires_at`, as whoever asked for it."""
+    """A link that signs a browser in once, until `expires_at`, as the caller who asked for it."""
 
     url: str
     expires_at: datetime

@@ -217,7 +217,7 @@ class LetterDetails(LetterView):
     """A letter whole. `frames` are lines of the author's own code, the innermost first.
 
     `why_kept` says why it would not be sent again, None where it would. `payload` is the task that it carried, text
-    where that is no JSON; `is_whole` tells whether the letter has all of its `body_bytes`. `others` are the numbers of
+    where that is no JSON; `is_whole` says whether the letter has all of its `body_bytes`. `others` are the numbers of
     other letters of this task, where it was asked for by its task.
     """
 
@@ -695,7 +695,7 @@ def _view_group(group: LetterGroup) -> LetterGroupView:
 
 
 def _payload_of(letter: Letter) -> JsonValue:
-    """Return the JSON that the letter carried, text where it is none, or why it cannot be told."""
+    """Return the JSON that the letter carried, text where it is none, or why it cannot be read."""
     try:
         return read_kept(letter.body)
     except InvalidInput as error:

@@ -1,4 +1,4 @@
-"""JSON that a worker or a program kept, as any reader of JSON takes it: nobody has checked it before."""
+"""JSON that a worker or a program kept, as any reader of JSON takes it: it was not checked before."""
 
 from typing import Any
 

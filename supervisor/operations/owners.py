@@ -19,7 +19,7 @@ async def demand_conversation(
 ) -> None:
     """Return when *caller* may speak in, and look into, a conversation; None is none.
 
-    One that nobody has spoken in becomes one of the caller's tenant, as what agents say and sense there names none.
+    An empty one becomes one of the caller's tenant, as what agents say and sense there names none.
 
     Raises:
         Refused: 403, it is another user's or tenant's.
@@ -41,7 +41,7 @@ async def demand_conversation(
 async def _demand_tenant(
     conversations: Conversations, caller: Caller, conversation_id: str, tenant: str
 ) -> None:
-    """Return when *caller*, who asks for *tenant*, may speak in a conversation; claim one that nobody has.
+    """Return when *caller*, who asks for *tenant*, may speak in a conversation; claim one without an owner.
 
     Raises:
         Refused: 403, it is another tenant's, or agents speak there for nobody who is known.

@@ -194,7 +194,7 @@ class StoryStanding(View):
 
 
 class DeletedStory(View):
-    """What was removed, or would be in a dry run."""
+    """The counts that were removed, or would be in a dry run."""
 
     story_id: str
     title: str

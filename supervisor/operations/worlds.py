@@ -1,4 +1,4 @@
-"""Worlds: what is said to the agents that live in one, and what waits there to be heard."""
+"""Worlds: messages to the agents that live in one, and those that wait there to be heard."""
 
 import hashlib
 from dataclasses import dataclass
@@ -199,7 +199,7 @@ async def list_unheard(
     ] = "",
     limit: Annotated[int, Field(ge=1, le=200, description="At most so many.")] = 50,
 ) -> UnheardMessages:
-    """List what an agent has been told and has not heard yet.
+    """List what an agent has been sent and has not heard yet.
 
     To a key for one user only what that user said is shown.
 

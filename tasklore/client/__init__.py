@@ -1,7 +1,7 @@
 """A client of the HTTP API: every operation by its noun, typed, for threads and for event loops.
 
 Made from the OpenAPI document (`python -m deploy.client_source`). It is on its own: nothing of the supervisor is
-imported, and what a newer server adds to its answers is passed over. `models` are what it returns.
+imported, and what a newer server adds to its answers is passed over. `models` are its views.
 """
 
 from tasklore.client import models

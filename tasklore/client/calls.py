@@ -2,7 +2,7 @@
 
 A flow yields a `Call` and is sent its `Answer`, or a `Pause` and is sent nothing, and returns its result. A call is
 repeated only where that does nothing twice: it reads, it sends lines, which do no harm again, or it carries an id. One
-that sets or removes is repeated where the first is known to have done nothing: somebody may have changed it since.
+that sets or removes is repeated where the first is known to have done nothing: another client may have changed it.
 """
 
 import json
@@ -179,7 +179,7 @@ def read_as(shape: Any, body: Any) -> Any:
 
 
 def unread(error: ValidationError) -> UnknownAnswer:
-    """Return the error of an answer that is something else, by what is wrong with it."""
+    """Return the error of an answer that is something else, by its problem."""
     return UnknownAnswer(
         f"the answer of the server cannot be read ({fault_of(error.errors()[0])}); "
         "use a client of the server's version"

@@ -339,7 +339,7 @@ class Conflicts(Model):
 
 
 class ConsoleLink(Model):
-    """A link that signs a browser in once, until `expires_at`, as whoever asked for it."""
+    """A link that signs a browser in once, until `expires_at`, as the caller who asked for it."""
 
     expires_at: datetime
     url: str
@@ -391,7 +391,7 @@ class DeclaredPipeline(Model):
 
 
 class DeletedStory(Model):
-    """What was removed, or would be in a dry run."""
+    """The counts that were removed, or would be in a dry run."""
 
     analyses: int
     dry_run: bool
@@ -706,7 +706,7 @@ class LetterDetails(Model):
     """A letter whole. `frames` are lines of the author's own code, the innermost first.
 
     `why_kept` says why it would not be sent again, None where it would. `payload` is the task that it carried, text
-    where that is no JSON; `is_whole` tells whether the letter has all of its `body_bytes`. `others` are the numbers of
+    where that is no JSON; `is_whole` says whether the letter has all of its `body_bytes`. `others` are the numbers of
     other letters of this task, where it was asked for by its task.
     """
 

@@ -286,7 +286,7 @@ class AnalysesFlows:
         until: Literal["immediate", "all"] | None = None,
         wait_seconds: float | str | None = None,
     ) -> Flow[models.Analysis]:
-        """Have agents analyse a response side by side; once that is answered, it goes on, whoever leaves.
+        """Have agents analyse a response side by side; once that is answered, it goes on without its client.
 
         Args:
             chapter: The chapter it is in.
@@ -3822,7 +3822,7 @@ class WorldsFlows:
         after: str | None = None,
         limit: int | None = None,
     ) -> Flow[models.UnheardMessages]:
-        """List what an agent has been told and has not heard yet.
+        """List what an agent has been sent and has not heard yet.
 
         To a key for one user only what that user said is shown.
 

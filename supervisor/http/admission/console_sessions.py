@@ -37,7 +37,7 @@ _LONGEST = 4_096
 class Holder(BaseModel):
     """Whose a link or a session is: *caller* as it was signed in by *provider*, until *expires* (seconds since 1970).
 
-    *number* is a random one, by which it is told from others.
+    *number* is a random one, which no other has.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")

@@ -40,7 +40,7 @@ _SHORT_ID = 16
 
 
 def spell_when(at: datetime | float | None, now: datetime | None = None) -> Markup:
-    """Return a time, or ms since 1970, as "4 min ago", with the exact time for whoever points at it; "" for None."""
+    """Return a time, or ms since 1970, as "4 min ago", with the exact time for a pointer; "" for None."""
     if at is None:
         return Markup("")
     moment = read_moment(at)
@@ -113,7 +113,7 @@ def spell_number(value: float | None) -> str:
 
 
 def shorten_id(name: str) -> Markup:
-    """Return an id, with all of it for whoever points at it or copies it."""
+    """Return an id, with all of it for a pointer, and to copy."""
     if len(name) <= _SHORT_ID:
         return Markup('<code class="id">{}</code>').format(name)
     return Markup('<code class="id" title="{}">{}…{}</code>').format(

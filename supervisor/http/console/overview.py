@@ -44,7 +44,7 @@ def _make_tiles(counts: TaskCounts) -> tuple[tuple[str, int], ...]:
 
 
 async def _read_budget(visit: Visit) -> object:
-    """Return spending and limits; None for whom they are not meant: they are of the whole deployment."""
+    """Return spending and limits; None for a key of one user or tenant: they are of the whole deployment."""
     if not visit.may(show_budget) or _is_bound(visit.caller):
         return None
     try:

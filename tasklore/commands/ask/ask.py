@@ -55,7 +55,7 @@ def ask_and_print(entry: OperationEntry, typed: Mapping[str, Any]) -> int:
 
     Raises:
         InvalidInput: a value cannot be used; names the option and the cure.
-        Unreachable: nobody answers.
+        Unreachable: no API answers.
         Aborted: the API refuses.
     """
     is_json = bool(typed.get("is_json"))

@@ -11,7 +11,7 @@ from tasklore.commands.operations.values import fill_request
 
 
 def begin_exchange(noun: str, verb: str) -> Exchange:
-    """Return an exchange with whoever serves the operation *verb* of *noun*.
+    """Return an exchange with the API that serves the operation *verb* of *noun*.
 
     Raises:
         Unreachable: nothing says where that is.

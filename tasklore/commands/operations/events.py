@@ -47,7 +47,7 @@ class EventReader:
 
 
 class _Ended(Exception):
-    """Whoever reads a stream wants no more of it."""
+    """Its reader wants no more of a stream."""
 
 
 def follow_events(
@@ -60,7 +60,7 @@ def follow_events(
     *pour* gives the pieces of an answer to a sink, and returns its status. A stream that breaks off is taken up again.
 
     Raises:
-        ApiRefused: the API refuses it for good, as what nobody knows.
+        ApiRefused: the API refuses it for good, as an unknown task.
         TaskloreError: it is no stream of events.
     """
     last = ""
