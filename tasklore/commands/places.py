@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     from tasklore.runtime.messaging.connection import Listener
     from tasklore.runtime.servers.valkey import Valkey
 
-SUPERVISOR_VARIABLE = "TASKLORE_SUPERVISOR_ID"
-#: The default of the setting of this name; a test compares the two.
-DEFAULT_SUPERVISOR = "SupervisorAgent"
-
 #: Seconds that a client waits for a system that is starting.
 STARTS_WITHIN_S = 60.0
 #: The file that holds the id of the process which starts a system, for as long as it does.
@@ -87,19 +83,6 @@ def is_starting(directory: Path) -> bool:
 def endpoints_dir() -> Path:
     """Return the directory in which `endpoints.json` is looked for."""
     return Path(os.environ.get(DATA_DIR_VARIABLE) or DEFAULT_DATA_DIR)
-
-
-def current_supervisor() -> str:
-    """Return the id of the supervisor to ask, without loading every setting.
-
-    Raises:
-        InvalidInput: the name in the environment is none.
-    """
-    from tasklore.contracts.identifiers import checked_name
-
-    return checked_name(
-        os.environ.get(SUPERVISOR_VARIABLE) or DEFAULT_SUPERVISOR, SUPERVISOR_VARIABLE
-    )
 
 
 @contextlib.contextmanager

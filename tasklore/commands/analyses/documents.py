@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tasklore.commands.operations.calls import begin_exchange
+from tasklore.commands.operations.local import LocalApi
 from tasklore.commands.operations.problems import ApiRefused
 from tasklore.commands.operations.values import fill_request
 from tasklore.contracts.errors import InvalidInput, Unreachable
@@ -39,7 +39,7 @@ def ask_value(verb: str, story_id: str, **values: Any) -> object:
     """
     given = {name: value for name, value in values.items() if value is not None}
     try:
-        exchange = begin_exchange("analyses", verb)
+        exchange = LocalApi("analyses").open(verb)
         request = fill_request(exchange.entry, {"story_id": story_id, **given})
         return exchange.read_view(exchange.ask(request))
     except ApiRefused as error:

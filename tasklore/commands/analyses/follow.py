@@ -8,7 +8,7 @@ from typing import Any, Literal
 from tasklore.commands.analyses.documents import document_in
 from tasklore.commands.analyses.findings import section_steps
 from tasklore.commands.exits import UNREACHABLE
-from tasklore.commands.operations.calls import call_operation
+from tasklore.commands.operations.local import LocalApi
 from tasklore.commands.operations.problems import ApiRefused
 from tasklore.commands.render.screen import say
 from tasklore.contracts.analysis.document import AnalysisDocument
@@ -39,9 +39,9 @@ def ask_api(verb: str, values: Mapping[str, Any]) -> View:
     """Return the view of the operation *verb*, where the environment says that it is served.
 
     Raises:
-        ApiRefused, Unreachable, TaskloreError: as `call_operation`.
+        ApiRefused, Unreachable, TaskloreError: as `LocalApi.ask`.
     """
-    return call_operation("analyses", verb, values)
+    return LocalApi("analyses").ask(verb, **values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ from tasklore.commands.analyses.follow import (
 )
 from tasklore.commands.analyses.views import counts_text, dollars, print_sections
 from tasklore.commands.exits import FAILED, OK, USAGE, Interrupted
-from tasklore.commands.operations.calls import call_operation
+from tasklore.commands.operations.local import LocalApi
 from tasklore.commands.render.board import board
 from tasklore.commands.render.screen import (
     complain,
@@ -98,7 +98,7 @@ def run_analysis(options: AnalysisOptions) -> int:
         responses = responses_of(options)
     except InvalidStory as error:
         return _print_problems(error.problems, as_json=options.as_json)
-    call_operation("stories", "load", base.model_dump(mode="json"))
+    LocalApi("stories").ask("load", **base.model_dump(mode="json"))
     try:
         if options.everything or len(responses) > 1:
             return _analyse_several(responses, base, options)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tasklore.commands.operations.calls import begin_exchange
 from tasklore.commands.operations.exchange import Exchange
+from tasklore.commands.operations.local import LocalApi
 from tasklore.commands.operations.transport import Request
 from tasklore.commands.operations.values import make_request
 from tasklore.contracts.manifest import LINES
@@ -40,5 +40,5 @@ def send_line(
 
 
 def _begin(verb: str, given: Mapping[str, Any]) -> tuple[Exchange, Request]:
-    exchange = begin_exchange("memory", verb)
+    exchange = LocalApi("memory").open(verb)
     return exchange, make_request(exchange.entry, given)

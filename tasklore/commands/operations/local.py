@@ -17,7 +17,7 @@ class LocalApi:
     """The operations of *noun* at *given*, an address as `--api` has it or a target; None is where others are found."""
 
     def __init__(self, noun: str, given: str | Target | None = None) -> None:
-        self._noun = noun
+        self.noun = noun
         self._given = given
         self._versions = VersionWatch()
 
@@ -28,7 +28,7 @@ class LocalApi:
             InvalidInput: a value cannot be sent.
             ApiRefused, Unreachable, TaskloreError: as `Exchange.ask`.
         """
-        exchange = self._open(verb)
+        exchange = self.open(verb)
         request = fill_request(exchange.entry, values)
         return self._demand_object(exchange, exchange.read_view(exchange.ask(request)))
 
@@ -41,7 +41,7 @@ class LocalApi:
             InvalidInput: a value cannot be sent.
             ApiRefused, Unreachable, TaskloreError: as `Exchange.ask`.
         """
-        exchange = self._open(verb)
+        exchange = self.open(verb)
         request = fill_request(exchange.entry, values)
         parts = join_lines(encode(line) + b"\n" for line in lines)
         return [
@@ -60,11 +60,16 @@ class LocalApi:
     def _demand_object(self, exchange: Exchange, view: object) -> Json:
         if not isinstance(view, dict):
             raise TaskloreError(
-                f"{exchange.target.url} answers with what is no view of {self._noun}; upgrade it or this command"
+                f"{exchange.target.url} answers with what is no view of {self.noun}; upgrade it or this command"
             )
         return view
 
-    def _open(self, verb: str) -> Exchange:
+    def open(self, verb: str) -> Exchange:
+        """Return an exchange with the API that serves the operation *verb*.
+
+        Raises:
+            Unreachable, ConfigurationError: as `find_target`.
+        """
         entry = self._find(verb)
         return Exchange(self._find_target(entry), entry, self._versions.hear)
 
@@ -74,4 +79,4 @@ class LocalApi:
         return find_target(entry["mounted"], self._given)
 
     def _find(self, verb: str) -> OperationEntry:
-        return next(one for one in operations_of(self._noun) if one["verb"] == verb)
+        return next(one for one in operations_of(self.noun) if one["verb"] == verb)

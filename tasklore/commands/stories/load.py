@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tasklore.commands.exits import OK, USAGE
-from tasklore.commands.operations.calls import call_operation
+from tasklore.commands.operations.local import LocalApi
 from tasklore.commands.render.screen import print_json
 from tasklore.commands.stories.check import (
     document_of,
@@ -24,7 +24,7 @@ def load_folder(folder: Path, *, as_json: bool) -> int:
     if reading is None:
         return USAGE
     base = reading.base
-    view = call_operation("stories", "load", base.model_dump(mode="json"))
+    view = LocalApi("stories").ask("load", **base.model_dump(mode="json"))
     if as_json:
         print_json({**document_of(reading), **view})
         return OK

@@ -14,7 +14,6 @@ from tasklore.commands.operations.target import (
     OPERATIONS_KEY_VARIABLE,
     OPERATIONS_VARIABLE,
 )
-from tasklore.commands.places import DEFAULT_SUPERVISOR, SUPERVISOR_VARIABLE
 
 #: Nobody listens there: it is a privileged port of loopback that no service has.
 NOBODY = "127.0.0.1:1"
@@ -146,14 +145,6 @@ def test_config_prints_sources_and_no_secrets(
         "TASKLORE_SLOTS", "8", "messages", "environment",
     ]  # fmt: skip
     assert not any("sk-secret" in line for line in lines)
-
-
-def test_the_default_supervisor_is_that_of_the_settings() -> None:
-    from tasklore.runtime.settings import Settings
-    from tasklore.runtime.variables import variable_of
-
-    assert Settings.model_fields["supervisor_id"].default == DEFAULT_SUPERVISOR
-    assert variable_of("supervisor_id") == SUPERVISOR_VARIABLE
 
 
 def test_the_variables_of_a_client_are_those_of_the_settings() -> None:

@@ -4,15 +4,17 @@ import io
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tasklore.commands.analyses import follow, run
+from tasklore.commands.analyses import follow
 from tasklore.commands.analyses.documents import document_in
 from tasklore.commands.analyses.run import AnalysisOptions, run_analysis
 from tasklore.commands.exits import FAILED, OK, UNREACHABLE, USAGE, Interrupted
+from tasklore.commands.operations.local import LocalApi
 from tasklore.commands.operations.problems import ApiRefused
 from tasklore.contracts.analysis.document import read_document
 from tasklore.contracts.analysis.roster import ROSTER
@@ -81,7 +83,10 @@ class Api:
         self.asked: list[tuple[str, str, Mapping[str, Any]]] = []
         self.answer: Answer = lambda _, number: view_of(number, analysed(number))
 
-    def call(self, noun: str, verb: str, values: Mapping[str, Any]) -> VIEW:
+    def answer_for(self, api: LocalApi) -> Callable[..., VIEW]:
+        return partial(self._ask, api.noun)
+
+    def _ask(self, noun: str, verb: str, **values: Any) -> VIEW:
         self.asked.append((noun, verb, values))
         if noun == "stories":
             return {}
@@ -94,8 +99,7 @@ class Api:
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Api:
     one = Api()
-    monkeypatch.setattr(follow, "call_operation", one.call)
-    monkeypatch.setattr(run, "call_operation", one.call)
+    monkeypatch.setattr(LocalApi, "ask", property(one.answer_for))
     monkeypatch.setattr(follow, "LOOK_S", 0.001)
     return one
 
