@@ -23,9 +23,6 @@ from tasklore.runtime.servers.endpoints import (
 )
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
-
-    from tasklore.runtime.messaging.connection import Listener
     from tasklore.runtime.servers.valkey import Valkey
 
 #: Seconds that a client waits for a system that is starting.
@@ -85,20 +82,6 @@ def endpoints_dir() -> Path:
     return Path(os.environ.get(DATA_DIR_VARIABLE) or DEFAULT_DATA_DIR)
 
 
-@contextlib.contextmanager
-def leading_with_the_cure() -> Iterator[None]:
-    """Put the cure first in the message of a server that does not answer in this block.
-
-    Raises:
-        Unreachable: it did not answer, as when no supervisor was ever started here.
-    """
-    try:
-        yield
-    except Unreachable as error:
-        msg = f"start the system with `tasklore up`, or a supervisor alone with `tasklore supervisor`: {error}"
-        raise Unreachable(msg) from error
-
-
 async def demand_listener(url: str) -> None:
     """Return when a server accepts connections at *url*; several addresses are left to the client library.
 
@@ -124,23 +107,6 @@ async def demand_listener(url: str) -> None:
         msg = f"no {what} answers at {masked_url(url)}; start the system with `tasklore up`, or correct {variable}"
         raise Unreachable(msg) from error
     writer.close()
-
-
-@contextlib.asynccontextmanager
-async def open_nats(
-    name: str, listener: "Listener | None" = None
-) -> "AsyncIterator[Client]":
-    """Open a connection, as *name*, to the NATS of the system that runs here.
-
-    Raises:
-        Unreachable: no system runs here, or its NATS does not answer.
-    """
-    from tasklore.runtime.messaging.connection import connected
-
-    url = current_endpoints().nats
-    await demand_listener(url)
-    async with connected(url, name, listener) as client:
-        yield client
 
 
 @contextlib.asynccontextmanager
