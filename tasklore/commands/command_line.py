@@ -3,13 +3,15 @@
 import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from tasklore.commands.exits import (
     OK,
     SIGNALLED,
     USAGE,
+    Aborted,
     Interrupted,
     code_of,
     find_expected,
@@ -19,7 +21,7 @@ from tasklore.commands.render.screen import complain, print_json
 from tasklore.contracts.errors import TaskloreError
 from tasklore.runtime import departure
 
-#: Groups of commands that print a refusal as JSON too when `--json` is given.
+#: Groups of commands that print a refusal of their own as JSON too when `--json` is given.
 _JSON_REFUSALS = frozenset({"analyses", "pipelines"})
 #: The result is complete, but stdout does not take it: as when a task failed.
 UNWRITABLE = 1
@@ -84,12 +86,17 @@ def _run(command: Callable[[], int | None]) -> int:
         expected = find_expected(error)
         if expected is None:
             raise
-        _refuse(str(expected))
+        _refuse(
+            str(expected), expected.refusal if isinstance(expected, Aborted) else None
+        )
         return code_of(expected)
 
 
-def _refuse(problem: str) -> None:
-    """Write *problem* to stderr, and to stdout as well where a program asked for JSON."""
-    if sys.argv[1:2] and sys.argv[1] in _JSON_REFUSALS and "--json" in sys.argv:
-        print_json({"problems": [problem]})
+def _refuse(problem: str, body: Mapping[str, Any] | None = None) -> None:
+    """Write *problem* to stderr, and where a program asked for JSON to stdout as well: *body*, as the API refused."""
+    if "--json" in sys.argv:
+        if body is not None:
+            print_json(body)
+        elif sys.argv[1] in _JSON_REFUSALS:
+            print_json({"problems": [problem]})
     complain(problem)

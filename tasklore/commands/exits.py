@@ -1,5 +1,8 @@
 """How a command ends: exit codes, and one line on stderr that names the cure."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from tasklore.contracts.errors import (
     ConfigurationError,
     InvalidInput,
@@ -32,11 +35,14 @@ class Interrupted(Exception):  # a request, no error
 
 
 class Aborted(TaskloreError):  # as the errors of contracts are named
-    """A command refuses its work; *code* is the exit code."""
+    """A command refuses its work; *code* is the exit code, *body* the same for programs, where there is one."""
 
-    def __init__(self, message: str, code: int = USAGE) -> None:
+    def __init__(
+        self, message: str, code: int = USAGE, body: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
+        self.refusal = body
 
 
 def code_of(error: TaskloreError) -> int:

@@ -110,7 +110,7 @@ def runs(outcome: Any) -> dict[str, int]:
 def test_it_fails_without_a_standard_and_goes_on_with_one(shop: Shop) -> None:
     """By the command that the failure names: nothing is computed twice, and the report is exact."""
     failed = shop.command(
-        "pipeline",
+        "pipelines",
         "run",
         str(HEALTH),
         "--input",
@@ -130,11 +130,11 @@ def test_it_fails_without_a_standard_and_goes_on_with_one(shop: Shop) -> None:
     error = next(
         phase["error"] for phase in failed["phases"] if phase["status"] == "failed"
     )
-    cure = re.search(r"tasklore (project standard .*)", error)
+    cure = re.search(r"tasklore (projects standard .*)", error)
     assert cure is not None
     assert len(shop.command("--direct", "dead-letters", "list")["letters"]) == 1
     shop.text(*shlex.split(cure[1]))
-    completed = shop.command("pipeline", "resume", "s1")
+    completed = shop.command("pipelines", "resume", "s1")
     assert shop.command("--direct", "dead-letters", "list")["letters"] == []
 
     assert (completed["state"], by_status(completed, "done")) == (

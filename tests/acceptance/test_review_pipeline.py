@@ -64,7 +64,7 @@ def run(house: House, folder: Path, *options: str) -> Any:
     (folder / "ratio.py").write_text(CODE, "utf-8")
     done = house.command(
         *(
-            "pipeline",
+            "pipelines",
             "run",
             str(EXAMPLE / "review.toml"),
             "--input",

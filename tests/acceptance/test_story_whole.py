@@ -232,8 +232,8 @@ def test_a_person_with_a_copy_of_the_story_needs_no_more_than_two_commands(
     (tmp_path / "here").mkdir()
     here = tmp_path / "here"
     env = environment(TMPDIR=str(tmp_path / "tmp"))
-    assert tasklore("story", "example", STORY, cwd=here, env=env).returncode == 0
-    command = ("analysis", "run", STORY, "--json")
+    assert tasklore("stories", "example", STORY, cwd=here, env=env).returncode == 0
+    command = ("analyses", "run", STORY, "--json")
     with Running(
         "up", "--agents", AGENTS, cwd=here, env=env, errors=tmp_path / "errors"
     ) as system:
@@ -249,7 +249,7 @@ def test_a_person_with_a_copy_of_the_story_needs_no_more_than_two_commands(
     )
     assert json.loads(done.stdout) == document.body()
     shown = tasklore(
-        "analysis", "context", f"{STORY}/state/agent_analysis.json", cwd=here, env=env
+        "analyses", "context", f"{STORY}/state/agent_analysis.json", cwd=here, env=env
     )
     assert (shown.returncode, shown.stdout) == (0, f"{within(document).text}\n")
     assert tasklore(*command, cwd=here, env=env).returncode == 3

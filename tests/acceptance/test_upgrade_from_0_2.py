@@ -414,9 +414,10 @@ async def test_a_person_is_found_in_what_was_said_and_learned_of_anew(
 async def test_decisions_are_there_and_another_one_gets_the_next_number(
     upgraded: Upgraded,
 ) -> None:
-    found = await upgraded.told("project", "search", "--project", "shop")
-    assert without_times(found) == without_times(upgraded.seen["decisions"])
-    words = ("project", "decide", "Trips end at noon", "--project", "shop")
+    found = await upgraded.told("--direct", "projects", "search", "shop")
+    before = upgraded.seen["decisions"]
+    assert without_times(found["records"]) == without_times(before)
+    words = ("--direct", "projects", "decide", "shop", "Trips end at noon")
     assert (await upgraded.told(*words))["record_id"] == "d2"
 
 
@@ -465,6 +466,13 @@ async def test_the_data_of_both_servers_is_opened_as_0_2_left_it(
     async with EmbeddedServers(tmp_path / "data") as servers:
         with House(servers, tmp_path) as house:
             await asyncio.to_thread(house.supervisor().ready)
-            words = ("project", "search", "--project", "shop", "--json")
+            words = ("--direct", "projects", "search", "shop", "--json")
             found = await asyncio.to_thread(house.command, *words)
-    assert json.loads(found.stdout) == expected()["decisions"]
+    records = json.loads(found.stdout)["records"]
+    before = expected()["decisions"]
+    assert without_times(records) == without_times(before)
+    times = [
+        [datetime.fromisoformat(one["at"]) for one in some]
+        for some in (records, before)
+    ]
+    assert times[0] == times[1]

@@ -14,7 +14,11 @@ import httpx2
 from starlette.types import ASGIApp
 
 from tasklore.commands.memory_hands import lend_hands
-from tasklore.commands.operations.entries import load_manifest, spell_name
+from tasklore.commands.operations.entries import (
+    load_manifest,
+    name_options,
+    spell_name,
+)
 from tasklore.commands.operations.problems import name_commands
 from tasklore.commands.operations.transport import Answer
 from tasklore.commands.operations.values import read_value
@@ -37,6 +41,8 @@ Json = Any
 
 #: Commands that are written by hand: they read or write folders of this machine, by requests of their own.
 BY_HAND = names_by_hand()
+#: What leads to the address of a process that listens, of which one that does not has none.
+AT_AN_ADDRESS = frozenset({"POST /v1/stream-tokens", "POST /v1/console/links"})
 #: How a command ends by the status of what it asked for; others end as a failure.
 _CODES = dict.fromkeys((400, 401, 403, 404, 405, 409, 413, 415, 422), 2) | (
     dict.fromkeys((502, 503, 504), 3)
@@ -173,7 +179,7 @@ def make_words(entry: OperationEntry, case: Case, folder: Path) -> list[str] | N
     """
     values = _read_values(entry, case)
     fields = {field["name"]: field for field in entry["fields"]}
-    if values is None or set(values) - set(fields) or _name(entry) in BY_HAND:
+    if values is None or set(values) - set(fields) or name_of(entry) in BY_HAND:
         return None
     options: list[str] = []
     arguments: list[str] = []
@@ -193,10 +199,10 @@ def make_words(entry: OperationEntry, case: Case, folder: Path) -> list[str] | N
         options.append("--yes")
     if entry["unfinished"] and "wait_seconds" not in fields:
         options.append("--wait=0")
-    return [*_name(entry).split(), *options, "--json", "--", *arguments]
+    return [*name_of(entry).split(), *options, "--json", "--", *arguments]
 
 
-def _name(entry: OperationEntry) -> str:
+def name_of(entry: OperationEntry) -> str:
     """Return the words of the command; a noun with one operation is a command by itself."""
     is_noun = entry["shortcut"] == entry["noun"]
     return entry["noun"] if is_noun else f"{entry['noun']} {entry['verb']}"
@@ -308,25 +314,35 @@ def compare_command(entry: OperationEntry, over_http: Told, ended: Ended) -> str
     expected = over_http.verdict
     line = ended.stderr.partition("\n")[0]
     told = f"{expected} over HTTP: ended with {ended.code}, {line!r}"
+    printed = _read_object(ended.stdout)
     if expected["status"] == "2xx":
-        return told if ended.code in _REFUSED else ""
-    try:
-        printed = json.loads(ended.stdout)
-    except ValueError:
-        printed = {}
-    if "type" not in printed:
+        # What was refused of a file is in the view.
+        is_refused = printed is None or "type" in printed
+        return told if is_refused and ended.code in _REFUSED else ""
+    if printed is None or "type" not in printed:
         named = _names_of_faults(entry, expected["where"])
         is_own = bool(named) and ended.code == 2 and any(one in line for one in named)
         return "" if is_own else told
     found = {"status": printed.get("status"), **read_problem(printed)}
     problem = json.loads(over_http.body)
     faults = problem.get("problems") or [{"message": problem["detail"]}]
-    is_said = all(name_commands(one["message"]) in line for one in faults)
+    is_said = all(
+        name_options(name_commands(one["message"]), entry) in line for one in faults
+    )
     code = _CODES.get(over_http.status, _FAILED)
     # A person of the command line types no route.
     is_said &= _ROUTE.search(line) is None
     is_same = found == expected and ended.code == code and is_said
     return "" if is_same else f"{told}, and printed {found}"
+
+
+def _read_object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object that a command printed, None for anything else."""
+    try:
+        printed = json.loads(text)
+    except ValueError:
+        return None
+    return printed if isinstance(printed, dict) else None
 
 
 def _names_of_faults(entry: OperationEntry, places: list[str]) -> list[str]:

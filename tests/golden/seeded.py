@@ -64,9 +64,9 @@ def seeded_system(folder: Path, *agents: str) -> Iterator[Seeded]:
             "api_rate": 100_000,
             "api_burst": 100_000,
             "api_unknown_rate": 100_000,
+            "approval_secret": "0123456789abcdef0123456789abcdef",
         }
-        secret = "0123456789abcdef0123456789abcdef"
-        supervisor = house.supervisor(**settings, **door, approval_secret=secret)
+        supervisor = house.supervisor(**settings, **door)
         operations = house.operations(**settings, **door)
         worker.ready()
         api = supervisor.ready().api

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Any
 
 from tasklore.commands.exits import UNREACHABLE
-from tasklore.commands.operations.entries import operations_of, param_name
+from tasklore.commands.operations.entries import operations_of, param_name, spell_name
 from tasklore.commands.operations.exchange import Exchange
 from tasklore.commands.operations.problems import ApiRefused
 from tasklore.commands.operations.run import VersionWatch, code_of_view, draw, read_wait
@@ -73,9 +73,7 @@ def ask_and_print(entry: OperationEntry, typed: Mapping[str, Any]) -> int:
     except KeyboardInterrupt:
         say(f"it may go on without you; {question.tell_how_to_fetch()}")
         raise
-    except TaskloreError as error:
-        if is_json and isinstance(error, ApiRefused):
-            print_json(error.body)
+    except TaskloreError:
         if question.is_taken:
             say(f"it may go on all the same; {question.tell_how_to_fetch()}")
         raise
@@ -96,7 +94,8 @@ class Question:
             {field["name"]: typed.get(param_name(field)) for field in entry["fields"]},
         )
         if not str(given.get("text") or "").strip():
-            raise InvalidInput("there is no question; say what you want to know")
+            text = next(field for field in entry["fields"] if field["positional"])
+            raise InvalidInput(f"{spell_name(text)}: say what you want to know")
         if typed.get("no_memory"):
             given["memory"] = "bypass"
         # The one who chooses the id can ask for the answer again, whatever happens before it comes.

@@ -36,7 +36,7 @@ class ApiRefused(Aborted):
     """The API refused: *body* is its problem, for programs; the message is for people."""
 
     def __init__(self, message: str, code: int, body: Json) -> None:
-        super().__init__(message, code)
+        super().__init__(message, code, body)
         self.body = body
 
 

@@ -22,7 +22,6 @@ from tasklore.commands.operations.exchange import (
     add_views,
     describe_place,
 )
-from tasklore.commands.operations.problems import ApiRefused
 from tasklore.commands.operations.target import find_target
 from tasklore.commands.operations.transport import Answer, Json, Request
 from tasklore.commands.operations.values import fill_request, read_values
@@ -70,30 +69,25 @@ def run_operation(entry: OperationEntry, typed: Mapping[str, Any]) -> int:
         wait_s=read_wait(entry, typed),
         api=typed.get("api"),
     )
-    try:
-        given: Mapping[str, Any] = read_values(
-            entry,
-            {field["name"]: typed.get(param_name(field)) for field in entry["fields"]},
-        )
+    given: Mapping[str, Any] = read_values(
+        entry,
+        {field["name"]: typed.get(param_name(field)) for field in entry["fields"]},
+    )
+    request = fill_request(entry, given)
+    target = find_target(_find_mounted(entry), options.api)
+    exchange = Exchange(target, entry, VersionWatch().hear)
+    if entry["confirm"] and not options.is_sure:
+        tried = _try(exchange, given)
+        if tried is not None and (given.get("dry_run") or _is_nothing(tried)):
+            return show_outcome(entry, Outcome(tried), is_json=options.is_json)
+        _ask_person(entry, given, tried, is_json=options.is_json)
+        given = _bind(entry, given, tried)
         request = fill_request(entry, given)
-        target = find_target(_find_mounted(entry), options.api)
-        exchange = Exchange(target, entry, VersionWatch().hear)
-        if entry["confirm"] and not options.is_sure:
-            tried = _try(exchange, given)
-            if tried is not None and (given.get("dry_run") or _is_nothing(tried)):
-                return show_outcome(entry, Outcome(tried), is_json=options.is_json)
-            _ask_person(entry, given, tried, is_json=options.is_json)
-            given = _bind(entry, given, tried)
-            request = fill_request(entry, given)
-        if entry["streamed"]:
-            exchange.pour(request, write_lines)
-            return OK
-        with show_patience(_name_work(entry)):
-            outcome = _perform(exchange, request, given, options.wait_s)
-    except ApiRefused as error:
-        if options.is_json:
-            print_json(error.body)
-        raise
+    if entry["streamed"]:
+        exchange.pour(request, write_lines)
+        return OK
+    with show_patience(_name_work(entry)):
+        outcome = _perform(exchange, request, given, options.wait_s)
     return show_outcome(entry, outcome, is_json=options.is_json)
 
 
