@@ -18,7 +18,7 @@ from tasklore.contracts.admission.limits import (
 from tasklore.contracts.zones import zone_of
 from tasklore.memory.budgets.store import AccountState, BookLine, Budgets, Spending
 
-By = Literal["tenant", "agent", "model"]
+By = Literal["tenant", "agent", "model", "day"]
 
 #: What a key may name after its limit.
 _DIMENSIONS = ("model", "tenant", "user", "agent", "task", "tree")
@@ -54,7 +54,7 @@ class AccountView:
 
 @dataclass(frozen=True)
 class SpendingLine:
-    """What a tenant, agent or model has spent; the name is empty for calls without one."""
+    """What a tenant, agent or model has spent, or was spent in a day; the name is empty for calls without one."""
 
     name: str
     spending: Spending
@@ -62,7 +62,10 @@ class SpendingLine:
 
 @dataclass(frozen=True)
 class Period:
-    """The spending of the days `first` to `last`, in UTC: the lines by cost, the highest first, and their sum."""
+    """The spending of the days `first` to `last`, in UTC: the lines by cost, the highest first, and their sum.
+
+    Lines that are days come in their order; a day without any has none.
+    """
 
     first: str
     last: str
@@ -213,7 +216,10 @@ def _sum_up(lines: Sequence[BookLine], first: str, last: str, by: By) -> Period:
     for line in lines:
         groups.setdefault(getattr(line, by), []).append(line.spending)
     sums = [SpendingLine(name, _add(one)) for name, one in groups.items()]
-    sums.sort(key=lambda one: (-one.spending.usd, -one.spending.calls, one.name))
+    if by == "day":
+        sums.sort(key=lambda one: one.name)
+    else:
+        sums.sort(key=lambda one: (-one.spending.usd, -one.spending.calls, one.name))
     return Period(first, last, tuple(sums), _add([line.spending for line in lines]))
 
 

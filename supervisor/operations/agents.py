@@ -1,11 +1,15 @@
-"""Agents: their cards with their live workers, and the decision of one in a world."""
+"""Agents: their cards with their live workers, their load, and the decision of one in a world."""
 
+import asyncio
+import math
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field, JsonValue
+from redis.asyncio import Redis
 
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.conversations import MessageId
@@ -13,6 +17,12 @@ from tasklore.contracts.identifiers import NAME_PATTERN
 from tasklore.contracts.messages import AgentCard, WorkerPresence
 from tasklore.contracts.observations import Action, SensoryData, Word, WorldTime
 from tasklore.memory.conversations.observations import Observations
+from tasklore.memory.ledger.run_list import (
+    MOST_OF_PAGE,
+    ListedTask,
+    RunFilter,
+    TaskList,
+)
 from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.operations.card_fit import (
@@ -39,6 +49,7 @@ from tasklore.supervisor.operations.sent_tasks import (
     send_task,
 )
 from tasklore.supervisor.operations.table import Shows, operation
+from tasklore.supervisor.operations.tasks import TaskQuery
 
 #: The task that decides, by convention of every agent that lives in a world.
 DECIDE = "decide"
@@ -47,14 +58,17 @@ AgentId = Annotated[str, Field(pattern=NAME_PATTERN, description="The id of an a
 
 #: Seconds more than a task may take: the worker reports when its time is over.
 _REPORT_S = 1
+#: How long ago a task may have ended whose time counts.
+_ENDED_SINCE = timedelta(days=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentLooks:
-    """The cards of agents as of now, and their live workers."""
+    """The cards of agents as of now, their live workers, and the store with the list of their tasks."""
 
     read_catalogue: Callable[[], Awaitable[Catalogue]]
     attendance: Attendance
+    redis: Redis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +104,45 @@ class Agents(View):
     """
 
     agents: tuple[AgentView, ...]
+    after: str | None
+
+
+class CodeVersion(View):
+    """How many live workers run one state of an agent's code; `is_on_card` where it is the one that its card shows."""
+
+    version: int
+    digest: str
+    workers: int
+    is_on_card: bool
+
+
+class AgentLoad(View):
+    """What an agent has to do, and what does it.
+
+    `slots` are tasks that its live workers hold at once, null while that is not known, and `code` what they run.
+    `open` tasks have not ended, and `oldest_ms` is when the first of them was created, ms since 1970. `states` are
+    those of the newest `looked_at` of them. Of the last `ended` tasks that ended within a day, at most 200, `failed`
+    did so; `p50_ms` and `p95_ms` are what half and 95 % of the completed ones took at most, those left out that were
+    answered from memory.
+    """
+
+    agent_id: str
+    slots: int | None
+    code: tuple[CodeVersion, ...]
+    open: int
+    oldest_ms: int | None
+    looked_at: int
+    states: dict[str, int]
+    ended: int
+    failed: int
+    p50_ms: int | None
+    p95_ms: int | None
+
+
+class AgentLoads(View):
+    """What agents have to do, by id; `after` is that of the next page, None at the end."""
+
+    agents: tuple[AgentLoad, ...]
     after: str | None
 
 
@@ -205,6 +258,59 @@ async def list_agents(
 
 @operation(
     "agents",
+    "load",
+    "GET /v1/agent-loads",
+    roles=("ask", "read"),
+    shows=Shows(
+        rows="agents",
+        columns=(
+            "agent_id",
+            "slots",
+            "open",
+            "states",
+            "ended",
+            "failed",
+            "p50_ms",
+            "p95_ms",
+        ),
+        example="agents load",
+    ),
+)
+async def list_loads(
+    services: AgentLooks,
+    caller: Caller,
+    *,
+    limit: Annotated[
+        int, Field(ge=1, le=200, description="Agents at most, of a page.")
+    ] = 50,
+    after: Annotated[
+        str | None, Field(pattern=NAME_PATTERN, description="Those behind this page.")
+    ] = None,
+) -> AgentLoads:
+    """List what agents have to do: slots, open tasks and the oldest of them, times of late, code of live workers.
+
+    A key of one user or tenant counts their tasks alone.
+
+    Raises:
+        Unreachable: the cards cannot be read.
+        MemoryUnavailable: the ledger does not answer.
+    """
+    cards = (await services.read_catalogue()).cards
+    left = [card for name, card in cards.items() if after is None or name > after]
+    page = left[:limit]
+    alive = await services.attendance.alive() if page else ()
+    tasks = TaskList(services.redis)
+    found = await asyncio.gather(
+        *(_read_load(tasks, caller, card, alive) for card in page)
+    )
+    return AgentLoads(
+        agents=tuple(found),
+        after=page[-1].agent_id if len(page) < len(left) else None,
+    )
+
+
+@operation(
+    "agents",
     "show",
     "GET /v1/agents/{agent_id}",
     roles=("ask", "read"),
@@ -287,9 +393,9 @@ async def decide(
     return Decided.model_validate(report.result)
 
 
-OPERATIONS = (list_agents, show_agent, decide)
 #: Those that need no dispatch.
-LOOKS = (list_agents, show_agent)
+LOOKS = (list_agents, list_loads, show_agent)
+OPERATIONS = (*LOOKS, decide)
 
 
 def _view(
@@ -304,6 +410,70 @@ def _view(
         live_workers=None if alive is None else len(own),
         workers=tuple(map(LiveWorker.model_validate, own)) if sees_machines else (),
     )
+
+
+async def _read_load(
+    tasks: TaskList,
+    caller: Caller,
+    card: AgentCard,
+    alive: Sequence[WorkerPresence] | None,
+) -> AgentLoad:
+    """Return the load of the agent of *card*, of whose workers those in *alive* are, as far as *caller* may see it."""
+    asked = TaskQuery(agent=card.agent_id).filter_for(caller)
+    since = datetime.now(UTC) - _ENDED_SINCE
+    opened, ended = await asyncio.gather(
+        tasks.read(replace(asked, is_open=True), limit=MOST_OF_PAGE),
+        tasks.read(
+            replace(asked, ended_from_ms=int(since.timestamp() * 1000)),
+            limit=MOST_OF_PAGE,
+        ),
+    )
+    count = len(opened.tasks)
+    oldest_ms = min((one.began_ms for one in opened.tasks), default=None)
+    if asked == RunFilter(agent_id=card.agent_id):
+        of_all = await tasks.count_open(card.agent_id)
+        count = of_all.number
+        oldest_ms = of_all.oldest_ms
+    own = [one for one in alive or () if one.agent_id == card.agent_id]
+    running = Counter((one.version, one.digest) for one in own)
+    took = _times_of(ended.tasks)
+    return AgentLoad(
+        agent_id=card.agent_id,
+        slots=None if alive is None else sum(one.slots for one in own),
+        code=tuple(
+            CodeVersion(
+                version=version,
+                digest=digest,
+                workers=workers,
+                is_on_card=(version, digest) == (card.version, card.digest),
+            )
+            for (version, digest), workers in sorted(running.items())
+        ),
+        open=count,
+        oldest_ms=oldest_ms,
+        looked_at=len(opened.tasks),
+        states=dict(Counter(one.state for one in opened.tasks)),
+        ended=len(ended.tasks),
+        failed=sum(one.state == "failed" for one in ended.tasks),
+        p50_ms=_part_of(took, 0.5),
+        p95_ms=_part_of(took, 0.95),
+    )
+
+
+def _times_of(tasks: Sequence[ListedTask]) -> list[int]:
+    """Return for how many ms each completed one of *tasks* ran that no memory answered, the shortest first."""
+    return sorted(
+        one.run_ms
+        for one in tasks
+        if one.state == "completed"
+        and one.run_ms is not None
+        and one.memory not in ("hit", "near")
+    )
+
+
+def _part_of(times: Sequence[int], part: float) -> int | None:
+    """Return the first of the sorted *times* that a *part* of them does not exceed; None without any."""
+    return times[math.ceil(part * len(times)) - 1] if times else None
 
 
 async def _complete_senses(
@@ -337,6 +507,7 @@ def for_supervisor(parts: SupervisorDependencies) -> AgentServices:
     return AgentServices(
         read_catalogue=read_catalogue,
         attendance=parts.attendance,
+        redis=parts.redis,
         tasks=parts.for_tasks,
     )
 
@@ -349,7 +520,11 @@ def for_operator(parts: OperatorDependencies) -> AgentLooks:
         await parts.cards.load(parts.link)
         return parts.cards.catalogue
 
-    return AgentLooks(read_catalogue=read_catalogue, attendance=parts.attendance)
+    return AgentLooks(
+        read_catalogue=read_catalogue,
+        attendance=parts.attendance,
+        redis=parts.redis,
+    )
 
 
 NOUN = Noun(

@@ -35,7 +35,7 @@ class BudgetServices:
     shows=Shows(
         picture="budget",
         shortcut="budget",
-        example="budget --by tenant\nbudget --days 7 --by model",
+        example="budget --by tenant\nbudget --days 7 --by model\nbudget --days 7 --by day",
     ),
 )
 async def show_budget(

@@ -185,6 +185,13 @@ async def test_books_are_summed_by_tenant_agent_or_model_over_days(
         ("a|b%", 6),
         ("", 2),
     ]
+    [by_day] = (await read_overview(budgets, NOW, by="day", days=41)).periods
+    names = [line.name for line in by_day.lines]
+    assert names == sorted(names)
+    assert (names[-1], sum(line.spending.calls for line in by_day.lines)) == (
+        f"{NOW.date()}",
+        8,
+    )
     tree = await read_overview(budgets, NOW, tree="root")
     assert (tree.tree, tree.periods) == (Spending(calls=3, usd=0.5), ())
 

@@ -1,8 +1,10 @@
 """Operations on agents on real servers: their cards, their live workers, and decisions that nobody makes."""
 
+import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nats.aio.client import Client
@@ -14,6 +16,8 @@ from tasklore.contracts.errors import NotPermitted, Unreachable
 from tasklore.contracts.messages import AgentCard, ChatTurn, TaskCard, WorkerPresence
 from tasklore.contracts.observations import Observation, SensoryData
 from tasklore.memory.conversations.observations import Observations
+from tasklore.memory.ledger.run_index import RunIndex
+from tasklore.memory.ledger.run_rows import RunRow
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.presences import key_of_presence
@@ -29,6 +33,7 @@ from tasklore.supervisor.operations.agents import (
     Sensed,
     decide,
     list_agents,
+    list_loads,
     show_agent,
 )
 from tasklore.supervisor.operations.refusals import Refused
@@ -62,7 +67,7 @@ async def client(own_servers: EmbeddedServers) -> AsyncIterator[Client]:
         yield opened
 
 
-def looks_at(client: Client) -> AgentLooks:
+def looks_at(client: Client, redis: Redis) -> AgentLooks:
     """Return what looks at the agents of *client* with no word from a supervisor."""
     index = CardIndex()
 
@@ -70,13 +75,15 @@ def looks_at(client: Client) -> AgentLooks:
         await index.load(client)
         return index.catalogue
 
-    return AgentLooks(read_catalogue=read_catalogue, attendance=Attendance(client))
+    return AgentLooks(
+        read_catalogue=read_catalogue, attendance=Attendance(client), redis=redis
+    )
 
 
 async def test_agents_are_listed_with_their_live_workers_page_by_page(
-    client: Client,
+    client: Client, redis: Redis
 ) -> None:
-    services = looks_at(client)
+    services = looks_at(client, redis)
     whole = await list_agents(services, OPERATOR)
     assert [(one.agent_id, one.live_workers) for one in whole.agents] == [
         ("OldAgent", 0),
@@ -92,9 +99,9 @@ async def test_agents_are_listed_with_their_live_workers_page_by_page(
 
 
 async def test_an_agent_is_shown_and_its_machines_to_an_operator_alone(
-    client: Client,
+    client: Client, redis: Redis
 ) -> None:
-    services = looks_at(client)
+    services = looks_at(client, redis)
     shown = await show_agent(services, OPERATOR, "TripAgent")
     assert [(one.worker_id, one.slots) for one in shown.workers] == [
         ("w1", 4),
@@ -111,17 +118,72 @@ async def test_an_agent_is_shown_and_its_machines_to_an_operator_alone(
     assert refused.value.problem.status == 404
 
 
-async def test_cards_are_shown_while_nobody_knows_who_is_alive(client: Client) -> None:
+async def test_cards_are_shown_while_nobody_knows_who_is_alive(
+    client: Client, redis: Redis
+) -> None:
     """A bucket of cards that is away is said, and no agent is left out in silence."""
-    services = looks_at(client)
+    services = looks_at(client, redis)
     for bucket in (subjects.WORKERS_BUCKET, subjects.AGENTS_BUCKET):
         found = await list_agents(services, OPERATOR)
         known = None if bucket == subjects.AGENTS_BUCKET else 2
         assert found.agents[-1].live_workers == known
         await ask_jetstream(client, f"STREAM.DELETE.{subjects.bucket_stream(bucket)}")
-        services = looks_at(client)
+        services = looks_at(client, redis)
     with pytest.raises(Unreachable):
         await list_agents(services, OPERATOR)
+
+
+def run(number: int, state: str = "completed", **values: Any) -> RunRow:
+    """Return a run of TripAgent that took *number* ms and ended a moment ago."""
+    now_ms = time.time_ns() // 1_000_000
+    return RunRow(
+        **{
+            "task_id": f"{state}-{number}",
+            "agent_id": "TripAgent",
+            "task": "share_trip",
+            "created_ms": now_ms - 60_000 - number,
+            "ended_ms": now_ms,
+            "run_ms": number,
+            "state": state,
+            **values,
+        }
+    )
+
+
+async def test_a_load_has_open_tasks_times_and_code(
+    client: Client, redis: Redis
+) -> None:
+    """Recalled answers and runs that ended long ago have no time that counts; a key of a tenant counts its own."""
+    long_ago = time.time_ns() // 1_000_000 - 2 * 86_400_000
+    opened = run(9, "accepted", ended_ms=None, run_ms=None)
+    await RunIndex(redis).write(
+        [
+            *(run(number) for number in range(1, 101)),
+            run(4_000, memory="hit"),
+            run(5_000, ended_ms=long_ago, created_ms=long_ago),
+            run(6_000, "failed", tenant="acme", error="Boom"),
+            opened,
+        ]
+    )
+    services = looks_at(client, redis)
+    page = await list_loads(services, OPERATOR)
+    idle, _, busy = page.agents
+    assert [one.agent_id for one in page.agents] == list(NAMES)
+    assert (idle.slots, idle.code, idle.open, idle.p50_ms) == (0, (), 0, None)
+    assert (busy.slots, busy.open, busy.oldest_ms) == (8, 1, opened.created_ms)
+    assert (busy.ended, busy.failed, busy.p50_ms, busy.p95_ms) == (102, 1, 50, 95)
+    [code] = busy.code
+    assert (code.version, code.digest, code.workers, code.is_on_card) == (
+        1,
+        "d",
+        2,
+        (await show_agent(services, OPERATOR, "TripAgent")).digest == "d",
+    )
+    bound = Caller(name="of-acme", roles=frozenset({"ask"}), tenant="acme")
+    [own] = (await list_loads(services, bound, after="SoloAgent")).agents
+    assert (own.ended, own.failed, own.open, own.p50_ms) == (1, 1, 0, None)
+    first = await list_loads(services, OPERATOR, limit=2)
+    assert (len(first.agents), first.after) == (2, "SoloAgent")
 
 
 async def test_agents_are_for_keys_that_ask_or_read(
@@ -130,9 +192,9 @@ async def test_agents_are_for_keys_that_ask_or_read(
     approver = Caller(name="approver", roles=frozenset({"approve"}))
     for operation in LOOKS:
         with pytest.raises(NotPermitted, match="'ask' or 'read'"):
-            await operation(looks_at(client), approver)
+            await operation(looks_at(client, redis), approver)
     async with door_of(
-        own_servers, redis, tmp_path, looks_at(client), LOOKS, asker=("ask",)
+        own_servers, redis, tmp_path, looks_at(client, redis), LOOKS, asker=("ask",)
     ) as desks:
         # The stand has one agent of its own, and its worker is not alive.
         page = (await desks["asker"].ask("GET", "/v1/agents?limit=1")).json()
@@ -164,6 +226,7 @@ async def test_a_decision_that_nobody_makes_is_late_and_one_of_strangers_is_refu
         services = AgentServices(
             read_catalogue=read_catalogue,
             attendance=Attendance(stand.parts.client),
+            redis=redis,
             tasks=stand.parts.for_tasks,
         )
         with pytest.raises(Refused, match="did not decide in time") as late:
@@ -211,6 +274,7 @@ async def test_a_world_of_another_tenant_or_user_is_not_gone_on_with(
         services = AgentServices(
             read_catalogue=read_catalogue,
             attendance=Attendance(stand.parts.client),
+            redis=redis,
             tasks=stand.parts.for_tasks,
         )
         conversations = stand.parts.conversations

@@ -310,7 +310,7 @@ async def fill(services: LimitServices, redis: Redis) -> None:
 async def test_a_budget_has_accounts_and_spending(
     services: LimitServices, redis: Redis
 ) -> None:
-    """By tenant, agent or model, of today and the month, of some days, or of one tree."""
+    """By tenant, agent, model or day, of today and the month, of some days, or of one tree."""
     await fill(services, redis)
     spending = BudgetServices(budgets=services.budgets)
     shown = await show_budget(spending, READER, by="tenant")
@@ -329,6 +329,9 @@ async def test_a_budget_has_accounts_and_spending(
     assert [one.limit for one in few.accounts] == ["openai"]
     [period] = few.periods
     assert [(one.name, one.spending.usd) for one in period.lines] == [("gpt-6", 4.0)]
+    [period] = (await show_budget(spending, READER, days=3, by="day")).periods
+    days = [(one.name, one.spending.usd) for one in period.lines]
+    assert days == [(period.last, 4.0)]
     tree = (await show_budget(spending, READER, tree="root")).tree
     assert tree is not None
     assert (tree.calls, tree.usd) == (3, 0.5)
