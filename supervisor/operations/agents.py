@@ -286,6 +286,9 @@ async def list_loads(
     after: Annotated[
         str | None, Field(pattern=NAME_PATTERN, description="Those behind this page.")
     ] = None,
+    agent: Annotated[
+        str | None, Field(pattern=NAME_PATTERN, description="Only of this agent.")
+    ] = None,
 ) -> AgentLoads:
     """List what agents have to do: slots, open tasks and the oldest of them, times of late, code of live workers.
 
@@ -296,7 +299,11 @@ async def list_loads(
         MemoryUnavailable: the ledger does not answer.
     """
     cards = (await services.read_catalogue()).cards
-    left = [card for name, card in cards.items() if after is None or name > after]
+    left = [
+        card
+        for name, card in cards.items()
+        if (after is None or name > after) and agent in (None, name)
+    ]
     page = left[:limit]
     alive = await services.attendance.alive() if page else ()
     tasks = TaskList(services.redis)

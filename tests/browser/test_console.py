@@ -128,6 +128,9 @@ def test_every_page_fits_its_window(
         "approvals": "approvals",
         "dead-letters": "dead-letters",
         "dead-letter": f"dead-letters/{letter}",
+        "agents": "agents",
+        "agent": "agents/TreeAgent",
+        "start": "agents/TreeAgent/spread",
     }.items():
         page.goto(f"{base}/console/{path}")
         expect(page.locator("h1")).to_have_count(1)

@@ -26,6 +26,7 @@ from tasklore.supervisor.http.admission.console_sessions import (
 )
 from tasklore.supervisor.http.admission.keys import CALLER
 from tasklore.supervisor.http.console import (
+    agents,
     approvals,
     dead_letters,
     overview,
@@ -60,6 +61,9 @@ PAGES: tuple[Page, ...] = (
     approvals.PAGE,
     dead_letters.PAGE,
     dead_letters.LETTER,
+    agents.PAGE,
+    agents.AGENT,
+    agents.TASK,
 )
 
 #: Opens the feed of a run for a caller, behind the event that they read last.

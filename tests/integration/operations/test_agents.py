@@ -182,6 +182,8 @@ async def test_a_load_has_open_tasks_times_and_code(
     bound = Caller(name="of-acme", roles=frozenset({"ask"}), tenant="acme")
     [own] = (await list_loads(services, bound, after="SoloAgent")).agents
     assert (own.ended, own.failed, own.open, own.p50_ms) == (1, 1, 0, None)
+    one = await list_loads(services, OPERATOR, agent="TripAgent")
+    assert ([each.open for each in one.agents], one.after) == ([1], None)
     first = await list_loads(services, OPERATOR, limit=2)
     assert (len(first.agents), first.after) == (2, "SoloAgent")
 
