@@ -5,12 +5,16 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
+from redis import Redis
 
+from tasklore.contracts.admission.limits import NANO_USD, Payer
+from tasklore.memory.budgets.store import book_field, book_of
 from tasklore.supervisor.http.admission.key_file import make_key
 from tests.acceptance.house import AGENTS, PROBE, House, Served, running_house
 from tests.browser.conftest import Window
@@ -61,6 +65,33 @@ class Consoles:
         task_id = self.send("ProbeAgent", "trouble", label=label, kind=kind)
         self.await_state(task_id, "failed")
         return task_id
+
+    def schedule(self, schedule_id: str, **parameters: Any) -> None:
+        """Have a schedule of this name, once a day."""
+        known = self.call("GET", "/v1/schedules")["schedules"]
+        if schedule_id in [one["id"] for one in known]:
+            return
+        body = {"agent_id": "TreeAgent", "task": "spread", "parameters": parameters}
+        self.call("POST", "/v1/schedules", {**body, "id": schedule_id, "every": "1d"})
+
+    def spend(self) -> None:
+        """Have a limit, and spending of three weeks."""
+        limit = {"usd": "20", "every": "day", "tenant": "*", "at_limit": "refuse"}
+        base = self.operations.api
+        self.call("PATCH", "/v1/limits/named/tenants", limit, base=base)
+        self.call("PATCH", "/v1/limits/named/all", {"at_once": 8}, base=base)
+        with Redis.from_url(self.house.servers.redis_url) as redis:
+            for ago, (agent, model) in enumerate(
+                7 * [("TreeAgent", "gpt-6"), ("PayerAgent", "small"), ("", "gpt-6")]
+            ):
+                payer = Payer(tenant="acme" if ago % 2 else "", agent=agent)
+                line = book_field(payer, model)
+                usd = NANO_USD * (ago % 5 + 1)
+                counted = {"calls": 9, "input": 4_000, "usd": usd, "saved": usd // 3}
+                redis.hset(
+                    book_of(datetime.now(UTC) - timedelta(days=ago)),
+                    mapping={f"{line}|{name}": one for name, one in counted.items()},
+                )
 
     def await_state(self, task_id: str, *states: str) -> None:
         until = time.monotonic() + 60
@@ -115,6 +146,8 @@ def test_every_page_fits_its_window(
     asking = consoles.send("PayerAgent", "pay", label=label, amount=1200)
     consoles.await_state(spread, "completed")
     consoles.await_state(asking, "waiting")
+    consoles.schedule("nightly", label=label, width=2)
+    consoles.spend()
     page = window.page
     base = consoles.operations.api
     consoles.enter(page, base)
@@ -131,6 +164,11 @@ def test_every_page_fits_its_window(
         "agents": "agents",
         "agent": "agents/TreeAgent",
         "start": "agents/TreeAgent/spread",
+        "money": "money",
+        "limits": "money/limits",
+        "limit": "money/limit?name=tenants",
+        "schedules": "schedules",
+        "schedule": "schedules/new?task=TreeAgent.spread",
     }.items():
         page.goto(f"{base}/console/{path}")
         expect(page.locator("h1")).to_have_count(1)

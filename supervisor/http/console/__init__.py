@@ -12,9 +12,10 @@ A new page is one module, one template, and its line in `PAGES` (`routes.py`):
    button of another operation. A page without a `group` is reached from another one (`path="NOUN/{name}"`). `count=` is
    a number in the navigation.
 2. `templates/NOUN.html` extends `base.html` and fills its block `main`, with one `h1`. `parts.html` has the parts that
-   pages share (`form_start`, `live`, `run_link`, `empty`, `meter`); the filters are `when`, `span`, `money`, `number`,
-   `id`, `badge` and `json` (`helpers.py`), `address("runs", state="failed")` is an address. Every value is escaped. No
-   `style=`, no `on...=` and no `<script>` in a page: the policy of each answer forbids them.
+   pages share (`form_start`, `live`, `run_link`, `empty`, `meter`), `fields.html` the fields of a task's parameters;
+   the filters are `when`, `moment`, `span`, `money`, `number`, `id`, `badge` and `json` (`helpers.py`), an address
+   is `address("runs", state="failed")`. Every value is escaped. No `style=`, no `on...=` and no `<script>` in a page:
+   the policy of each answer forbids them.
 3. A form posts: `{{ form_start("NOUN/verb", form_token) }} ... </form>`, and the page has an `Action(path="NOUN/verb",
    operation=..., run=...)` in its `actions`. `visit.one("field")` and `visit.many("field")` have the fields. `run`
    returns `Said(to=address("NOUN"), text="Done.")`, or `Shown` with the template `confirm.html` where it asks first. A

@@ -61,6 +61,14 @@ def spell_when(at: datetime | float | None, now: datetime | None = None) -> Mark
     )
 
 
+def spell_moment(at: datetime) -> Markup:
+    """Return a time as its day and minute in UTC, with its seconds where it has any."""
+    aware = at if at.tzinfo else at.replace(tzinfo=UTC)
+    seconds = ":%S" if aware.second else ""
+    words = f"{aware.astimezone(UTC):%Y-%m-%d %H:%M{seconds}} UTC"
+    return Markup('<time datetime="{}">{}</time>').format(aware.isoformat(), words)
+
+
 def read_moment(at: datetime | float) -> datetime | None:
     """Return *at*, a time or ms since 1970, as a time; None for a number that none has."""
     if isinstance(at, datetime):
@@ -146,6 +154,7 @@ def spell_reason(reason: str) -> str:
 #: Filters of every template, by name.
 FILTERS: Mapping[str, Any] = {
     "when": spell_when,
+    "moment": spell_moment,
     "span": spell_span,
     "money": spell_money,
     "number": spell_number,

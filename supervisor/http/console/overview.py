@@ -3,7 +3,6 @@
 import asyncio
 from datetime import UTC, datetime
 
-from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import NotPermitted
 from tasklore.supervisor.approvals.questions import ApprovalQuestion
 from tasklore.supervisor.http.console.pages import Page, Shown, Visit
@@ -45,7 +44,7 @@ def _make_tiles(counts: TaskCounts) -> tuple[tuple[str, int], ...]:
 
 async def _read_budget(visit: Visit) -> object:
     """Return spending and limits; None for a key of one user or tenant: they are of the whole deployment."""
-    if not visit.may(show_budget) or _is_bound(visit.caller):
+    if not visit.may(show_budget) or visit.is_bound:
         return None
     try:
         return await visit.call(show_budget, limit=_MOST_ACCOUNTS)
@@ -58,10 +57,6 @@ async def _read_questions(visit: Visit) -> tuple[ApprovalQuestion, ...]:
         return ()
     found = await visit.call(list_approvals, limit=_MOST_QUESTIONS)
     return found.approvals
-
-
-def _is_bound(caller: Caller) -> bool:
-    return caller.user is not None or caller.own_tenant is not None
 
 
 PAGE = Page(

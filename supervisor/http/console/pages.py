@@ -30,6 +30,11 @@ class Visit:
     query: Mapping[str, str]
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
+    @property
+    def is_bound(self) -> bool:
+        """Whether this person's key is for one user or tenant: what is of all of them is not shown to it."""
+        return self.caller.user is not None or self.caller.own_tenant is not None
+
     def may(self, operation: Operation[Any, ..., Any]) -> bool:
         """Return whether this person may run *operation*, and it can be run from here."""
         return self.calls.may(self.caller, operation)
@@ -107,7 +112,7 @@ class Page:
     """One page at *path* below the console, a view of *operation*: who may not run that never sees its name.
 
     `show` returns the values of *template*. One with a `group` stands in the navigation below that heading, with the
-    number that `count` returns.
+    number that `count` returns. One that `is_of_all` users and tenants stands there for no key of one.
     """
 
     path: str
@@ -117,6 +122,7 @@ class Page:
     template: str
     group: str = ""
     count: Callable[[Visit], Awaitable[int]] | None = None
+    is_of_all: bool = False
     actions: tuple[Action, ...] = ()
 
 

@@ -29,9 +29,11 @@ from tasklore.supervisor.http.console import (
     agents,
     approvals,
     dead_letters,
+    money,
     overview,
     run,
     runs,
+    schedules,
 )
 from tasklore.supervisor.http.console.calls import OperationCalls
 from tasklore.supervisor.http.console.helpers import FILTERS
@@ -64,6 +66,11 @@ PAGES: tuple[Page, ...] = (
     agents.PAGE,
     agents.AGENT,
     agents.TASK,
+    schedules.PAGE,
+    schedules.NEW,
+    money.PAGE,
+    money.LIMITS,
+    money.LIMIT,
 )
 
 #: Opens the feed of a run for a caller, behind the event that they read last.
@@ -366,7 +373,10 @@ class Console:
         """Return the pages that *visit* may see by their groups, each with its count."""
         found: dict[str, list[tuple[Page, int]]] = {}
         for page in self._pages:
-            if page.group and visit.may(page.operation):
+            is_theirs = visit.may(page.operation) and not (
+                page.is_of_all and visit.is_bound
+            )
+            if page.group and is_theirs:
                 count = 0 if page.count is None else await page.count(visit)
                 found.setdefault(page.group, []).append((page, count))
         return found
