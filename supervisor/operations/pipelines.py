@@ -271,12 +271,16 @@ class AcceptedRun(View):
 
 
 class PhaseTold(View):
-    """The state of one phase; see docs/reference/pipelines.md for the words."""
+    """The state of one phase; see docs/reference/pipelines.md for the words.
+
+    `after` are the phases that it directly depends on.
+    """
 
     phase: str
     status: str
     run: int
     agents: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
     task_id: str | None = None
     began_at: datetime | None = None
     took_ms: int = 0
@@ -867,6 +871,7 @@ def view_run(standing: RunStanding, away: Collection[str] = ()) -> RunTold:
                 phase=name,
                 late=record.lateness(name),
                 agents=agents.get(name, ()),
+                after=record.dependencies.get(name, ()),
                 began_at=None if state.since_ms is None else _time(state.since_ms),
                 **asdict(state),
             )

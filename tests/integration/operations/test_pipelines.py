@@ -203,10 +203,10 @@ async def test_a_run_is_shown_from_its_begin_to_its_result(place: Place) -> None
     assert run.inputs == {"word": "hi", "secret": "***", "count": None}
     assert run.outcome is not None
     assert run.outcome["result"] == {"label": "c", "told": "b"}
-    assert [(one.phase, one.agents) for one in run.phases] == [
-        ("first", ("A",)),
-        ("second", ("A",)),
-        ("third", ("A",)),
+    assert [(one.phase, one.agents, one.after) for one in run.phases] == [
+        ("first", ("A",), ()),
+        ("second", ("A",), ("first",)),
+        ("third", ("A",), ("second",)),
     ]
     assert all(one.began_at is not None for one in run.phases)
     assert "taken up before" in (await place.run(**told)).text
