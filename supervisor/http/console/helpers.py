@@ -21,6 +21,12 @@ _LOOKS = {
     "running": "live",
     "waiting": "wait",
     "accepted": "wait",
+    "done": "good",
+    "pending": "wait",
+    "ok": "good",
+    "asked": "live",
+    "late": "wait",
+    "parked": "wait",
 }
 #: The longest word of each state; a person reads "queued" where the wire says accepted.
 _WORDS = {"accepted": "queued"}

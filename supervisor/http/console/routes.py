@@ -31,6 +31,7 @@ from tasklore.supervisor.http.console import (
     dead_letters,
     money,
     overview,
+    pipelines,
     run,
     runs,
     schedules,
@@ -71,6 +72,8 @@ PAGES: tuple[Page, ...] = (
     money.PAGE,
     money.LIMITS,
     money.LIMIT,
+    pipelines.PAGE,
+    pipelines.RUN,
 )
 
 #: Opens the feed of a run for a caller, behind the event that they read last.
