@@ -125,6 +125,14 @@ class Page:
     is_of_all: bool = False
     actions: tuple[Action, ...] = ()
 
+    def is_offered(self, visit: Visit) -> bool:
+        """Return whether it stands in the navigation of *visit*."""
+        return (
+            bool(self.group)
+            and not (self.is_of_all and visit.is_bound)
+            and visit.may(self.operation)
+        )
+
 
 def ask_first(
     *,
@@ -159,7 +167,7 @@ def ask_first(
     )
 
 
-def address(path: str, **query: object) -> str:
+def address(path: str, /, **query: object) -> str:
     """Return the address of a page of the console, with the values of *query* that say something."""
     said = {name: value for name, value in query.items() if value not in (None, "")}
     return f"/console/{path}" + (f"?{urlencode(said)}" if said else "")

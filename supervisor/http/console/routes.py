@@ -31,10 +31,13 @@ from tasklore.supervisor.http.console import (
     dead_letters,
     money,
     overview,
+    people,
     pipelines,
     run,
     runs,
     schedules,
+    stories,
+    worlds,
 )
 from tasklore.supervisor.http.console.calls import OperationCalls
 from tasklore.supervisor.http.console.helpers import FILTERS
@@ -74,6 +77,12 @@ PAGES: tuple[Page, ...] = (
     money.LIMIT,
     pipelines.PAGE,
     pipelines.RUN,
+    people.PAGE,
+    people.WHY,
+    people.FORGET,
+    stories.PAGE,
+    stories.STORY,
+    worlds.PAGE,
 )
 
 #: Opens the feed of a run for a caller, behind the event that they read last.
@@ -376,10 +385,7 @@ class Console:
         """Return the pages that *visit* may see by their groups, each with its count."""
         found: dict[str, list[tuple[Page, int]]] = {}
         for page in self._pages:
-            is_theirs = visit.may(page.operation) and not (
-                page.is_of_all and visit.is_bound
-            )
-            if page.group and is_theirs:
+            if page.is_offered(visit):
                 count = 0 if page.count is None else await page.count(visit)
                 found.setdefault(page.group, []).append((page, count))
         return found

@@ -15,7 +15,7 @@ from tasklore.contracts.pipelines import Input
 from tasklore.memory.sessions.pipeline_records import NewRun, PhaseState
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tasklore.supervisor.http.console.graph import draw_graph
+from tasklore.supervisor.http.console.graph import BOX_HEIGHT, draw_graph
 from tasklore.supervisor.operations.pipelines import PhaseTold
 from tests.integration.console.browsing import (
     PAYLOADS,
@@ -218,8 +218,15 @@ async def test_what_runs_hold_is_text(
 
 
 def test_the_picture_has_each_phase_behind_all_that_it_needs() -> None:
-    """Boxes lie on no other; one phase of very many is in no picture."""
-    needs = {"a": (), "b": (), "c": ("a",), "d": ("a", "b"), "e": ("c", "d"), "f": ()}
+    """Boxes lie on no other, and all within; a line goes past boxes; very many phases are in no picture."""
+    needs: dict[str, tuple[str, ...]] = {
+        "a": (),
+        "b": (),
+        "c": ("a",),
+        "d": ("a", "b", "gone"),
+        "e": ("c", "d", "a"),
+        "f": (),
+    }
     phases = [
         PhaseTold(phase=name, status="pending", run=0, after=after)
         for name, after in needs.items()
@@ -229,7 +236,12 @@ def test_the_picture_has_each_phase_behind_all_that_it_needs() -> None:
     boxes = {one.phase: one for one in graph.boxes}
     assert len({(one.x, one.y) for one in graph.boxes}) == len(needs)
     for name, after in needs.items():
-        assert all(boxes[one].x < boxes[name].x for one in after)
-    assert len(graph.lines) == 5
+        assert all(boxes[one].x < boxes[name].x for one in after if one in boxes)
+        assert boxes[name].y + BOX_HEIGHT <= graph.height
+    assert len(graph.lines) == 6
+    [past] = [one for one in graph.lines if "H" in one.d]
+    way_y = int(past.d.partition("H")[0].rpartition(" ")[2])
+    between = [one for one in graph.boxes if one.x == boxes["c"].x]
+    assert not any(one.y <= way_y <= one.y + BOX_HEIGHT for one in between)
     assert draw_graph([]) is None
     assert draw_graph(phases * 20) is None

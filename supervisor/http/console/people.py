@@ -1,0 +1,302 @@
+"""What is remembered of a person: documents, why each entry is there, history, facts, search, and forgetting.
+
+Who has the right to read memories names a person; a key for one user shows theirs. Each look is one of an operation,
+which the audit has.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from tasklore.contracts.errors import InvalidInput
+from tasklore.supervisor.http.console.pages import (
+    Action,
+    Page,
+    Said,
+    Shown,
+    Visit,
+    address,
+)
+from tasklore.supervisor.operations.memory.documents import show_memory
+from tasklore.supervisor.operations.memory.hand_edits import (
+    Redoing,
+    forget_everything,
+    redo_plan,
+)
+from tasklore.supervisor.operations.memory.history import (
+    Undo,
+    explain_entry,
+    list_plans,
+    undo_plan,
+)
+from tasklore.supervisor.operations.memory.items import clear_memory
+from tasklore.supervisor.operations.memory.review import list_conflicts
+from tasklore.supervisor.operations.memory.search import search_turns
+from tasklore.supervisor.operations.memory.turns import list_facts, list_waiting
+from tasklore.supervisor.operations.refusals import Refused
+from tasklore.supervisor.operations.table import Unfinished
+
+#: Parts of a memory, by the word of the address, with the heading of each.
+VIEWS: Mapping[str, str] = {
+    "memory": "Memory",
+    "history": "History",
+    "facts": "Facts",
+    "search": "Search",
+}
+#: Characters of a name, of a place, and of a question.
+_LONGEST_NAME = 200
+_LONGEST_PLACE = 1_000
+_LONGEST_QUESTION = 2_000
+#: Seconds that an edit is waited for: a person waits for the page.
+_EDIT_S = 15.0
+_PAGE = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What was removed of a person and what is left, by kind; `beside` and `elsewhere` say what may remain."""
+
+    user: str
+    removed: Mapping[str, int]
+    left: Mapping[str, int]
+    beside: Mapping[str, int]
+    elsewhere: str
+
+    @property
+    def is_all_gone(self) -> bool:
+        """Whether nothing was found any more."""
+        return not any(self.left.values())
+
+
+async def show(visit: Visit) -> Shown:
+    """Return one part of the memory of the person in the address, or the form that asks for a name."""
+    user = _user_of(visit, visit.query)
+    view = visit.query.get("view", "memory")
+    view = view if view in VIEWS else "memory"
+    values: dict[str, object] = {
+        "user": user,
+        "is_own": visit.caller.user is not None,
+        "view": view,
+        "views": VIEWS,
+        "fault": _fault_in(user),
+        "here": address("people", user=user, view=view),
+        "may_undo": visit.may(undo_plan),
+        "may_redo": visit.may(redo_plan),
+        "may_forget": visit.may(forget_everything) or visit.may(clear_memory),
+        "q": visit.query.get("q", "").strip()[:_LONGEST_QUESTION],
+        "at": visit.query.get("at", "").strip(),
+    }
+    for name in ("found", "conflicts", "plans", "facts", "waiting", "matches"):
+        values[name] = None
+    if user and not values["fault"]:
+        values |= await _read(visit, user, view)
+    title = f"{user} · memory" if user else ""
+    return Shown(title=title, values=values)
+
+
+async def _read(visit: Visit, user: str, view: str) -> Mapping[str, object]:
+    """Return what the part *view* shows of *user*."""
+    after = visit.query.get("after", "")
+    if view == "history":
+        known = after if after.isdecimal() else ""
+        return {"plans": await visit.call(list_plans, user, after=known, limit=_PAGE)}
+    if view == "facts":
+        facts = None
+        if visit.may(list_facts):
+            facts = await visit.call(list_facts, user, after=after, limit=50)
+        waiting = await visit.call(list_waiting, user)
+        return {"facts": facts, "waiting": waiting}
+    if view == "search":
+        question = visit.query.get("q", "").strip()[:_LONGEST_QUESTION]
+        if not question:
+            return {}
+        return {"matches": await visit.call(search_turns, user, question=question)}
+    at = visit.query.get("at", "").strip()
+    if at and not _is_day(at):
+        return {"fault": f"“{at[:40]}” is no day; write it as 2026-05-01."}
+    found = await visit.call(show_memory, user, at=at or None)
+    if at:
+        return {"found": found}
+    conflicts = await visit.call(list_conflicts, user)
+    return {"found": found, "conflicts": conflicts}
+
+
+async def show_why(visit: Visit) -> Shown:
+    """Return how one entry came about.
+
+    Raises:
+        Refused: 404, there is no such entry.
+        InvalidInput: the place cannot be read.
+    """
+    user = _demand_user(visit, visit.query)
+    path = visit.query.get("path", "")[:_LONGEST_PLACE]
+    resource = visit.query.get("resource") or None
+    explained = await visit.call(explain_entry, user, path=path, resource=resource)
+    return Shown(
+        title=f"Why {explained.path}",
+        values={
+            "user": user,
+            "explained": explained,
+            "may_undo": visit.may(undo_plan),
+            "back": address("people", user=user),
+        },
+    )
+
+
+async def show_forget(visit: Visit) -> Shown:
+    """Return the form that asks for the name once more before all about a person is forgotten."""
+    user = _demand_user(visit, visit.query)
+    return Shown(
+        title=f"Forget {user}",
+        values={
+            "user": user,
+            "may_forget_everything": visit.may(forget_everything),
+            "may_clear": visit.may(clear_memory),
+            "back": address("people", user=user),
+        },
+    )
+
+
+async def undo(visit: Visit) -> Said:
+    """Take one edit back."""
+    user = _demand_user(visit, _fields_of(visit))
+    back = visit.back("people")
+    wanted = Undo(plan_id=visit.one("plan_id") or None, wait_seconds=_EDIT_S)
+    try:
+        done = await visit.call(undo_plan, user, wanted)
+    except (Refused, InvalidInput) as refused:
+        return Said(to=back, text=f"It was not taken back: {refused}.", tone="bad")
+    if isinstance(done, Unfinished):
+        return Said(to=back, text="It is being taken back: look again in a moment.")
+    return Said(to=back, text="It was taken back.")
+
+
+async def redo(visit: Visit) -> Said:
+    """Apply one edit again that was taken back."""
+    user = _demand_user(visit, _fields_of(visit))
+    back = visit.back("people")
+    wanted = Redoing(plan_id=visit.one("plan_id") or None)
+    try:
+        await visit.call(redo_plan, user, wanted)
+    except (Refused, InvalidInput) as refused:
+        return Said(to=back, text=f"It was not applied again: {refused}.", tone="bad")
+    return Said(to=back, text="It was applied again.")
+
+
+async def forget(visit: Visit) -> Said | Shown:
+    """Forget everything about a person whose name was typed, and show the proof."""
+    user = _demand_user(visit, _fields_of(visit))
+    if visit.one("typed") != user.strip():
+        return _ask_again(user)
+    done = await visit.call(forget_everything, user)
+    return _show_proof(
+        Proof(
+            user=user,
+            removed=done.removed,
+            left=done.left,
+            beside=done.beside,
+            elsewhere="",
+        )
+    )
+
+
+async def clear(visit: Visit) -> Said | Shown:
+    """Forget what was learned of a person whose name was typed, as far as a memory worker reaches."""
+    user = _demand_user(visit, _fields_of(visit))
+    if visit.one("typed") != user.strip():
+        return _ask_again(user)
+    done = await visit.call(clear_memory, user, confirm="forget")
+    if isinstance(done, Unfinished):
+        text = f"What is known of {user} is being forgotten: look again in a moment."
+        return Said(to=address("people", user=user), text=text)
+    return _show_proof(
+        Proof(
+            user=user,
+            removed=done.removed,
+            left=done.left,
+            beside={},
+            elsewhere=done.elsewhere,
+        )
+    )
+
+
+def _show_proof(proof: Proof) -> Shown:
+    return Shown(
+        title=f"{proof.user} is forgotten",
+        template="forgotten.html",
+        values={"proof": proof, "back": address("people", user=proof.user)},
+    )
+
+
+def _ask_again(user: str) -> Said:
+    text = "Nothing was forgotten: what was typed is not the name."
+    return Said(to=address("people/forget", user=user), text=text, tone="bad")
+
+
+def _fields_of(visit: Visit) -> Mapping[str, str]:
+    return {name: visit.one(name) for name in visit.fields}
+
+
+def _user_of(visit: Visit, given: Mapping[str, str]) -> str:
+    """Return the person that is meant: of a key for one user that user, where none is named."""
+    return given.get("user", "").strip() or visit.caller.user or ""
+
+
+def _fault_in(user: str) -> str:
+    """Return what is wrong with a name, "" without a fault."""
+    if "/" in user or len(user) > _LONGEST_NAME:
+        return f"A name has no slash, and at most {_LONGEST_NAME} characters."
+    return ""
+
+
+def _demand_user(visit: Visit, given: Mapping[str, str]) -> str:
+    """Return the person that is meant.
+
+    Raises:
+        Refused: 422, none is named.
+    """
+    user = _user_of(visit, given)
+    fault = _fault_in(user) or ("" if user else "Say whose memory is meant.")
+    if fault:
+        raise Refused(422, "unusable", fault)
+    return user
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+PAGE = Page(
+    path="people",
+    title="People's memory",
+    operation=show_memory,
+    show=show,
+    template="people.html",
+    group="Memory",
+    actions=(
+        Action(path="people/undo", operation=undo_plan, run=undo),
+        Action(path="people/redo", operation=redo_plan, run=redo),
+    ),
+)
+WHY = Page(
+    path="people/why",
+    title="Why it is remembered",
+    operation=explain_entry,
+    show=show_why,
+    template="why.html",
+)
+FORGET = Page(
+    path="people/forget",
+    title="Forget a person",
+    operation=show_memory,
+    show=show_forget,
+    template="forget.html",
+    actions=(
+        Action(path="people/forget", operation=forget_everything, run=forget),
+        Action(path="people/clear", operation=clear_memory, run=clear),
+    ),
+)

@@ -1,0 +1,121 @@
+"""Stories: their list, how one stands after its last response, and what agents found in its responses."""
+
+from tasklore.supervisor.http.console.pages import (
+    Action,
+    Page,
+    Said,
+    Shown,
+    Visit,
+    address,
+    ask_first,
+)
+from tasklore.supervisor.operations.analyses import (
+    Analysis,
+    AnalysisContext,
+    show_analysis,
+    show_context,
+)
+from tasklore.supervisor.operations.refusals import Refused
+from tasklore.supervisor.operations.stories import (
+    delete_story,
+    list_stories,
+    show_story,
+)
+
+#: Responses that the page offers by their numbers, the newest.
+_MOST_RESPONSES = 30
+#: Digits of the number of a response.
+_MOST_DIGITS = 9
+
+
+async def show(visit: Visit) -> Shown:
+    """Return a page of stories."""
+    after = visit.query.get("after", "")
+    place, _, story_id = after.partition("-")
+    is_place = place.isdecimal() and bool(story_id)
+    found = await visit.call(list_stories, after=after if is_place else "")
+    return Shown(
+        values={"stories": found.stories, "after": found.after, "is_first": not after}
+    )
+
+
+async def show_one(visit: Visit) -> Shown:
+    """Return how a story stands, and the analysis of one response: the latest, or the one in the address.
+
+    Raises:
+        UnknownStory: there is none.
+    """
+    story_id = visit.path["story_id"]
+    standing = await visit.call(show_story, story_id)
+    wanted = visit.query.get("response", "")
+    is_number = wanted.isdecimal() and len(wanted) <= _MOST_DIGITS
+    response = int(wanted) if is_number else None
+    analysis: Analysis | None = None
+    context: AnalysisContext | None = None
+    missing = ""
+    if visit.may(show_analysis):
+        try:
+            analysis = await visit.call(show_analysis, story_id, response=response)
+            if analysis.document is not None:
+                context = await visit.call(
+                    show_context, story_id, response=analysis.response
+                )
+        except Refused as refused:
+            if refused.problem.status >= 500:
+                raise
+            missing = str(refused)
+    return Shown(
+        title=f"{standing.title} · story",
+        values={
+            "story": standing,
+            "analysis": analysis,
+            "context": context,
+            "missing": missing,
+            "responses": tuple(sorted(standing.responses)[-_MOST_RESPONSES:]),
+            "here": address(f"stories/{story_id}", response=response),
+            "may_delete": visit.may(delete_story),
+        },
+    )
+
+
+async def delete(visit: Visit) -> Said | Shown:
+    """Remove a story with its responses and analyses, once it was said what goes."""
+    story_id = visit.one("story_id")
+    if visit.one("sure") != "yes":
+        tried = await visit.call(delete_story, story_id, dry_run=True)
+        return ask_first(
+            question=f"Remove {tried.title or story_id}?",
+            explained="It cannot be undone. Its folder stays, from which it can be loaded as it began.",
+            concerns=1,
+            lines=[
+                f"{tried.entities:,} entities",
+                f"{tried.responses:,} responses",
+                f"{tried.analyses:,} analyses",
+            ],
+            to="stories/delete",
+            verb="Remove the story",
+            kept=[("story_id", story_id)],
+            back=visit.back("stories"),
+            is_grave=True,
+        )
+    done = await visit.call(delete_story, story_id)
+    return Said(to=address("stories"), text=f"Removed: {done.title or story_id}.")
+
+
+PAGE = Page(
+    path="stories",
+    title="Stories",
+    operation=list_stories,
+    show=show,
+    template="stories.html",
+    group="Memory",
+    is_of_all=True,
+)
+STORY = Page(
+    path="stories/{story_id}",
+    title="Story",
+    operation=show_story,
+    show=show_one,
+    template="story.html",
+    actions=(Action(path="stories/delete", operation=delete_story, run=delete),),
+)

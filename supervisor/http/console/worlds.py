@@ -1,0 +1,80 @@
+"""Worlds: what agents that live in one were told and have not heard yet, and a form that tells them something."""
+
+from pydantic import ValidationError
+
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.faults import fault_of
+from tasklore.supervisor.http.console.pages import (
+    Action,
+    Page,
+    Said,
+    Shown,
+    Visit,
+    address,
+)
+from tasklore.supervisor.operations.refusals import Refused
+from tasklore.supervisor.operations.worlds import WorldMessage, list_unheard, tell_agent
+
+_LONGEST_NAME = 256
+_MOST_DIGITS = 9
+
+
+async def show(visit: Visit) -> Shown:
+    """Return what waits for the agent in the address, or the form that asks for one."""
+    name = visit.query.get("conversation", "").strip()[:_LONGEST_NAME]
+    after = visit.query.get("after", "")
+    is_place = after.isdecimal() and len(after) <= _MOST_DIGITS
+    fault = ""
+    found = None
+    if name:
+        try:
+            found = await visit.call(
+                list_unheard, conversation_id=name, after=after if is_place else ""
+            )
+        except (Refused, InvalidInput) as refused:
+            if isinstance(refused, Refused) and refused.problem.status >= 500:
+                raise
+            fault = f"{refused}."
+    return Shown(
+        title=f"{name} · world" if name else "",
+        values={
+            "name": name,
+            "found": found,
+            "fault": fault,
+            "is_first": not is_place,
+            "here": address("worlds", conversation=name),
+            "may_tell": visit.may(tell_agent),
+        },
+    )
+
+
+async def tell(visit: Visit) -> Said:
+    """Say something to an agent."""
+    back = address("worlds", conversation=visit.one("conversation_id"))
+    given = {
+        "conversation_id": visit.one("conversation_id"),
+        "sender": visit.one("sender"),
+        "message": visit.one("message"),
+        "time": visit.one("time") or None,
+    }
+    try:
+        said = WorldMessage.model_validate(given)
+    except ValidationError as error:
+        fault = fault_of(error.errors(include_url=False, include_input=False)[0])
+        return Said(to=back, text=fault, tone="bad")
+    try:
+        told = await visit.call(tell_agent, said)
+    except (Refused, InvalidInput) as refused:
+        return Said(to=back, text=f"It was not said: {refused}.", tone="bad")
+    return Said(to=back, text=f"It is said, at {told.time:g} s of the world.")
+
+
+PAGE = Page(
+    path="worlds",
+    title="Worlds",
+    operation=list_unheard,
+    show=show,
+    template="worlds.html",
+    group="Memory",
+    actions=(Action(path="worlds/tell", operation=tell_agent, run=tell),),
+)
