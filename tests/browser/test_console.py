@@ -24,6 +24,13 @@ pytestmark = pytest.mark.browser
 SECRET = "0123456789abcdef0123456789abcdef"
 CHECKS = Path(__file__).with_name("checks.js").read_text("utf-8")
 SIZES = [(390, 844), (1280, 900), (1920, 1080)]
+#: What Ana told, as a file.
+FOOD = json.dumps(
+    {
+        "_metadata": {"resource_id": "resource_user_food_prefs", "tags": ["food"]},
+        "food": {"likes": [{"item": "lox", "display": "Lox", "added": "2026-01-02"}]},
+    }
+)
 LOOKS = [
     {"viewport": {"width": width, "height": height}, "color_scheme": scheme}
     for width, height in SIZES
@@ -101,6 +108,41 @@ class Consoles:
             time.sleep(0.1)
         raise AssertionError(f"{task_id} is not {states}")
 
+    def break_pipeline(self, label: str) -> str:
+        """Return the session of a run of a pipeline of which the second phase failed."""
+        phases = [
+            {"name": "first", "agent": "ProbeAgent", "task": "fresh"},
+            {"name": "second", "agent": "ProbeAgent", "task": "trouble"},
+            {"name": "third", "agent": "ProbeAgent", "task": "fresh"},
+        ]
+        given: dict[str, dict[str, Any]] = {
+            "first": {"label": f"{label}a", "ms": 1},
+            "second": {"label": f"{label}b", "kind": "give_up"},
+            "third": {"label": f"{label}c", "ms": 1},
+        }
+        for number, phase in enumerate(phases):
+            phase["parameters"] = given[phase["name"]]
+            phase["after"] = [one["name"] for one in phases[:number]]
+        declared = {"name": "broken", "phases": phases}
+        begun = self.call("POST", "/v1/pipelines", {"pipeline": declared})
+        session_id = str(begun["session_id"])
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            if self.call("GET", f"/v1/pipelines/{session_id}")["state"] == "failed":
+                return session_id
+            time.sleep(0.1)
+        raise AssertionError(f"{session_id} did not fail")
+
+    def tell_of_others(self) -> None:
+        """Have a memory, a story and something to be heard in a world."""
+        base = self.operations.api
+        document = {"resource": "food", "content": FOOD, "file": "food.json"}
+        self.call("POST", "/v1/memory/ana/import", document, base=base)
+        story = {"settings": {"story_id": "lighthouse", "title": "The lamp"}}
+        self.call("POST", "/v1/stories", story)
+        said = {"conversation_id": "coins.Ana", "sender": "Bob", "message": "A storm!"}
+        self.call("POST", "/v1/worlds/messages", said)
+
     def enter(self, page: Page, base: str) -> None:
         """Sign in at *base*."""
         page.goto(self.call("POST", "/v1/console/links", base=base)["url"])
@@ -150,6 +192,8 @@ def test_every_page_fits_its_window(
     consoles.spend()
     page = window.page
     base = consoles.operations.api
+    pipeline = consoles.break_pipeline(label)
+    consoles.tell_of_others()
     consoles.enter(page, base)
     letter = consoles.call("GET", f"/v1/dead-letters/{failed}", base=base)["sequence"]
     for name, path in {
@@ -169,6 +213,18 @@ def test_every_page_fits_its_window(
         "limit": "money/limit?name=tenants",
         "schedules": "schedules",
         "schedule": "schedules/new?task=TreeAgent.spread",
+        "pipelines": "pipelines",
+        "pipeline": f"pipelines/{pipeline}",
+        "people": "people",
+        "memory": "people?user=ana",
+        "history": "people?user=ana&view=history",
+        "facts": "people?user=ana&view=facts",
+        "search": "people?user=ana&view=search&q=lamp",
+        "forget": "people/forget?user=ana",
+        "stories": "stories",
+        "story": "stories/lighthouse",
+        "worlds": "worlds",
+        "world": "worlds?conversation=coins.Ana",
     }.items():
         page.goto(f"{base}/console/{path}")
         expect(page.locator("h1")).to_have_count(1)
@@ -212,6 +268,35 @@ def test_without_a_script_questions_are_answered(
     page.get_by_role("button", name="Approve").click()
     expect(page.get_by_role("status")).to_contain_text("Approved: Pay 77?")
     consoles.await_state(asking, "completed")
+
+
+def test_a_person_is_forgotten_by_their_name_alone(
+    consoles: Consoles, window: Window
+) -> None:
+    """From the entry to why it is there, to the form that wants the name, to the proof that nothing is left."""
+    consoles.tell_of_others()
+    page = window.page
+    base = consoles.operations.api
+    consoles.enter(page, base)
+    page.get_by_role("link", name="People's memory").first.click()
+    page.get_by_label("Name of the person").fill("ana")
+    page.get_by_role("button", name="Open the memory").click()
+    page.get_by_role("link", name="Why: Lox").click()
+    expect(
+        page.get_by_role("heading", name="Why it is remembered", exact=True)
+    ).to_be_visible()
+    page.get_by_role("link", name="ana", exact=True).click()
+    page.get_by_role("link", name="Forget…").click()
+    page.get_by_label("Type the name ana").fill("anna")
+    page.get_by_role("button", name="Forget ana").click()
+    expect(page.get_by_role("status")).to_contain_text("Nothing was forgotten")
+    page.get_by_label("Type the name ana").fill("ana")
+    page.get_by_role("button", name="Forget ana").click()
+    expect(page.get_by_role("heading", name="ana is forgotten")).to_be_visible()
+    expect(page.get_by_role("status")).to_contain_text("Nothing is left")
+    page.goto(f"{base}/console/people?user=ana")
+    expect(page.get_by_text("Nothing was remembered of ana.")).to_be_visible()
+    assert not window.complaints
 
 
 def test_a_run_is_watched_without_loading_it_again(
