@@ -112,7 +112,8 @@ class Page:
     """One page at *path* below the console, a view of *operation*: who may not run that never sees its name.
 
     `show` returns the values of *template*. One with a `group` stands in the navigation below that heading, with the
-    number that `count` returns. One that `is_of_all` users and tenants stands there for no key of one.
+    number that `count` returns; one that `is_of_all` does not for a key of one user or tenant, which its
+    operation refuses.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""What is remembered of a person: documents, why each entry is there, history, facts, search, and forgetting.
+"""The memory of a person: documents, why each entry is there, history, facts, search, and forgetting.
 
 Who has the right to read memories names a person; a key for one user shows theirs. Each look is one of an operation,
 which the audit has.
@@ -54,7 +54,7 @@ _PAGE = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What was removed of a person and what is left, by kind; `beside` and `elsewhere` say what may remain."""
+    """The counts of removed and remaining records of a person, by kind; `beside` and `elsewhere` are remains."""
 
     user: str
     removed: Mapping[str, int]
@@ -201,7 +201,7 @@ async def forget(visit: Visit) -> Said | Shown:
 
 
 async def clear(visit: Visit) -> Said | Shown:
-    """Forget what was learned of a person whose name was typed, as far as a memory worker reaches."""
+    """Forget all that was learned of a person whose name was typed, as far as a memory worker reaches."""
     user = _demand_user(visit, _fields_of(visit))
     if visit.one("typed") != user.strip():
         return _ask_again(user)
@@ -243,7 +243,7 @@ def _user_of(visit: Visit, given: Mapping[str, str]) -> str:
 
 
 def _fault_in(user: str) -> str:
-    """Return what is wrong with a name, "" without a fault."""
+    """Return the fault of a name, "" without one."""
     if "/" in user or len(user) > _LONGEST_NAME:
         return f"A name has no slash, and at most {_LONGEST_NAME} characters."
     return ""

@@ -49,7 +49,7 @@ _OVER = ("done", "failed", "skipped")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseRow:
-    """One phase: how it stands, what it `waits_for` in words, and what its task cost, None where that is not known."""
+    """One phase: its state, why it waits as a sentence, and the cost of its task, None where that is not known."""
 
     told: PhaseTold
     waits_for: str
@@ -119,7 +119,7 @@ async def show_one(visit: Visit) -> Shown:
 
 
 async def _trace(visit: Visit, phases: Sequence[PhaseTold]) -> Mapping[str, Trace]:
-    """Return what is known of the tasks of *phases*, by their names."""
+    """Return the traces of the tasks of *phases*, by the names of the phases."""
     if not visit.may(trace_task):
         return {}
 

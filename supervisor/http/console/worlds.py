@@ -1,4 +1,4 @@
-"""Worlds: what agents that live in one were told and have not heard yet, and a form that tells them something."""
+"""Worlds: messages that agents have not heard yet, and a form that sends one."""
 
 from pydantic import ValidationError
 
