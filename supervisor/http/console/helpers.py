@@ -1,6 +1,7 @@
 """How templates spell what views hold: times, spans, money, ids, states and JSON."""
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -41,6 +42,15 @@ _REASONS = {
     "foreign": "it is of another system",
 }
 _SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+#: Characters of JSON that are shown: a page has several, and some come anew every few seconds.
+_LONGEST_JSON = 50_000
+#: Marks that embed, override or isolate a direction of writing. Those that stand for one letter change nothing else.
+_MARKS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_REORDERING = re.compile(f"[{_MARKS}]")
+_SPELLED_MARKS = {ord(one): f"⟨U+{ord(one):04X}⟩" for one in _MARKS}
+#: Numbers from this on, and what is none, are said to be unusual.
+_LARGEST = 1e18
+_UNUSUAL = "an unusual number"
 #: Characters of an id that tell it from its neighbours: ids of one minute begin alike.
 _SHORT_ID = 16
 
@@ -52,8 +62,7 @@ def spell_when(at: datetime | float | None, now: datetime | None = None) -> Mark
     moment = read_moment(at)
     if moment is None:
         return Markup("a time that no calendar has")
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    seconds = ((now or datetime.now(UTC)) - aware).total_seconds()
+    seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
     words = (
         f"{spell_span(seconds * 1000)} ago"
         if seconds >= 0
@@ -61,9 +70,9 @@ def spell_when(at: datetime | float | None, now: datetime | None = None) -> Mark
     )
     if abs(seconds) < 1:
         words = "now"
-    exact = f"{aware.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    exact = f"{moment:%Y-%m-%d %H:%M:%S} UTC"
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        aware.isoformat(), exact, words
+        moment.isoformat(), exact, words
     )
 
 
@@ -76,10 +85,11 @@ def spell_moment(at: datetime) -> Markup:
 
 
 def read_moment(at: datetime | float) -> datetime | None:
-    """Return *at*, a time or ms since 1970, as a time; None for a number that none has."""
-    if isinstance(at, datetime):
-        return at
+    """Return *at*, a time or ms since 1970, as a time in UTC; None for one that it does not have."""
     try:
+        if isinstance(at, datetime):
+            aware = at if at.tzinfo else at.replace(tzinfo=UTC)
+            return aware.astimezone(UTC)
         return datetime.fromtimestamp(at / 1000, UTC)
     except (OverflowError, OSError, ValueError):
         return None
@@ -89,6 +99,8 @@ def spell_span(ms: float | None) -> str:
     """Return a span of time in its two largest units; "" for None."""
     if ms is None:
         return ""
+    if not _is_usual(ms):
+        return _UNUSUAL
     if ms < 1000:
         return f"{ms:.0f} ms"
     seconds = ms / 1000
@@ -112,6 +124,8 @@ def spell_money(usd: float | None) -> str:
     """Return US dollars; small amounts keep what says something. "" for None."""
     if usd is None:
         return ""
+    if not _is_usual(usd):
+        return _UNUSUAL
     if usd == 0:
         return "$0"
     if abs(usd) < 0.0001:
@@ -123,7 +137,14 @@ def spell_number(value: float | None) -> str:
     """Return a number with commas; "" for None."""
     if value is None:
         return ""
+    if not _is_usual(value):
+        return _UNUSUAL
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
+
+
+def _is_usual(value: float) -> bool:
+    """Return whether *value* is a number that a person can read."""
+    return -_LARGEST < value < _LARGEST
 
 
 def shorten_id(name: str) -> Markup:
@@ -144,12 +165,33 @@ def badge(state: str) -> Markup:
 
 
 def spell_json(value: object) -> str:
-    """Return *value*, a view or what JSON holds, as indented JSON; a text as it is."""
+    """Return *value*, a view or what JSON holds, as indented JSON; a text as it is. What is left out is said."""
     if isinstance(value, str):
-        return value
+        return _cut(value)
     if isinstance(value, BaseModel):
         value = value.model_dump(mode="json")
-    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    try:
+        spelled = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    except RecursionError:
+        return "It is nested too deep to be shown."
+    return _cut(spelled)
+
+
+def _cut(text: str) -> str:
+    left = len(text) - _LONGEST_JSON
+    if left <= 0:
+        return text
+    return f"{text[:_LONGEST_JSON]}\n… and {left:,} characters more, which are not shown here"
+
+
+def show_marks(value: object) -> object:
+    """Return *value* as it is shown: marks that would turn what is around them into another order are spelled out.
+
+    Who approves has to see what is there, in its order.
+    """
+    if not isinstance(value, str) or _REORDERING.search(value) is None:
+        return value
+    return value.translate(_SPELLED_MARKS)
 
 
 def spell_reason(reason: str) -> str:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, ParamSpec, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from tasklore.contracts.callers import Caller
 from tasklore.supervisor.http.console.calls import OperationCalls
@@ -14,8 +14,11 @@ from tasklore.supervisor.operations.table import Operation
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Characters of what is said after an action: it goes by a cookie.
+#: Characters, and bytes of UTF-8, of what is said after an action: a browser keeps cookies of 4,096 bytes.
 _MOST_SAID = 600
+_MOST_SAID_BYTES = 2_400
+#: Parts of an address that a browser takes as the way up.
+_UPWARDS = frozenset({".", ".."})
 
 Tone = Literal["good", "bad"]
 
@@ -57,7 +60,7 @@ class Visit:
     def back(self, path: str) -> str:
         """Return the page of the console from which a form came, never another address; *path* where it says none."""
         said = self.one("back")
-        return said if said.startswith("/console/") else address(path)
+        return said if _is_here(said) else address(path)
 
     def many(self, name: str) -> tuple[str, ...]:
         """Return each field *name* of the form, once."""
@@ -83,15 +86,18 @@ class Said:
 
     def spell(self) -> str:
         """Return it as a cookie has it."""
-        said = json.dumps([self.tone, self.text[:_MOST_SAID]]).encode()
-        return base64.urlsafe_b64encode(said).decode()
+        text = self.text[:_MOST_SAID].encode("utf-8", "replace")[:_MOST_SAID_BYTES]
+        said = json.dumps(
+            [self.tone, text.decode("utf-8", "ignore")], ensure_ascii=False
+        )
+        return base64.urlsafe_b64encode(said.encode()).decode()
 
 
 def read_said(cookie: str) -> tuple[Tone, str] | None:
     """Return the tone and the text in *cookie*, None where it has none."""
     try:
         tone, text = json.loads(base64.urlsafe_b64decode(cookie))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
     if tone not in ("good", "bad") or not isinstance(text, str):
         return None
@@ -169,6 +175,32 @@ def ask_first(
 
 
 def address(path: str, /, **query: object) -> str:
-    """Return the address of a page of the console, with the values of *query* that say something."""
+    """Return the address of a page of the console, with the values of *query* that say something.
+
+    A *path* that leads out of the console, as an id that an agent made up may, is that of the first page.
+    """
+    if _leads_up(path):
+        path = ""
     said = {name: value for name, value in query.items() if value not in (None, "")}
-    return f"/console/{path}" + (f"?{urlencode(said)}" if said else "")
+    return f"/console/{quote(path, errors='replace')}" + (
+        f"?{urlencode(said, errors='replace')}" if said else ""
+    )
+
+
+def _is_here(said: str) -> bool:
+    """Return whether *said* is an address of a page of the console, with its query if any."""
+    try:
+        split = urlsplit(said)
+    except ValueError:
+        return False
+    return (
+        said.isprintable()
+        and said.startswith("/console/")
+        and not _leads_up(split.path)
+    )
+
+
+def _leads_up(path: str) -> bool:
+    """Return whether a browser would leave the folder of *path* on its way; it takes a backslash as a slash."""
+    parts = unquote(path).replace("\\", "/").split("/")
+    return not _UPWARDS.isdisjoint(parts)

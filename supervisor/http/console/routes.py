@@ -3,7 +3,8 @@
 import hashlib
 import hmac
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
@@ -12,10 +13,12 @@ from urllib.parse import parse_qsl
 
 from fastapi import APIRouter
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from tasklore.contracts.callers import Caller
+from tasklore.contracts.faults import complaint_of
 from tasklore.supervisor.feed.events import OUTPUT_ID
 from tasklore.supervisor.http.admission.console_sessions import (
     CONSOLE,
@@ -40,7 +43,7 @@ from tasklore.supervisor.http.console import (
     worlds,
 )
 from tasklore.supervisor.http.console.calls import OperationCalls
-from tasklore.supervisor.http.console.helpers import FILTERS
+from tasklore.supervisor.http.console.helpers import FILTERS, show_marks
 from tasklore.supervisor.http.console.pages import (
     Action,
     Page,
@@ -125,6 +128,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
+        finalize=show_marks,
         auto_reload=False,
     )
     made.filters |= FILTERS
@@ -218,7 +222,8 @@ class Console:
             begun = "" if cookie else self._begin(_caller_of(request))
             visit = self._visit(request)
             page.operation.demand_role(visit.caller)
-            shown = await page.show(visit)
+            with _telling_faults():
+                shown = await page.show(visit)
             response = await self._render(
                 request, visit, page, shown, cookie=cookie or begun
             )
@@ -238,7 +243,8 @@ class Console:
             fields = await self._read_form(request, cookie)
             visit = self._visit(request, fields)
             action.operation.demand_role(visit.caller)
-            found = await action.run(visit)
+            with _telling_faults():
+                found = await action.run(visit)
             if isinstance(found, Shown):
                 return await self._render(request, visit, page, found, cookie=cookie)
             response = RedirectResponse(found.to, HTTPStatus.SEE_OTHER, headers=HEADERS)
@@ -406,6 +412,21 @@ class Console:
         )
 
 
+@contextmanager
+def _telling_faults() -> Iterator[None]:
+    """Refuse what a person sent and no operation takes.
+
+    Raises:
+        Refused: 422, names the field.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(one) for one in first["loc"])
+        raise unusable([Fault(where=where, message=complaint_of(first))]) from error
+
+
 def _caller_of(request: Request) -> Caller:
     """Return who is signed in.
 
@@ -444,7 +465,10 @@ def _respond(
     template: str, values: Mapping[str, object], status: int = 200
 ) -> Response:
     text = _templates().get_template(template).render(values)
-    return HTMLResponse(text, status_code=status, headers=HEADERS)
+    # Half of a surrogate pair, which JSON can spell and UTF-8 cannot, breaks no page.
+    return HTMLResponse(
+        text.encode("utf-8", "replace"), status_code=status, headers=HEADERS
+    )
 
 
 async def _go_home(_request: Request) -> Response:

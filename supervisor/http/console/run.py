@@ -134,9 +134,8 @@ async def redrive(visit: Visit) -> Said:
     back = address(f"runs/{visit.one('task_id')}")
     if not sequence.isdecimal():
         return Said(to=back, text="There is no dead letter of this run.", tone="bad")
-    done = await visit.call(
-        redrive_dead_letters, LettersToRedrive(sequences=(int(sequence),))
-    )
+    wanted = LettersToRedrive.model_validate({"sequences": [sequence]})
+    done = await visit.call(redrive_dead_letters, wanted)
     if done.concerns:
         return Said(to=back, text="It was sent again, as a new generation.")
     why = done.stopped or next((one.why for one in done.kept), "it stays as it is")
