@@ -18,6 +18,9 @@ from tasklore.supervisor.operations.table import Operations, Shows, operation
 
 #: Where a link leads to. Looking at it uses it up no more than a preview does.
 SIGN_IN = "/console/sign-in"
+#: Kinds of records: of a link that was used, and of a session that somebody signed out of.
+_LINK = "console-link"
+_ENDED = "console-ended"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,13 +77,38 @@ async def claim_link(services: ConsoleServices, number: str) -> bool:
         MemoryUnavailable: the store does not answer.
     """
     # An id that its sender chose counts once, as that of a request does.
+    return await _claim(services, _LINK, number)
+
+
+async def end_session(services: ConsoleServices, number: str) -> None:
+    """Let the session with this *number* count nowhere any more, in whichever browser its cookie is.
+
+    It is known for as long as the id of a request is, which is longer than a session lives.
+
+    Raises:
+        MemoryUnavailable: the store does not answer: it goes on.
+    """
+    await _claim(services, _ENDED, number)
+
+
+async def has_ended(services: ConsoleServices, number: str) -> bool:
+    """Return whether somebody signed out of the session with this *number*.
+
+    Raises:
+        MemoryUnavailable: the store does not answer.
+    """
+    known = await services.records.find(place_of("", _ENDED, number))
+    return known.record is not None
+
+
+async def _claim(services: ConsoleServices, kind: str, number: str) -> bool:
+    """Return whether the record of this *kind* and *number* is kept for the first time."""
     record = RequestRecord(
         digest=number,
         task_id=number,
         at_ms=int(services.now().timestamp() * 1000),
     )
-    place = place_of("", "console-link", number)
-    return await services.records.claim(place, record) is None
+    return await services.records.claim(place_of("", kind, number), record) is None
 
 
 OPERATIONS: Operations[ConsoleServices] = (link_console,)

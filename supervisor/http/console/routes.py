@@ -53,7 +53,11 @@ from tasklore.supervisor.http.console.pages import (
     read_said,
 )
 from tasklore.supervisor.http.parts import Door
-from tasklore.supervisor.operations.console import claim_link
+from tasklore.supervisor.operations.console import (
+    claim_link,
+    end_session,
+    has_ended,
+)
 from tasklore.supervisor.operations.refusals import (
     Fault,
     Refused,
@@ -218,7 +222,7 @@ class Console:
         """Return the route that shows *page*."""
 
         async def show(request: Request) -> Response:
-            cookie = self._cookie_of(request)
+            cookie = await self._cookie_of(request)
             begun = "" if cookie else self._begin(_caller_of(request))
             visit = self._visit(request)
             page.operation.demand_role(visit.caller)
@@ -239,7 +243,7 @@ class Console:
         """Return the route that runs *action* of *page*."""
 
         async def run(request: Request) -> Response:
-            cookie = self._cookie_of(request)
+            cookie = await self._cookie_of(request)
             fields = await self._read_form(request, cookie)
             visit = self._visit(request, fields)
             action.operation.demand_role(visit.caller)
@@ -286,6 +290,7 @@ class Console:
         Raises:
             Refused: 404, there is no such run for them; 422, no event has that id.
         """
+        await self._cookie_of(request)
         caller = _caller_of(request)
         show_task.demand_role(caller)
         last = request.headers.get("last-event-id")
@@ -299,8 +304,17 @@ class Console:
         return response
 
     async def sign_out(self, request: Request) -> Response:
-        """End the session in this browser."""
-        await self._read_form(request, self._cookie_of(request))
+        """End the session, in this browser and wherever else its cookie is.
+
+        Raises:
+            Refused: 403, the form is none of this session.
+            MemoryUnavailable: the store that all processes ask does not answer: it goes on.
+        """
+        cookie = await self._cookie_of(request)
+        await self._read_form(request, cookie)
+        held = self._sessions.read_session(cookie) if self._sessions else None
+        if held is not None:
+            await end_session(self._calls.console, held.number)
         response = _respond("sign_in.html", {"title": "Signed out", "link": ""})
         response.delete_cookie(COOKIE, path=CONSOLE)
         return response
@@ -318,12 +332,26 @@ class Console:
         except LookupError as error:
             raise Refused(401, "no-session", "this key was removed just now") from error
 
-    def _cookie_of(self, request: Request) -> str:
-        """Return the session of *request*, "" without one that counts: where no key is required there may be none."""
+    async def _cookie_of(self, request: Request) -> str:
+        """Return the session of *request*, "" without one that counts: where no key is required there may be none.
+
+        Raises:
+            Refused: 401, it was signed out of.
+            MemoryUnavailable: the store that knows does not answer.
+        """
         cookie = read_cookie(request.headers.get("cookie", ""))
-        if self._sessions is None or self._sessions.read_session(cookie) is None:
+        held = self._sessions.read_session(cookie) if self._sessions else None
+        if held is None:
             return ""
-        return cookie
+        if not await has_ended(self._calls.console, held.number):
+            return cookie
+        if self._door.keys is None:
+            return ""
+        raise Refused(
+            401,
+            "no-session",
+            "this session was signed out of; `tasklore console` prints a link that signs in",
+        )
 
     def _token_of(self, cookie: str) -> str:
         return "" if self._sessions is None else self._sessions.form_token(cookie)

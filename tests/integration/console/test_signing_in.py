@@ -3,12 +3,14 @@
 import json
 import time
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
 
 from tasklore.contracts.callers import Caller
+from tasklore.memory.ledger.requests import KEEP
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.http.admission.console_sessions import (
     COOKIE,
@@ -185,6 +187,34 @@ async def test_signing_out_ends_it_in_this_browser(console: ConsoleStand) -> Non
         await tab.send("/console/sign-out", 200)
         assert COOKIE not in tab.client.cookies
         await tab.open("/console/", 401)
+
+
+async def test_signing_out_ends_a_copied_cookie_everywhere(
+    servers: EmbeddedServers, redis: Redis, console: ConsoleStand
+) -> None:
+    """At the supervisor that hears it and at another one, for pages, forms and output; other sessions go on."""
+    assert timedelta(seconds=LIFE_S) < KEEP
+    ring = KeyRing(console.file)
+    more = {"keys": ring, "console": ConsoleSessions.of(SECRET, ring)}
+    answers = console.stand.parts.answers
+    async with (
+        http_stand(servers, redis, answers=answers, **more) as second,
+        console.tab("admin") as tab,
+        console.tab("admin") as own,
+        console.tab() as copied,
+        ConsoleStand(second, console.keys, console.file).tab() as elsewhere,
+    ):
+        for one in (copied, elsewhere):
+            one.client.cookies.set(COOKIE, tab.client.cookies[COOKIE])
+            await one.open("/console/runs")
+        await tab.send("/console/sign-out", 200)
+        for one in (copied, elsewhere):
+            for path in ("/console/", "/console/runs", "/console/runs/t1/output"):
+                assert "signed out of" in await one.open(path, 401)
+            fields = {"form_token": "any", "task_id": "t1"}
+            answer = await one.client.post("/console/runs/cancel", data=fields)
+            assert answer.status_code == 401
+        await own.open("/console/runs")
 
 
 async def test_every_answer_has_the_headers(console: ConsoleStand) -> None:
