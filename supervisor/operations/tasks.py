@@ -311,8 +311,8 @@ class TaskCounts(View):
     """How tasks stand at one time.
 
     `open` are all that have not ended, and `oldest_ms` is when the first of them was created, ms since 1970. States and
-    waits are those of the newest `looked_at` open ones. `failed` ended so within the last hour, of which `failures` are
-    the last; there may be more where `is_cut`.
+    waits are those of the newest `looked_at` open ones. `failed` ended so within the last hour, of those created within
+    the last day, and `failures` are the last of them; where `is_cut`, not all of that day were read: there may be more.
     """
 
     open: int
@@ -395,7 +395,7 @@ async def count_tasks(services: TaskLooks, caller: Caller) -> TaskCounts:
         ),
         failed=len(ended.tasks),
         failures=ended.tasks[:_MOST_FAILURES],
-        is_cut=ended.after is not None and len(ended.tasks) >= MOST_OF_PAGE,
+        is_cut=ended.after is not None,
     )
 
 

@@ -202,6 +202,30 @@ async def test_tasks_are_counted_for_whoever_may_see_them(
     assert {one.task_id for one in ended.tasks} == {"f2", "f3"}
 
 
+async def test_a_count_of_failures_says_when_not_all_tasks_were_read(
+    services: TaskServices, redis: Redis
+) -> None:
+    """However few failed among those that were read, there may be more behind them."""
+    now_ms = time.time_ns() // 1_000_000
+    ended = {"task": "echo", "ended_ms": now_ms}
+    rows = [
+        RunRow(
+            f"d{number}",
+            "EchoAgent",
+            created_ms=now_ms - 1_000 - number,
+            state="completed" if 0 < number < 3_900 else "failed",
+            **ended,
+        )
+        for number in range(4_000)
+    ]
+    index = RunIndex(redis, deadline_s=PATIENCE_S)
+    for first in range(0, len(rows), 500):
+        await index.write(rows[first : first + 500])
+    found = await count_tasks(services, SHOP)
+    assert found.failed < 101
+    assert found.is_cut
+
+
 @pytest.mark.parametrize("protocol", [2, 3])
 async def test_open_tasks_are_counted_over_both_protocols(
     services: TaskServices, servers: EmbeddedServers, protocol: int
