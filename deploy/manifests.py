@@ -47,6 +47,7 @@ _SUPERVISOR = PodRole(
     grace_s=60,
     has_api=True,
     asks_models=True,
+    signs_links=True,
     memory="1Gi",
     settings={
         "TASKLORE_API_HOST": "0.0.0.0",  # noqa: S104 - in a pod everybody comes from outside
@@ -61,6 +62,7 @@ _OPERATIONS = PodRole(
     rights="operator",
     arguments=("supervisor", "--operations"),
     grace_s=60,
+    signs_links=True,
     settings={"TASKLORE_OPERATIONS_PORT": str(API_PORT)},
 )
 

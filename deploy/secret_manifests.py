@@ -51,6 +51,7 @@ def secret_manifests(directory: Path) -> list[Manifest]:
         _secret("api", {"api.keys": read_kept(directory, "api.keys", _API_KEYS_CURE)}),
         *_of_api(directory),
         *_of_models(directory),
+        *_of_links(directory),
         _secret("valkey-acl", {"users.acl": users}),
         _config_map("nats-accounts", {"accounts.conf": nats_accounts(roles)}),
         _config_map("nats-keys", keys),
@@ -97,6 +98,13 @@ def _of_models(directory: Path) -> list[Manifest]:
     file = directory / "llm.key"
     key = file.read_text("utf-8").strip() if file.is_file() else ""
     return [_secret("llm", {"tasklore_llm_api_key": key})] if key else []
+
+
+def _of_links(directory: Path) -> list[Manifest]:
+    """Return the secret that signs links and sessions of the console, when there is one: pods start without it."""
+    file = directory / "approval.secret"
+    secret = file.read_text("utf-8").strip() if file.is_file() else ""
+    return [_secret("links", {"tasklore_approval_secret": secret})] if secret else []
 
 
 def _secret(name: str, texts: Mapping[str, str]) -> Manifest:

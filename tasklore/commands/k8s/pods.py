@@ -27,7 +27,7 @@ class PodRole:
 
     *rights* is the user that it is at NATS and Valkey (`deploy/privileges`): `supervisor`, `memory`, `operator`,
     `bootstrap`, or `worker-NAME`. *settings* are variables of the ConfigMap beyond those that all have. *grace_s* is
-    what running tasks have to finish.
+    what running tasks have to finish. One that `signs_links` has the secret of links and of sessions of the console.
     """
 
     name: str
@@ -38,6 +38,7 @@ class PodRole:
     grace_s: int = 300
     has_api: bool = False
     asks_models: bool = False
+    signs_links: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     memory: str = "512Mi"
@@ -268,6 +269,11 @@ def _volumes(role: PodRole) -> list[Manifest]:
         )
     if role.has_api:
         sources.append(_secret(f"{PART_OF}-api", "api.keys"))
+    if role.signs_links:
+        links = _secret(
+            f"{PART_OF}-links", "tasklore_approval_secret", is_optional=True
+        )
+        sources.append(links)
     return [
         {"name": "scratch", "emptyDir": {"sizeLimit": "64Mi"}},
         {"name": "secrets", "projected": {"defaultMode": 0o440, "sources": sources}},

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from deploy.credentials import add_roles, main, make_api_certificate, make_credentials
+from deploy.manifests import generated
 from deploy.privileges.roles import Cast
 from deploy.secret_manifests import secret_manifests
 from tasklore.commands.k8s.printing import agent_text
@@ -187,6 +188,18 @@ def test_the_key_of_a_model_is_printed_if_present(folder: Path) -> None:
         (folder / "llm.key").write_text(text)
         assert {name for name in read(folder) if name == "tasklore-llm"} == names
     assert read(folder)["tasklore-llm"] == {"tasklore_llm_api_key": "sk-1"}
+
+
+def test_what_signs_links_is_given_to_all_who_sign(folder: Path) -> None:
+    """Supervisors and the pod of operations take each other's sessions of the console, so they have one secret."""
+    assert "tasklore-links" not in read(folder)
+    (folder / "approval.secret").write_text(f"{'0123456789abcdef' * 4}\n")
+    assert read(folder)["tasklore-links"] == {
+        "tasklore_approval_secret": "0123456789abcdef" * 4
+    }
+    named = "name: tasklore-links"
+    having = {name for name, text in generated().items() if named in text}
+    assert having == {"supervisor.yaml", "operations.yaml"}
 
 
 def test_secrets_are_printed_as_yaml(
