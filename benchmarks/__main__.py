@@ -17,6 +17,7 @@ from benchmarks import (
     analysis_rows,
     budget_rows,
     child_rows,
+    console_rows,
     decision_rows,
     document_rows,
     episode_rows,
@@ -143,6 +144,10 @@ SIMPLE: dict[
     "listing": (
         "the list of tasks",
         lambda on, profile: listing_rows.measure(on.nats_url, on.redis_url, profile),
+    ),
+    "console": (
+        "pages of the console",
+        lambda on, profile: console_rows.measure(on.nats_url, on.redis_url, profile),
     ),
     "output": (
         "output of tasks",

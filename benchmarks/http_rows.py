@@ -117,11 +117,27 @@ def _row(what: str, taken: _Taken) -> Row:
     )
 
 
+class Serving(NamedTuple):
+    """A supervisor that serves, and the address of its API."""
+
+    api: str
+    supervisor: Worker
+
+
 @asynccontextmanager
 async def served(
     nats_url: str, redis_url: str, *more_agents: str
 ) -> AsyncIterator[str]:
     """Run a supervisor and a worker, one more with *more_agents*, and give the address of the API."""
+    async with serving(nats_url, redis_url, *more_agents) as one:
+        yield one.api
+
+
+@asynccontextmanager
+async def serving(
+    nats_url: str, redis_url: str, *more_agents: str
+) -> AsyncIterator[Serving]:
+    """Run a supervisor and a worker, one more with *more_agents*, and give the supervisor."""
     servers = {
         "TASKLORE_NATS_URL": nats_url,
         "TASKLORE_REDIS_URL": redis_url,
@@ -147,7 +163,7 @@ async def served(
             running((*house, "supervisor"), servers | limits)
         )
         await _said(supervisor, "ready http=")
-        yield await _said(supervisor, "api http=")
+        yield Serving(await _said(supervisor, "api http="), supervisor)
 
 
 async def _said(process: Worker, mark: str) -> str:

@@ -3,7 +3,8 @@
 import asyncio
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from urllib.parse import urlencode, urlsplit
 
@@ -75,12 +76,20 @@ _QUERIES: dict[str, dict[str, str]] = {
 }
 
 
+@asynccontextmanager
+async def many_listed(redis: Redis) -> AsyncIterator[list[Row]]:
+    """List the tasks within the block, and give the rows of what that took."""
+    await load_functions(redis)
+    try:
+        yield await _fill(redis)
+    finally:
+        await _empty(redis)
+
+
 async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
     """Return the rows, or one that says why there is no figure."""
     pages = min(_PAGES, profile.questions)
-    async with Redis.from_url(redis_url) as redis:
-        await load_functions(redis)
-        written = await _fill(redis)
+    async with Redis.from_url(redis_url) as redis, many_listed(redis) as written:
         memory = await _bytes(redis)
         try:
             async with served(nats_url, redis_url) as api:
@@ -90,8 +99,6 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
                 ]
         except (NotMeasuredError, TimeoutError, OSError) as error:
             return [missing("list of tasks", str(error) or "no answer in time")]
-        finally:
-            await _empty(redis)
     return [*listed, memory, *written]
 
 
