@@ -92,7 +92,7 @@ async def end_session(services: ConsoleServices, number: str) -> None:
 
 
 async def has_ended(services: ConsoleServices, number: str) -> bool:
-    """Return whether somebody signed out of the session with this *number*.
+    """Return whether its person signed out of the session with this *number*.
 
     Raises:
         MemoryUnavailable: the store does not answer.

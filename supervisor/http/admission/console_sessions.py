@@ -35,9 +35,9 @@ _LONGEST = 4_096
 
 
 class Holder(BaseModel):
-    """Whose a link or a session is: *caller* as it was signed in by *provider*, until *expires* (seconds since 1970).
+    """The holder of a link or a session: *caller*, signed in by *provider*, until *expires* (seconds since 1970).
 
-    *number* is a random one, which no other has.
+    *number* is a random one, by which it differs from others.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")

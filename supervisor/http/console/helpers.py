@@ -56,7 +56,7 @@ _SHORT_ID = 16
 
 
 def spell_when(at: datetime | float | None, now: datetime | None = None) -> Markup:
-    """Return a time, or ms since 1970, as "4 min ago", with the exact time for a pointer; "" for None."""
+    """Return a time, or ms since 1970, as "4 min ago", with the exact time as its title; "" for None."""
     if at is None:
         return Markup("")
     moment = read_moment(at)
@@ -148,7 +148,7 @@ def _is_usual(value: float) -> bool:
 
 
 def shorten_id(name: str) -> Markup:
-    """Return an id, with all of it for a pointer, and to copy."""
+    """Return the two ends of an id, with all of it as their title."""
     if len(name) <= _SHORT_ID:
         return Markup('<code class="id">{}</code>').format(name)
     return Markup('<code class="id" title="{}">{}…{}</code>').format(
@@ -165,7 +165,7 @@ def badge(state: str) -> Markup:
 
 
 def spell_json(value: object) -> str:
-    """Return *value*, a view or what JSON holds, as indented JSON; a text as it is. What is left out is said."""
+    """Return *value*, a view or a value of JSON, as indented JSON; a text as it is. A long one is cut, with a note."""
     if isinstance(value, str):
         return _cut(value)
     if isinstance(value, BaseModel):
@@ -185,9 +185,9 @@ def _cut(text: str) -> str:
 
 
 def show_marks(value: object) -> object:
-    """Return *value* as it is shown: marks that would turn what is around them into another order are spelled out.
+    """Return *value* with each mark that turns the order of its neighbours spelled out.
 
-    Who approves has to see what is there, in its order.
+    A person who approves a question has to read its words in their order.
     """
     if not isinstance(value, str) or _REORDERING.search(value) is None:
         return value

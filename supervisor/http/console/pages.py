@@ -175,9 +175,9 @@ def ask_first(
 
 
 def address(path: str, /, **query: object) -> str:
-    """Return the address of a page of the console, with the values of *query* that say something.
+    """Return the address of a page of the console, with the values of *query* that are not empty.
 
-    A *path* that leads out of the console, as an id that an agent made up may, is that of the first page.
+    A *path* that leads out of the console, as that of an invented id may, becomes that of the first page.
     """
     if _leads_up(path):
         path = ""

@@ -442,7 +442,7 @@ class Console:
 
 @contextmanager
 def _telling_faults() -> Iterator[None]:
-    """Refuse what a person sent and no operation takes.
+    """Refuse values of a person that no operation takes.
 
     Raises:
         Refused: 422, names the field.

@@ -12,7 +12,7 @@ _SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 def draw(view: dict[str, Any]) -> str:
-    """Return the link of *view* and its use, and open it where there is a browser to see it in."""
+    """Return the link of *view* with its use and life, and open it where there is a browser."""
     url = printable(str(view.get("url")))
     opened = _has_screen() and _open(url)
     said = "It was opened in the browser." if opened else "Open it in a browser:"
