@@ -53,6 +53,36 @@ class AccountView(Model):
     whose: dict[str, str]
 
 
+class AgentLoad(Model):
+    """What an agent has to do, and what does it.
+
+    `slots` are tasks that its live workers hold at once, null while that is not known, and `code` what they run.
+    `open` tasks have not ended, and `oldest_ms` is when the first of them was created, ms since 1970. `states` are
+    those of the newest `looked_at` of them. Of the last `ended` tasks that ended within a day, at most 200, `failed`
+    did so; `p50_ms` and `p95_ms` are what half and 95 % of the completed ones took at most, those left out that were
+    answered from memory.
+    """
+
+    agent_id: str
+    code: tuple[CodeVersion, ...]
+    ended: int
+    failed: int
+    looked_at: int
+    oldest_ms: int | None
+    open: int
+    p50_ms: int | None
+    p95_ms: int | None
+    slots: int | None
+    states: dict[str, int]
+
+
+class AgentLoads(Model):
+    """What agents have to do, by id; `after` is that of the next page, None at the end."""
+
+    after: str | None
+    agents: tuple[AgentLoad, ...]
+
+
 class AgentRetired(Model):
     """An agent that was taken out of the catalogue, and its workers that were alive."""
 
@@ -300,6 +330,15 @@ class ChangedProtected(Model):
     fact: str
     plan_id: str
     words: str
+
+
+class CodeVersion(Model):
+    """How many live workers run one state of an agent's code; `is_on_card` where it is the one that its card shows."""
+
+    digest: str
+    is_on_card: bool
+    version: int
+    workers: int
 
 
 class CompletionReport(Model):
@@ -1312,7 +1351,7 @@ class Overview(Model):
 
     accounts: tuple[AccountView, ...]
     at: datetime
-    by: Literal["tenant", "agent", "model"] | str
+    by: Literal["tenant", "agent", "model", "day"] | str
     periods: tuple[Period, ...] = ()
     tree: Spending | None = None
     version: int
@@ -1334,7 +1373,10 @@ class PartialEvent(Model):
 
 
 class Period(Model):
-    """The spending of the days `first` to `last`, in UTC: the lines by cost, the highest first, and their sum."""
+    """The spending of the days `first` to `last`, in UTC: the lines by cost, the highest first, and their sum.
+
+    Lines that are days come in their order; a day without any has none.
+    """
 
     first: str
     last: str
@@ -1405,8 +1447,12 @@ class PhaseNote(Model):
 
 
 class PhaseTold(Model):
-    """The state of one phase; see docs/reference/pipelines.md for the words."""
+    """The state of one phase; see docs/reference/pipelines.md for the words.
 
+    `after` are the phases that it directly depends on.
+    """
+
+    after: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
     attempts: int = 0
     began_at: datetime | None = None
@@ -2432,7 +2478,7 @@ class Spending(Model):
 
 
 class SpendingLine(Model):
-    """What a tenant, agent or model has spent; the name is empty for calls without one."""
+    """What a tenant, agent or model has spent, or was spent in a day; the name is empty for calls without one."""
 
     name: str
     spending: Spending
@@ -2664,8 +2710,8 @@ class TaskCounts(Model):
     """How tasks stand at one time.
 
     `open` are all that have not ended, and `oldest_ms` is when the first of them was created, ms since 1970. States and
-    waits are those of the newest `looked_at` open ones. `failed` ended so within the last hour, of which `failures` are
-    the last; there may be more where `is_cut`.
+    waits are those of the newest `looked_at` open ones. `failed` ended so within the last hour, of those created within
+    the last day, and `failures` are the last of them; where `is_cut`, not all of that day were read: there may be more.
     """
 
     failed: int

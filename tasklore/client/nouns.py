@@ -121,6 +121,37 @@ class AgentsFlows:
         """Yield every row of `list`, page by page."""
         return Pages(lambda after: AgentsFlows.list(self, after=after), "agents")
 
+    def load(
+        self,
+        *,
+        limit: int | None = None,
+        after: str | None = None,
+        agent: str | None = None,
+    ) -> Flow[models.AgentLoads]:
+        """List what agents have to do: slots, open tasks and the oldest of them, times of late, code of live workers.
+
+        A key of one user or tenant counts their tasks alone.
+
+        Args:
+            limit: Agents at most, of a page.
+            after: Those behind this page.
+            agent: Only of this agent.
+        """
+        return fetch(
+            Call(
+                "GET",
+                "/v1/agent-loads",
+                query={"limit": limit, "after": after, "agent": agent},
+            ),
+            models.AgentLoads,
+        )
+
+    def each_load(self, *, agent: str | None = None) -> Pages[models.AgentLoad]:
+        """Yield every row of `load`, page by page."""
+        return Pages(
+            lambda after: AgentsFlows.load(self, agent=agent, after=after), "agents"
+        )
+
     def retire(
         self, agent_id: str, *, force: bool | None = None
     ) -> Flow[models.AgentRetired]:
@@ -213,6 +244,8 @@ class Agents(Noun):
     describe = waiting(AgentsFlows.describe)
     list = waiting(AgentsFlows.list)
     each = iterated(AgentsFlows.each)
+    load = waiting(AgentsFlows.load)
+    each_load = iterated(AgentsFlows.each_load)
     retire = waiting(AgentsFlows.retire)
     run = waiting(AgentsFlows.run)
     show = waiting(AgentsFlows.show)
@@ -225,6 +258,8 @@ class AsyncAgents(AsyncNoun):
     describe = awaited(AgentsFlows.describe)
     list = awaited(AgentsFlows.list)
     each = iterated_async(AgentsFlows.each)
+    load = awaited(AgentsFlows.load)
+    each_load = iterated_async(AgentsFlows.each_load)
     retire = awaited(AgentsFlows.retire)
     run = awaited(AgentsFlows.run)
     show = awaited(AgentsFlows.show)
@@ -491,7 +526,7 @@ class BudgetFlows:
     def show(
         self,
         *,
-        by: Literal["tenant", "agent", "model"] | None = None,
+        by: Literal["tenant", "agent", "model", "day"] | None = None,
         days: int | None = None,
         tree: str | None = None,
         limit: int | None = None,

@@ -46,7 +46,7 @@ _OPTIONS = ("user", "tenant", "priority", "memory", "at", "after")
 
 
 async def show(visit: Visit) -> Shown:
-    """Return a page of agents with what they have to do."""
+    """Return a page of agents, each with its load."""
     after = visit.query.get("after") or None
     listed, loads = await asyncio.gather(
         visit.call(list_agents, limit=_PAGE, after=after),
@@ -66,7 +66,7 @@ async def show(visit: Visit) -> Shown:
 async def read_loads(
     visit: Visit, *, after: str | None = None, agent: str | None = None
 ) -> Mapping[str, AgentLoad] | None:
-    """Return what agents have to do, by id; None while the ledger does not answer, as cards are shown without it."""
+    """Return the loads of agents by id; None while the ledger does not answer, as cards are shown without it."""
     try:
         found = await visit.call(list_loads, limit=_PAGE, after=after, agent=agent)
     except (MemoryUnavailable, Unreachable):
@@ -128,8 +128,8 @@ def _make_form(
     agent: AgentView,
     card: TaskCard,
     fields: Sequence[ParameterField],
+    *,
     faults: Sequence[str] = (),
-    key: str = "",
 ) -> Shown:
     return Shown(
         title=f"Start {agent.agent_id}.{card.name}",
@@ -143,13 +143,13 @@ def _make_form(
             "may_send": visit.may(send),
             "may_schedule": visit.may(add_schedule),
             # The same form sent twice starts one task.
-            "key": key or new_id(time.time_ns() // 1_000_000),
+            "key": new_id(time.time_ns() // 1_000_000),
         },
     )
 
 
 async def start(visit: Visit) -> Said | Shown:
-    """Start a task with the parameters of the form; where they do not fit, it is shown again with what is wrong."""
+    """Start a task with the parameters of the form; where they do not fit, it is shown again with its faults."""
     agent = await visit.call(show_agent, visit.one("agent_id"))
     card = demand_card(agent, visit.one("task"))
     key = visit.one("key")
@@ -175,7 +175,9 @@ async def start(visit: Visit) -> Said | Shown:
             view = made.view if isinstance(made, Unfinished) else made
             return Said(to=address(f"runs/{view.task_id}"), text="It is started.")
     # What is sent next says something else, and is another task.
-    return _make_form(visit, agent, card, fields, faults or ["Nothing was started."])
+    return _make_form(
+        visit, agent, card, fields, faults=faults or ["Nothing was started."]
+    )
 
 
 def read_options(visit: Visit, names: Sequence[str]) -> dict[str, Any]:
@@ -186,10 +188,10 @@ def read_options(visit: Visit, names: Sequence[str]) -> dict[str, Any]:
 def read_faults(
     error: ValidationError | InvalidInput | Refused, fields: Sequence[ParameterField]
 ) -> tuple[list[str], tuple[ParameterField, ...]]:
-    """Return what *error* says of the form as a whole, and *fields* with what it says of each.
+    """Return the faults of the form as a whole in *error*, and *fields* with the fault of each.
 
     Raises:
-        Refused: the form is not what is wrong.
+        Refused: the fault is not in the form.
     """
     if isinstance(error, ValidationError):
         wrong = error.errors(include_url=False, include_input=False)

@@ -1,9 +1,9 @@
-"""Money: what was spent and saved by day, tenant, agent and model, the room under each limit, and limits changed."""
+"""Money: spending and savings by day, tenant, agent and model, the room under each limit, and limits changed."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, Literal, get_args
 
 from pydantic import ValidationError
@@ -98,6 +98,7 @@ async def show(visit: Visit) -> Shown:
             "budget": today,
             "period": period,
             "bars": draw_days(period.first, period.last, spent),
+            "highest": max((one.spending.usd for one in period.lines), default=0.0),
             "lines": groups.lines[:_MOST_LINES],
             "left_out": max(0, len(groups.lines) - _MOST_LINES),
             "most_usd": max((one.spending.usd for one in groups.lines), default=0.0),
@@ -146,7 +147,7 @@ def _draw_day(
 
 
 def _height_of(usd: float, highest: float) -> float:
-    """Return the height of a bar: what is not nothing is seen."""
+    """Return the height of a bar: the smallest amount is seen."""
     return max(_THINNEST, HEIGHT * usd / highest) if usd > 0 else 0.0
 
 
@@ -165,7 +166,7 @@ async def show_limit_list(visit: Visit) -> Shown:
             "holding": holding,
             "limits": [(one, spell_limit(one)) for one in holding.limits.limits],
             "versions": [
-                (one, tuple(_spell_difference(one.difference)))
+                (one, _read_time(one.when), tuple(_spell_difference(one.difference)))
                 for one in history.versions
             ],
             "after": history.after,
@@ -176,12 +177,20 @@ async def show_limit_list(visit: Visit) -> Shown:
     )
 
 
+def _read_time(text: str) -> datetime | None:
+    """Return the time that a version has as a text, None where it has none."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
 def _digits(given: str) -> str:
     return given if given.isdecimal() and given.isascii() and len(given) < 17 else ""
 
 
 def spell_limit(limit: Limit) -> str:
-    """Return whom a limit covers, how much it allows, and what comes then."""
+    """Return in words the payers of a limit, its size, and its effect."""
     whose = [
         f"each {name}" if value == "*" else f"{name} {value}"
         for name in _DIMENSIONS

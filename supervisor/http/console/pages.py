@@ -35,7 +35,7 @@ class Visit:
 
     @property
     def is_bound(self) -> bool:
-        """Whether this person's key is for one user or tenant: what is of all of them is not shown to it."""
+        """Whether this person's key is for one user or tenant: sums over all of them are not shown to it."""
         return self.caller.user is not None or self.caller.own_tenant is not None
 
     def may(self, operation: Operation[Any, ..., Any]) -> bool:

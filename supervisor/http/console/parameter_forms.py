@@ -17,7 +17,7 @@ _MOST_STEPS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterField:
-    """The field of one parameter: `value` is what was typed, `choices` are JSON and words, `fault` is wrong with it."""
+    """The field of one parameter: `value` as it was typed, `choices` are JSON and words, `fault` is wrong with it."""
 
     name: str
     kind: FieldKind
@@ -34,7 +34,7 @@ class ParameterField:
 def make_fields(
     schema: Mapping[str, Any], typed: Mapping[str, str] | None = None
 ) -> tuple[ParameterField, ...]:
-    """Return the fields of a JSON *schema* of parameters, those that are needed first, with what was *typed* in each.
+    """Return the fields of a JSON *schema* of parameters, those that are needed first, each with its *typed* text.
 
     What no simple field can hold is JSON.
     """
@@ -54,7 +54,7 @@ def make_fields(
 
 
 def read_typed(fields: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return what was typed by the names of parameters, with the line ends of a text."""
+    """Return the typed texts by the names of parameters, line ends of a browser made plain ones."""
     return {
         name.removeprefix(PREFIX): values[0].replace("\r\n", "\n")
         for name, values in fields.items()

@@ -202,7 +202,7 @@ PAGE = Page(
     title="Schedules",
     operation=list_schedules,
     show=show,
-    template="schedules.html",
+    template="schedule_list.html",
     group="System",
     actions=(
         Action(
