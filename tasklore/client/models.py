@@ -54,9 +54,9 @@ class AccountView(Model):
 
 
 class AgentLoad(Model):
-    """What an agent has to do, and what does it.
+    """The work of an agent, and its workers.
 
-    `slots` are tasks that its live workers hold at once, null while that is not known, and `code` what they run.
+    `slots` are tasks that its live workers hold at once, null while that is not known, and `code` is theirs.
     `open` tasks have not ended, and `oldest_ms` is when the first of them was created, ms since 1970. `states` are
     those of the newest `looked_at` of them. Of the last `ended` tasks that ended within a day, at most 200, `failed`
     did so; `p50_ms` and `p95_ms` are what half and 95 % of the completed ones took at most, those left out that were
