@@ -345,3 +345,41 @@ def test_the_page_goes_on_when_a_supervisor_is_killed(
     for base in (consoles.supervisors[0].api, consoles.operations.api):
         page.goto(f"{base}/console/runs")
         expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+
+
+def test_by_keys_alone_a_question_is_approved_and_runs_filtered(
+    consoles: Consoles, window: Window
+) -> None:
+    """Focus reaches each field and button, at 200 % too: half the pixels of a window, in which nothing is cut off."""
+    asking = consoles.send("PayerAgent", "pay", label="keys", amount=88)
+    consoles.await_state(asking, "waiting")
+    page = window.page
+    page.set_viewport_size({"width": 640, "height": 400})
+    consoles.enter(page, consoles.operations.api)
+    page.goto(f"{consoles.operations.api}/console/runs/{asking}")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 640
+    focus_by_keys(page, "Note, which the task sees")
+    page.keyboard.type("by keys")
+    focus_by_keys(page, "Approve")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status").first).to_contain_text("Approved: Pay 88?")
+    page.goto(f"{consoles.operations.api}/console/runs")
+    focus_by_keys(page, "TaskExpired")
+    page.keyboard.type("NoSuchError")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("No run is like that.")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 640
+
+
+def focus_by_keys(page: Page, name: str) -> None:
+    """Press Tab until the field with the placeholder, or the button with the text, *name* has the focus."""
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        if (
+            page.evaluate(
+                "(document.activeElement.placeholder || document.activeElement.textContent).trim()"
+            )
+            == name
+        ):
+            return
+    raise AssertionError(f"no key leads to {name!r}")
