@@ -181,7 +181,10 @@ def consoles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Consoles]:
 def test_every_page_fits_its_window(
     consoles: Consoles, window: Window, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """None is wider, the browser complains of nothing, and nothing is asked for elsewhere."""
+    """None is wider, the browser complains of nothing, and nothing is asked for elsewhere.
+
+    Pictures in docs/images are those that it leaves in its folder at 1,280 pixels (`--basetemp`).
+    """
     label = f"F{id(window)}"
     failed = consoles.fail(label, "error")
     spread = consoles.send("TreeAgent", "spread", label=label, width=3)
