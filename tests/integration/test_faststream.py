@@ -57,6 +57,7 @@ def test_brokers_serve_neither_tasks_nor_reports() -> None:
         "pipelines.SupervisorAgent",
         "analyses.SupervisorAgent",
         "operations.SupervisorAgent",
+        "operations.SupervisorAgent.left",
     }
     assert subscribed(broker) == {
         *asked,

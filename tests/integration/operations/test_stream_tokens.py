@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import NotPermitted
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tasklore.supervisor.http.pipeline_runs import services_of
+from tasklore.supervisor.operations.pipelines import for_supervisor
 from tasklore.supervisor.operations.refusals import Refused
 from tasklore.supervisor.operations.stream_tokens import (
     StreamTokenServices,
@@ -54,7 +54,7 @@ async def found(
             signer=Signer("ann"),
             tasks=stand.parts.for_tasks,
             requests=stand.parts.for_requests,
-            pipelines=services_of(stand.parts),
+            pipelines=for_supervisor(stand.parts),
         )
         yield services, f"/v1/requests/{sent.body['request_id']}/events"
 

@@ -6,7 +6,13 @@ from typing import Any
 
 from tasklore.commands.pictures import budget, limits, limits_change, limits_history
 
-NOW = datetime.fromtimestamp(int(time.time()) - 7_200, UTC).isoformat()
+
+def two_hours_ago() -> str:
+    """Return the time two hours before the test, however long ago this file was read."""
+    return datetime.fromtimestamp(int(time.time()) - 7_200, UTC).isoformat()
+
+
+NOW = two_hours_ago()
 ACME = {"name": "acme", "tenant": "acme", "usd": "20", "every": "day", "at_limit": "refuse"}  # fmt: skip
 OPENAI = {"name": "openai", "model": "gpt-*", "tokens": 200_000, "every": "minute"}
 RUNS = {"name": "runs", "tenant": "*", "agent": "Research", "at_most": 2}
@@ -25,10 +31,11 @@ def words(text: str) -> list[list[str]]:
 
 def test_limits_are_a_table_with_their_settings() -> None:
     view = BASE | {
+        "when": two_hours_ago(),
         "limits": {
             "limits": [ONCE, OPENAI],
             "fallbacks": {"gpt-6": ["gpt-6-mini", "local"]},
-        }
+        },
     }
     shown = limits.draw(view)
     assert shown.startswith("version 5, set by key:boss 2 h ago")
