@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from tests.acceptance.prefork import can_fork, fork
+from tests.interrupts import hear_interrupts
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -92,6 +93,7 @@ class Running:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                preexec_fn=hear_interrupts,
             )
 
     def line(self) -> str:

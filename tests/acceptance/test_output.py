@@ -14,6 +14,7 @@ import openai
 
 from tests.acceptance.house import AGENTS, House
 from tests.http_client import Connection, ask
+from tests.interrupts import hear_interrupts
 
 TELLER = str(AGENTS / "teller.py")
 WORDS = 60
@@ -45,6 +46,7 @@ def at_terminal(
     """
     process, terminal = pty.fork()
     if process == 0:
+        hear_interrupts()
         os.chdir(folder)
         arguments = [sys.executable, "-m", "tasklore", *words]
         # Without colours nothing is painted over what was shown.

@@ -41,6 +41,8 @@ Json = Any
 
 #: Commands that are written by hand: they read or write folders of this machine, by requests of their own.
 BY_HAND = names_by_hand()
+#: What takes a declaration, which a command reads of a TOML file and not of JSON.
+DECLARED = frozenset({"POST /v1/pipelines/cost"})
 #: What leads to the address of a process that listens, of which one that does not has none.
 AT_AN_ADDRESS = frozenset({"POST /v1/stream-tokens", "POST /v1/console/links"})
 #: How a command ends by the status of what it asked for; others end as a failure.
