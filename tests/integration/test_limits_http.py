@@ -106,7 +106,7 @@ async def test_a_budget_is_shown_over_http(
     path = "/v1/budget?tree=root"
     tree = (await ask(stand.url, "GET", path, headers=headers["read"])).body
     assert (tree["tree"]["calls"], tree["accounts"], tree["periods"]) == (3, [], [])
-    for wrong in ("days=63", "by=day", "tree=a%20b", "limit=0"):
+    for wrong in ("days=63", "by=hour", "tree=a%20b", "limit=0"):
         path = f"/v1/budget?{wrong}"
         refused = await ask(stand.url, "GET", path, headers=headers["read"])
         assert refused.status == 422
