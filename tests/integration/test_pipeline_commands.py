@@ -40,6 +40,7 @@ from tasklore.memory.sessions.session import SessionCache
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.house import House
+from tests.interrupts import hear_interrupts
 
 #: Its task fails while there is a file `fail-{label}` in the folder, and waits while there is `hold-{label}`.
 AGENT = '''"""Steps of pipelines."""
@@ -532,6 +533,7 @@ async def test_a_run_goes_on_when_its_watcher_stops(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=stderr,
+            preexec_fn=hear_interrupts,
         )
     async with asyncio.timeout(PATIENCE_S):
         while "50% holding" not in told.read_text("utf-8"):  # noqa: ASYNC110 - a file tells nobody

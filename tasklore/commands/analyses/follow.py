@@ -10,6 +10,7 @@ from tasklore.commands.analyses.findings import section_steps
 from tasklore.commands.exits import UNREACHABLE
 from tasklore.commands.operations.local import LocalApi
 from tasklore.commands.operations.problems import ApiRefused
+from tasklore.commands.operations.transport import AnswerCut
 from tasklore.commands.render.screen import say
 from tasklore.contracts.analysis.document import AnalysisDocument
 from tasklore.contracts.analysis.roster import ROSTER
@@ -176,7 +177,7 @@ def _ask(ask: Ask, verb: str, values: Mapping[str, Any]) -> View:
 
 
 def _is_away(error: TaskloreError) -> bool:
-    """Return whether the API may answer again; a connection that is cut raises no class of its own."""
+    """Return whether the API may answer again."""
     if isinstance(error, ApiRefused):
         return error.code == UNREACHABLE
-    return type(error) in (Unreachable, TaskloreError)
+    return isinstance(error, Unreachable | AnswerCut)

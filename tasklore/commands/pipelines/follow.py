@@ -14,7 +14,7 @@ from typing import Any
 from tasklore.commands.exits import UNREACHABLE
 from tasklore.commands.operations.local import LocalApi
 from tasklore.commands.operations.problems import ApiRefused
-from tasklore.commands.operations.transport import Request, quote_path, send
+from tasklore.commands.operations.transport import AnswerCut, Request, quote_path, send
 from tasklore.commands.pictures.run import Reused, rows_of
 from tasklore.commands.render.board import board
 from tasklore.commands.render.screen import printable, say
@@ -123,7 +123,7 @@ class RunFollower:
                 raise
             self._note_lacking("the API", str(error))
             return None
-        except Unreachable as error:
+        except (Unreachable, AnswerCut) as error:
             self._note_lacking("the API", str(error))
             return None
         if run["state"] == "running" and not run["is_driven"]:
