@@ -15,6 +15,7 @@ from tasklore.commands.operations.target import Target
 from tasklore.commands.operations.transport import (
     WHOLE_S,
     Answer,
+    AnswerCut,
     Json,
     Request,
     send,
@@ -167,7 +168,7 @@ class Exchange:
         request = Request("GET", path, query=tuple(parse_qsl(parts.query)))
         try:
             answer = send(self.target, request, within_s=_LOOK_WITHIN_S)
-        except Unreachable:
+        except (Unreachable, AnswerCut):
             return before
         self.heard(answer)
         if answer.status in (502, 503, 504):

@@ -9,6 +9,7 @@ from typing import Any
 from tasklore.commands.exits import OK
 from tasklore.commands.operations.local import LocalApi
 from tasklore.commands.operations.problems import ApiRefused
+from tasklore.commands.operations.transport import AnswerCut
 from tasklore.commands.pictures.run import (
     LONGEST_ERROR,
     describe_notes,
@@ -93,7 +94,7 @@ def run_pipeline(options: RunOptions) -> int:
         check_with_cards(api, source)
         try:
             taken = _ask(api, "run", source, **body)
-        except Unreachable:
+        except (Unreachable, AnswerCut):
             say(
                 "whether the run has begun is not known: the same again with "
                 f"--session {session_id} starts nothing twice"
