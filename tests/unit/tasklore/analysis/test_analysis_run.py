@@ -16,10 +16,11 @@ from tasklore.commands.analyses.run import AnalysisOptions, run_analysis
 from tasklore.commands.exits import FAILED, OK, UNREACHABLE, USAGE, Interrupted
 from tasklore.commands.operations.local import LocalApi
 from tasklore.commands.operations.problems import ApiRefused
+from tasklore.commands.operations.transport import AnswerCut
 from tasklore.contracts.analysis.document import read_document
 from tasklore.contracts.analysis.roster import ROSTER
 from tasklore.contracts.analysis.stories import StoryResponse
-from tasklore.contracts.errors import TaskloreError, Unreachable
+from tasklore.contracts.errors import Unreachable
 
 STORY = "quay"
 EXAMPLE = Path(__file__).parent / "example.json"
@@ -192,7 +193,7 @@ def test_what_the_next_response_needs_is_not_kept_back_by_the_others(api: Api) -
     [
         Unreachable("no API answers"),
         ApiRefused("the store is away", UNREACHABLE, {"status": 503}),
-        TaskloreError("the connection was closed without an answer"),
+        AnswerCut("the connection was closed without an answer"),
     ],
 )
 def test_an_api_that_is_away_for_a_moment_is_asked_again(
