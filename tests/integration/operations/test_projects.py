@@ -237,12 +237,21 @@ async def test_a_record_is_shown_with_its_chain(
     assert shown.model_dump_json()
 
 
+async def let_a_millisecond_pass(redis: Redis) -> None:
+    """Return in another millisecond of the store's clock, by which projects are listed."""
+    seconds, microseconds = await redis.time()
+    before = (seconds, microseconds // 1000)
+    while before == (seconds, microseconds // 1000):
+        seconds, microseconds = await redis.time()
+
+
 async def test_projects_are_listed_in_pages_the_newest_first(
-    services: ProjectServices,
+    services: ProjectServices, redis: Redis
 ) -> None:
     assert (await list_projects(services, OPERATOR)).projects == ()
     for project in ("shop", "other", "third"):
         await note(services, "x", project)
+    await let_a_millisecond_pass(redis)
     standard = NewProjectRecord(text="y")
     await note_standard(services, OPERATOR, "shop", standard)
     first = await list_projects(services, OPERATOR, limit=2)
