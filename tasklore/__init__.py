@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tasklore.workers.listening.values import TurnBatch as TurnBatch
     from tasklore.workers.listening.values import TurnFacts as TurnFacts
     from tasklore.workers.middleware import Middleware as Middleware
+    from tasklore.workers.task_options import TaskOptions as TaskOptions
 
 #: The module below this package that defines each name; loaded when the name is first used, so that a command that
 #: needs no agent does not pay for pydantic.
@@ -48,6 +49,7 @@ _DEFINED_IN = {
     "Quantity": "contracts.quantities.amounts",
     "RetryLater": "contracts.errors",
     "Ruling": "workers.listening.values",
+    "TaskOptions": "workers.task_options",
     "TurnBatch": "workers.listening.values",
     "TurnFacts": "workers.listening.values",
 }

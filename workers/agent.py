@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, TypeVar, Unpack, overload
 
 from pydantic import BaseModel
 
@@ -18,7 +18,6 @@ from tasklore.workers.agent_settings import (
     fingerprint,
     initial_settings,
 )
-from tasklore.workers.context.access import REMEMBER_FOR
 from tasklore.workers.context.children import Callee, declare_callable
 from tasklore.workers.listening.declaration import (
     Listener,
@@ -27,15 +26,8 @@ from tasklore.workers.listening.declaration import (
     read_listener,
 )
 from tasklore.workers.middleware import Middleware
-from tasklore.workers.task import (
-    Task,
-    TaskOptions,
-    Use,
-    demand_version,
-    read_schedule,
-    read_task,
-    words_of,
-)
+from tasklore.workers.task import Task, read_task
+from tasklore.workers.task_options import TaskOptions, demand_version, words_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -108,58 +100,13 @@ class Agent:
     def task(self, handler: F, /) -> F: ...
 
     @overload
-    def task(
-        self,
-        handler: None = None,
-        /,
-        *,
-        name: str | None = None,
-        version: int = 1,
-        remember: Literal["shared", "user", False] = False,
-        remember_for: timedelta | None = REMEMBER_FOR,
-        max_attempts: int | None = None,
-        deadline: timedelta | None = None,
-        retry_base: timedelta | None = None,
-        retry_cap: timedelta | None = None,
-        retry_on: Iterable[type[Exception]] = (),
-        idempotent: bool = True,
-        uses: Iterable[Use] = (),
-        keywords: Iterable[str] = (),
-        examples: Iterable[str] = (),
-        in_words: bool = True,
-        confirm: bool | str = False,
-        every: timedelta | None = None,
-        cron: str | None = None,
-        time_zone: str = "UTC",
-        missed: Literal["skip", "once", "all"] = "once",
-    ) -> Callable[[F], F]: ...
+    def task(self, /, **options: Unpack[TaskOptions]) -> Callable[[F], F]: ...
 
     def task(
         self,
         handler: Callable[..., Any] | None = None,
         /,
-        *,
-        name: str | None = None,
-        version: int = 1,
-        remember: Literal["shared", "user", False] = False,
-        remember_for: timedelta | None = REMEMBER_FOR,
-        max_attempts: int | None = None,
-        deadline: timedelta | None = None,
-        retry_base: timedelta | None = None,
-        retry_cap: timedelta | None = None,
-        retry_on: Iterable[type[Exception]] = (),
-        idempotent: bool = True,
-        uses: Iterable[Use] = (),
-        keywords: Iterable[str] = (),
-        examples: Iterable[str] = (),
-        in_words: bool = True,
-        confirm: bool | str = False,
-        every: timedelta | None = None,
-        cron: str | None = None,
-        time_zone: str = "UTC",
-        missed: Literal["skip", "once", "all"] = "once",
-        at_most: int | None = None,
-        per: str | Iterable[str] = (),
+        **options: Unpack[TaskOptions],
     ) -> Any:
         """Add a function as a task and return it unchanged, so that it can still be called and tested directly.
 
@@ -168,53 +115,11 @@ class Agent:
 
         Args:
             handler: the function, when the decorator is written without parentheses.
-            name: the task's name, by default the function's.
-            version: raise it when results mean something new.
-            remember: who may be served a remembered result: everybody, the user who asked, or nobody (False).
-            remember_for: how long, 30 days by default, None for ever; a remembered task that uses clock, model or
-                `context.once` must say it, since its results go stale.
-            max_attempts: runs, the first included; the worker's setting by default.
-            deadline: how long it may take, its time in the queue included, when the request does not say.
-            retry_base: the pause before its second run, which doubles with every further one; the worker's by default.
-            retry_cap: the longest such pause.
-            retry_on: errors of programming (TypeError and the like) that are worth another run all the same.
-            idempotent: whether running it twice does no harm, so that it may run while the ledger is away.
-            uses: "llm", "clock", "edits": what it touches through its context.
-            keywords: words in a sentence that point at this task, beside those of the agent.
-            examples: sentences that ask for it.
-            in_words: whether a person may ask for it in words, or only pipelines, analyses and programs.
-            confirm: whether it has effects that a person who asks in words is shown, and says yes to, before it starts;
-                "role:finance" or "user:ana" for those whose yes it needs instead, for which it waits up to seven days.
-            every: how often it begins by itself, in whole seconds; all its parameters then need defaults.
-            cron: when it does instead, as "0 9 * * mon-fri".
-            time_zone: by whose clocks (IANA).
-            missed: which times are made up for at which no supervisor ran: none ("skip"), the last, or all.
-            at_most: how many runs of it may go on at once, over all workers; the others wait without a slot.
-            per: for each value of which that holds: parameters, or "tenant" or "user" of who asks.
+            options: as `tasklore.TaskOptions` describes them: `remember="shared"`, `at_most=1` and so on.
 
         Raises:
             ConfigurationError: the function or an option cannot be served; the message says how to mend it.
         """
-        options = TaskOptions(
-            name=name,
-            version=version,
-            remember=remember,
-            remember_for=remember_for,
-            max_attempts=max_attempts,
-            deadline=deadline,
-            retry_base=retry_base,
-            retry_cap=retry_cap,
-            idempotent=idempotent,
-            uses=uses,
-            keywords=keywords,
-            examples=examples,
-            in_words=in_words,
-            confirm=confirm,
-            retry_on=retry_on,
-            schedule=read_schedule(every, cron, time_zone, missed),
-            at_most=at_most,
-            per=per,
-        )
         names = dict(sys._getframe(1).f_locals)  # noqa: SLF001 - quoted annotations may name classes local to the caller
         add = functools.partial(self._add, options, names)
         return add if handler is None else add(handler)

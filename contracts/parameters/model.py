@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, dataclass_transform
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic import Field as _PydanticField
@@ -197,6 +197,9 @@ class _Reading:
         return None
 
 
+# Said again, as mypy looks at the metaclass alone, not at its bases. Without `Field` above: a default by position,
+# `Field(3)`, would be none.
+@dataclass_transform(kw_only_default=True, field_specifiers=(_PydanticField,))
 class _OpenToNames(ModelMetaclass):
     """Lets fields be called as methods of the base that nobody calls on a value are: `key`, `copy`, `json`."""
 

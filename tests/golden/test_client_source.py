@@ -1,8 +1,8 @@
 """A program outside that uses the Python client is typed."""
 
-import subprocess
-import sys
 from pathlib import Path
+
+from tests.type_checks import check_types
 
 PROGRAM = """
 from tasklore.client import AsyncClient, Client, TaskFailed, models
@@ -30,42 +30,19 @@ async def look_async(client: AsyncClient) -> str | None:
 """
 
 
-def check(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
-    """Check a program outside of the project by mypy, strictly."""
-    program = folder / "program.py"
-    program.write_text(source, encoding="utf-8")
-    mypy = str(Path(sys.executable).with_name("mypy"))
-    return subprocess.run(
-        [
-            mypy,
-            "--strict",
-            "--config-file=",
-            "--cache-dir",
-            str(folder / "cache"),
-            str(program),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
-        timeout=110,
-    )
-
-
-def test_a_program_outside_is_typed(tmp_path: Path) -> None:
-    """A right one passes, and each wrong use is told."""
-    right = check(tmp_path, PROGRAM)
-    assert right.returncode == 0, right.stdout
-    wrong = check(
-        tmp_path,
-        PROGRAM
-        + """
+SLIPS = """
 
 def slip(client: Client) -> int:
     client.schedules.list(limit="many")
     client.schedules.add(misssed="all")
     client.tasks.list(state="lost")
     return client.schedules.show("nightly").id
-""",
-    )
-    assert wrong.stdout.count("error:") == 4, wrong.stdout
+"""
+
+
+def test_a_program_outside_is_typed(tmp_path: Path) -> None:
+    """A right one passes, and each wrong use is told."""
+    faults = check_types(tmp_path, {"right": PROGRAM, "wrong": PROGRAM + SLIPS})
+    errors = [line for line in faults if "error:" in line]
+    assert len(errors) == 4, faults
+    assert all(line.startswith("wrong.py:") for line in faults)

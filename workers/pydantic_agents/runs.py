@@ -11,7 +11,7 @@ from collections.abc import (
 )
 from contextlib import contextmanager
 from types import NoneType
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, Unpack, get_args
 
 import pydantic_ai
 from pydantic_ai import (
@@ -53,6 +53,7 @@ from tasklore.workers.pydantic_agents.durability import (
     TaskRun,
 )
 from tasklore.workers.pydantic_agents.models import RoleModel, classify, settings_in_use
+from tasklore.workers.task_options import TaskOptions
 
 OutputT = TypeVar("OutputT")
 #: Requests to models of one run unless its limits say otherwise: a loop of tools ends there.
@@ -179,7 +180,7 @@ def serve(
     writes: "Iterable[str] | Mapping[str, Find]" = (),
     asks: "Iterable[str] | Mapping[str, str]" = (),
     limits: UsageLimits | None = None,
-    **options: Any,
+    **options: Unpack[TaskOptions],
 ) -> Agent:
     """Return a worker's agent called *as_* whose one task, `ask`, runs *agent* on a prompt and returns its output.
 
@@ -190,7 +191,7 @@ def serve(
         writes: as for `run`.
         asks: as for `run`.
         limits: as for `run`.
-        options: of the task, as for `Agent.task`: `deadline`, `max_attempts`, `examples` and so on.
+        options: of the task, as `tasklore.TaskOptions` describes them; it `uses` the model unless they say otherwise.
     """
     agent.name = agent.name or as_
     description = str(agent.description or f"Ask {agent.name}.")
@@ -210,7 +211,8 @@ def serve(
         return result.output
 
     ask.__doc__ = description
-    served.task(**{"uses": ("llm",), **options})(ask)
+    options.setdefault("uses", ("llm",))
+    served.task(**options)(ask)
     return served
 
 

@@ -123,6 +123,30 @@ def test_a_function_that_cannot_be_served_is_refused_with_the_cure(
     ("options", "cure"),
     [
         ({"name": "a b"}, "letters, digits"),
+        ({"name": 5}, "task name 5 must be 1 to 64 letters"),
+        ({"at_mots": 1}, "no option 'at_mots'; did you mean 'at_most'"),
+        ({"zzz": 1}, "no option 'zzz'; known are name, version, remember"),
+        ({"version": "2"}, "version must be a whole number from 1, not '2'"),
+        ({"max_attempts": True}, "max_attempts counts runs, the first included: 1 to"),
+        ({"deadline": 60}, "deadline must be a timedelta above zero, or None; not 60"),
+        ({"retry_base": "1s"}, "retry_base must be a timedelta"),
+        (
+            {"retry_base": timedelta(9), "retry_cap": timedelta(1)},
+            "retry_base 9 days.* exceeds retry_cap 1 day",
+        ),
+        ({"retry_on": TypeError}, r"retry_on takes classes of exceptions, as retry_on"),
+        ({"retry_on": (1,)}, r"retry_on takes classes of exceptions, .* not \(1,\)"),
+        ({"idempotent": "no"}, "idempotent must be True or False, not 'no'"),
+        ({"in_words": 0}, "in_words must be True or False, not 0"),
+        ({"uses": 5}, r"uses must be strings that are not empty, not \(5,\)"),
+        ({"confirm": 5}, "confirm=5; write True, 'user:ana' or 'role:finance'"),
+        ({"every": 60}, "every must be a timedelta of whole seconds.* not 60"),
+        ({"cron": 9}, r"cron must be text, as '0 9 \* \* mon-fri', not 9"),
+        ({"cron": "0 9 * * *", "time_zone": None}, "time_zone must be the name of one"),
+        ({"cron": "0 9 * * *", "time_zone": "Mars/Base"}, "Mars/Base"),
+        ({"cron": "0 9 * * *", "missed": "other"}, "missed must be"),
+        ({"cron": "0 9 * * *", "every": timedelta(1)}, "leave one of them out"),
+        ({"cron": "0 9 * * *"}, "needs a default: give one to hotel"),
         ({"remember": True}, '"shared", "user" or False'),
         ({"remember_for": timedelta(0)}, "remember_for must be a timedelta"),
         ({"uses": "llm"}, r"write \('llm',\)"),
@@ -140,8 +164,8 @@ def test_a_function_that_cannot_be_served_is_refused_with_the_cure(
 def test_an_option_that_cannot_be_served_is_refused_with_the_cure(
     options: dict[str, Any], cure: str
 ) -> None:
-    """A misspelt option is found when it is declared."""
-    with pytest.raises(ConfigurationError, match=cure):
+    """A misspelt option, or a value of another type, is found when it is declared."""
+    with pytest.raises(ConfigurationError, match=rf"TripAgent.*{cure}"):
         Agent("TripAgent").task(**options)(bare_trip)
 
 
@@ -242,7 +266,7 @@ async def test_a_result_without_a_number_is_kept_where_its_type_has_a_word_for_i
 
 
 def test_the_public_api_is_exactly_what_is_documented() -> None:
-    """`from tasklore import *` gives nineteen names."""
+    """`from tasklore import *` gives twenty names."""
     assert set(tasklore.__all__) == {
         "Agent",
         "Amount",
@@ -261,6 +285,7 @@ def test_the_public_api_is_exactly_what_is_documented() -> None:
         "Quantity",
         "RetryLater",
         "Ruling",
+        "TaskOptions",
         "TurnBatch",
         "TurnFacts",
     }
