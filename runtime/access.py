@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from tasklore.contracts.errors import ConfigurationError
 from tasklore.contracts.identifiers import checked_name
-from tasklore.runtime.servers.endpoints import SECRETS_VARIABLE
+from tasklore.runtime.secret_sources import SECRETS_VARIABLE
 
 ROLE_VARIABLE = "TASKLORE_ROLE"
 SEED_VARIABLE = "TASKLORE_NATS_SEED_FILE"

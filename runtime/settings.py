@@ -8,8 +8,13 @@ from typing import Annotated, Any, Literal, Self
 
 import structlog
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from tasklore.contracts.errors import ConfigurationError, InvalidAmount
 from tasklore.contracts.faults import complaint_of
@@ -23,15 +28,13 @@ from tasklore.runtime.models.settings import (
     SMALL_MODEL,
     LlmRole,
     LlmSettings,
+    is_extension,
     parse_roles,
 )
 from tasklore.runtime.networks import networks_in
 from tasklore.runtime.origins import headers_in, methods_in, origins_in
-from tasklore.runtime.servers.endpoints import (
-    DEFAULT_DATA_DIR,
-    SECRETS_VARIABLE,
-    masked_url,
-)
+from tasklore.runtime.secret_sources import read_secret
+from tasklore.runtime.servers.endpoints import DEFAULT_DATA_DIR, masked_url
 from tasklore.runtime.variables import (
     PREFIX,
     folders_in,
@@ -100,6 +103,8 @@ class Settings(BaseSettings):
     """File with the password for Redis where its address has none; a file is not shown in a list of processes."""
     secrets_dir: Path | None = None
     """A directory with a file for each secret: `nats.nkey`, `ca.crt`, or a variable in small letters."""
+    secrets_source: str | None = None
+    """A source of your own for addresses and secrets: the name of an entry point of `tasklore.secrets`."""
     data_dir: Path = Path(DEFAULT_DATA_DIR)
     """Folder of the data of the servers of `tasklore up`, and of `endpoints.json` with their addresses."""
     durability: Literal["standard", "strict"] = "standard"
@@ -171,8 +176,8 @@ class Settings(BaseSettings):
     """Time for which a fact that is done, refused or failed is kept with its reason; waiting facts are always kept."""
     episodes_keep_days: float | None = Field(default=730.0, ge=0)
     """Time for which turns are kept word for word, to be searched; 0 keeps none, `none` is for ever."""
-    episodes_embedder: Literal["none", "minilm", "endpoint"] = "none"
-    """Search of turns by meaning: MiniLM in this process, the endpoint of the language model, or none."""
+    episodes_embedder: str = Field(default="none", min_length=1)
+    """Search of turns by meaning: `minilm` in this process, the `endpoint` of the model, or one of your own by name."""
     episodes_embedding_model: str = "text-embedding-3-small"
     """Model of that endpoint."""
     say_learned: bool = True
@@ -340,9 +345,7 @@ class Settings(BaseSettings):
         ).items():
             log.warning("unknown_setting", variable=variable, nearest=nearest)
         try:
-            # The library warns about a directory that is not there.
-            secrets = Path(os.environ.get(SECRETS_VARIABLE) or os.devnull)
-            settings = cls(_secrets_dir=secrets if secrets.is_dir() else None, **given)
+            settings = cls(**given)
             settings.llm()
         except ValidationError as error:
             sentences = [
@@ -351,6 +354,19 @@ class Settings(BaseSettings):
             ]
             raise ConfigurationError("; ".join(sentences)) from None
         return settings
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Return where values come from: arguments, then the environment, then secrets."""
+        del dotenv_settings, file_secret_settings
+        return init_settings, env_settings, _Secrets(settings_cls)
 
     def source(self, name: str) -> Literal["argument", "environment", "default"]:
         """Say where the value of the setting *name* comes from."""
@@ -364,6 +380,12 @@ class Settings(BaseSettings):
         return self.source("llm_model") != "default"
 
     @property
+    def provider_of_all(self) -> tuple[str, str] | None:
+        """Provider and model of each role that is not named otherwise, where an extension serves the default role."""
+        listed = parse_roles(self.llm_roles).get(DEFAULT_ROLE)
+        return listed if listed is not None and is_extension(listed[0]) else None
+
+    @property
     def episodes_kept(self) -> timedelta | None:
         """How long turns are kept word for word, None without end."""
         days = self.episodes_keep_days
@@ -371,25 +393,25 @@ class Settings(BaseSettings):
 
     def llm(self) -> LlmSettings:
         """Return the part for `tasklore.runtime.models.llm`."""
-        finder = self.llm_finder_model or (
-            self.llm_model if self.names_model else SMALL_MODEL
-        )
-        roles = {
-            DEFAULT_ROLE: (self.llm_model, self.llm_temperature),
-            "supervisor": (
-                self.llm_supervisor_model or self.llm_model,
+        provider, model = self.provider_of_all or ("openai", self.llm_model)
+        small = SMALL_MODEL if provider == "openai" and not self.names_model else model
+        named = {
+            DEFAULT_ROLE: self._role(provider, model, self.llm_temperature),
+            "supervisor": self._role(
+                provider,
+                self.llm_supervisor_model or model,
                 self.llm_supervisor_temperature,
             ),
-            "finder": (finder, self.llm_finder_temperature),
+            "finder": self._role(
+                provider,
+                self.llm_finder_model or small,
+                self.llm_finder_temperature,
+            ),
         }
-        named = {
-            name: self._role(model, temperature)
-            for name, (model, temperature) in roles.items()
+        named |= {
+            name: self._role(provider, model, self.llm_temperature)
+            for name, (provider, model) in parse_roles(self.llm_roles).items()
         }
-        for name, (provider, model) in parse_roles(self.llm_roles).items():
-            named[name] = self._role(model, self.llm_temperature).model_copy(
-                update={"provider": provider}
-            )
         return LlmSettings(
             base_url=self.llm_base_url,
             api_key=self.llm_api_key,
@@ -403,8 +425,9 @@ class Settings(BaseSettings):
             max_attempts=self.llm_max_attempts,
         )
 
-    def _role(self, model: str, temperature: float | None) -> LlmRole:
+    def _role(self, provider: str, model: str, temperature: float | None) -> LlmRole:
         return LlmRole(
+            provider=provider,
             model=model,
             temperature=temperature,
             max_output_tokens=self.llm_max_output_tokens,
@@ -448,6 +471,32 @@ class Settings(BaseSettings):
                 f"{PREFIX}API_TLS_CERT_FILE and {PREFIX}API_TLS_KEY_FILE go together: set both or neither"
             )
         return self
+
+
+class _Secrets(PydanticBaseSettingsSource):
+    """The settings among the secrets that the environment names, by their variables in small letters."""
+
+    def get_field_value(
+        self, field: FieldInfo, field_name: str
+    ) -> tuple[Any, str, bool]:
+        """Return the secret of that name, None without one."""
+        del field
+        found = read_secret(os.environ, variable_of(field_name).lower())
+        return found, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        """Return what there is, but for what the environment says already: nobody is asked for that."""
+        given = {name.upper() for name, value in os.environ.items() if value}
+        found = {
+            name: self.get_field_value(field, name)[0]
+            for name, field in self.settings_cls.model_fields.items()
+            if variable_of(name) not in given
+        }
+        return {
+            name: None if value == "none" else value
+            for name, value in found.items()
+            if value is not None
+        }
 
 
 def shown(name: str, value: object) -> str:

@@ -184,7 +184,9 @@ def roles_of(settings: "Settings", files: Iterable[AgentFiles]) -> dict[str, Llm
     for file in files:
         serves_all = settings.names_model and not file.names_model
         model = settings.llm_model if serves_all else file.model
-        provider, model = listed.get(file.role, ("openai", model))
+        provider, model = (
+            listed.get(file.role) or settings.provider_of_all or ("openai", model)
+        )
         role = LlmRole(
             model=_set_or(settings, f"llm_{file.role}_model", model),
             provider=provider,

@@ -69,7 +69,7 @@ class MiniLm:
         """Return how many numbers a vector has."""
         return _WIDTH
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], /) -> list[list[float]]:
         """Return one vector of length one for each of *texts*."""
         order = sorted(range(len(texts)), key=lambda number: len(texts[number]))
         vectors: dict[int, list[float]] = {}

@@ -7,11 +7,12 @@ read for a search: 4 MB for 10,000 turns, 3 ms. A writer appends behind the last
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import structlog
 from redis.asyncio import Redis
 
+from tasklore.contracts.extensions import Embedder
 from tasklore.contracts.identifiers import user_token
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
@@ -19,7 +20,7 @@ from tasklore.memory.command_batch import Command, CommandBatch
 from tasklore.memory.episodes.store import Episode
 from tasklore.memory.scripts import load
 
-__all__ = ["Embeds", "Near", "VectorIndex"]
+__all__ = ["Near", "VectorIndex"]
 
 log = structlog.get_logger(__name__)
 
@@ -30,20 +31,6 @@ _REST_S = 30.0
 _NUMBER = 4
 
 ADD = load(Path(__file__).parent, "vectors", "refuse")
-
-
-class Embeds(Protocol):
-    """What turns texts into vectors of length one: `tasklore.memory.episodes.minilm.MiniLm`, or an endpoint."""
-
-    @property
-    def name(self) -> str:
-        """The model: vectors of another one are not compared with its own."""
-
-    def width(self) -> int:
-        """Return how many numbers a vector has; called in a thread."""
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector for each of *texts*; may take long, and is called in a thread."""
 
 
 #: What a deviation from the usual cosine counts; turns from which on there is a usual one, and what counts below that.
@@ -74,7 +61,7 @@ class VectorIndex:
     """
 
     def __init__(
-        self, client: Redis, embedder: Embeds, *, deadline_s: float = 2.0
+        self, client: Redis, embedder: Embedder, *, deadline_s: float = 2.0
     ) -> None:
         self._embedder = embedder
         self._batch = CommandBatch(client, deadline_s, has_large_replies=True)

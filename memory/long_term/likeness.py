@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from itertools import combinations
 from math import sqrt
 from operator import mul
-from typing import Protocol
 
 from tasklore.contracts.errors import ConfigurationError
+from tasklore.contracts.extensions import Embedder
 from tasklore.memory.documents.review import plain_form
 from tasklore.memory.grounding import numbers_in
 
@@ -24,13 +24,6 @@ ALIKE_FROM = 0.85
 
 _LETTERS = re.compile(r"\b[^\W\d_]\b|[+#%\u00b0]")
 _SMALL = frozenset({"i", "a"})
-
-
-class Embedder(Protocol):
-    """Whatever turns texts into vectors whose directions are the nearer, the more alike the texts are."""
-
-    def embed(self, texts: Sequence[str], /) -> Sequence[Sequence[float]]:
-        """Return one vector for each of *texts*, in their order and all of one length."""
 
 
 def alike(

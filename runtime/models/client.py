@@ -1,17 +1,18 @@
 """The HTTP half of asking a model: one request by `openai.AsyncOpenAI`, imported only for the first request."""
 
+import asyncio
 import re
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, cast
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from pydantic import BaseModel
 
-from tasklore.contracts.errors import LlmMalformed
+from tasklore.contracts.extensions import ModelAnswer, ModelRequest
 from tasklore.runtime.bounded_http import bound_responses
-from tasklore.runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
-from tasklore.runtime.models.wire import classify, redact, spell_schema
+from tasklore.runtime.models.completions import read_body
+from tasklore.runtime.models.settings import OPENAI_URL, LlmSettings
+from tasklore.runtime.models.wire import answer_of, classify, redact
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -28,13 +29,6 @@ _MOST_S = 600.0
 _NO_KEY = "none"
 #: Hosts of Azure's resources.
 _AZURE = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
-
-
-class RawResponse(NamedTuple):
-    """The body of a response, and its headers by name in lower case."""
-
-    body: bytes
-    headers: Mapping[str, str]
 
 
 def build_client(settings: LlmSettings, *, is_bare: bool = False) -> "AsyncOpenAI":
@@ -86,52 +80,59 @@ def headers_for(base_url: str, key: str) -> dict[str, str]:
     return {"api-key": key} if is_azure and key != _NO_KEY else {}
 
 
-async def complete(
-    client: "AsyncOpenAI",
-    role: LlmRole,
-    answer: type[BaseModel],
-    system: str,
-    user: str,
-    malformed: LlmMalformed | None = None,
-) -> RawResponse:
-    """Return a successful response, unread: whatever the client would make of it, we judge ourselves.
+class OpenAiProvider:
+    """Asks a server that speaks OpenAI's chat completions; the client library is imported with the first question."""
 
-    With *malformed*, the model is shown its earlier answer and the faults of it.
+    def __init__(self, settings: LlmSettings) -> None:
+        self._settings = settings
+        self._connecting = asyncio.Lock()
+        self._client: AsyncOpenAI | None = None
 
-    Raises:
-        LlmError: the request failed; without the key in its words, or in those of its causes.
-    """
-    import openai
+    async def connect(self) -> "AsyncOpenAI":
+        """Import the library, a second of CPU or less, and return its client; nothing is opened yet."""
+        async with self._connecting:
+            if self._client is None:
+                self._client = await asyncio.to_thread(build_client, self._settings)
+            return self._client
 
-    messages: list[ChatCompletionMessageParam]
-    messages = [
-        {"role": "system", "content": system},
-        {"role": "user", "content": user},
-    ]
-    if malformed is not None:
-        # A server may take a schema and not show it to its model.
-        fault = (
-            f"That cannot be used: {malformed}. Answer again, in full, with one JSON object "
-            f"alone that fits this schema: {spell_schema(answer)}"
-        )
-        messages += [
-            {"role": "assistant", "content": malformed.answer},
-            {"role": "user", "content": fault},
+    async def answer(self, request: ModelRequest) -> ModelAnswer:
+        """Return the answer of the server, read from whatever it sent.
+
+        Raises:
+            LlmError: the request failed; without the key in its words, or in those of its causes.
+        """
+        client = await self.connect()
+        # Imported by then.
+        import openai
+
+        messages = [
+            cast(
+                "ChatCompletionMessageParam", {"role": one.speaker, "content": one.text}
+            )
+            for one in request.messages
         ]
-    try:
-        response = await client.chat.completions.with_raw_response.create(
-            model=role.model,
-            messages=messages,
-            response_format=_response_format(answer),
-            max_completion_tokens=role.max_output_tokens,
-            temperature=openai.omit if role.temperature is None else role.temperature,
-            reasoning_effort="none" if role.reasons else openai.omit,
-        )
-    except openai.OpenAIError as error:
-        redact(error, client.api_key)
-        host = urlsplit(str(client.base_url)).netloc.rpartition("@")[2]
-        raise classify(error, role.model, host, client.api_key) from error
-    return RawResponse(response.content, response.headers)
+        temperature = request.temperature
+        try:
+            response = await client.chat.completions.with_raw_response.create(
+                model=request.model,
+                messages=messages,
+                response_format=_response_format(request.form),
+                max_completion_tokens=request.max_output_tokens,
+                temperature=openai.omit if temperature is None else temperature,
+                reasoning_effort=openai.omit if request.reasons else "none",
+            )
+        except openai.OpenAIError as error:
+            redact(error, client.api_key)
+            host = urlsplit(str(client.base_url)).netloc.rpartition("@")[2]
+            raise classify(error, request.model, host, client.api_key) from error
+        return answer_of(read_body(response.content), response.headers)
+
+    async def aclose(self) -> None:
+        """Close its connections."""
+        client = self._client
+        self._client = None
+        if client is not None:
+            await client.close()
 
 
 @lru_cache(maxsize=256)

@@ -1,7 +1,7 @@
 """Embeddings of an endpoint that speaks OpenAI's `/v1/embeddings`; the client is imported when one is configured."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
 
@@ -12,13 +12,14 @@ from tasklore.contracts.admission.limits import (
     Payer,
     Reservation,
 )
+from tasklore.contracts.extensions import Embedder
 from tasklore.runtime.bounded_http import bound_responses
 from tasklore.runtime.models.client import MOST_BYTES, headers_for, split_address
 from tasklore.runtime.models.governor import Governor
 from tasklore.runtime.models.prices import ModelPrice, Tokens, expense_of, load_prices
 from tasklore.runtime.models.settings import OPENAI_URL
 
-__all__ = ["Door", "Endpoint"]
+__all__ = ["Door", "Endpoint", "GovernedEmbedder"]
 
 #: Seconds for one request to an endpoint, and characters of a text that it is sent.
 _DEADLINE_S = 10.0
@@ -41,6 +42,38 @@ class Door:
     def settle(self, held: Reservation, taken: CallUsage | None) -> None:
         """Settle a reservation, as the governor does."""
         self.loop.call_soon_threadsafe(self.governor.settle, held, taken)
+
+
+class GovernedEmbedder:
+    """An embedder of somebody else, which is asked where the limits leave room; its tokens are estimated."""
+
+    def __init__(
+        self, embedder: Embedder, door: Door, prices: Mapping[str, ModelPrice]
+    ) -> None:
+        self._embedder = embedder
+        self._door = door
+        self._prices = prices
+
+    @property
+    def name(self) -> str:
+        """The model."""
+        return self._embedder.name
+
+    def width(self) -> int:
+        """Return how many numbers a vector has."""
+        return self._embedder.width()
+
+    def embed(self, texts: Sequence[str], /) -> Sequence[Sequence[float]]:
+        """Return one vector of length one for each of *texts*."""
+        call = _call_of(self.name, texts, self._price)
+        held = self._door.reserve(call)
+        try:
+            return self._embedder.embed(texts)
+        finally:
+            self._door.settle(held, None)
+
+    def _price(self, tokens: int) -> int | None:
+        return _price_of(tokens, self.name, "", self._prices)
 
 
 class Endpoint:
@@ -86,16 +119,10 @@ class Endpoint:
         """Return how many numbers a vector has; the first call asks the endpoint."""
         return self._width or len(self.embed(["width"])[0])
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], /) -> list[list[float]]:
         """Return one vector of length one for each of *texts*."""
         asked = [text[:_LONGEST] or " " for text in texts]
-        call = ModelCall(
-            model=self._model,
-            payer=Payer(agent="embedder"),
-            text="\n".join(asked),
-            most_output=0,
-            price=lambda read, _: self._price(read),
-        )
+        call = _call_of(self._model, asked, self._price)
         held = self._door.reserve(call) if self._door is not None else None
         taken = None
         try:
@@ -120,5 +147,24 @@ class Endpoint:
         ]
 
     def _price(self, tokens: int) -> int | None:
-        expense = expense_of(Tokens(tokens), self._model, self._address, self._prices)
-        return None if expense.unpriced else ceil(expense.cost_usd * NANO_USD)
+        return _price_of(tokens, self._model, self._address, self._prices)
+
+
+def _call_of(
+    model: str, texts: Sequence[str], price: Callable[[int], int | None]
+) -> ModelCall:
+    return ModelCall(
+        model=model,
+        payer=Payer(agent="embedder"),
+        text="\n".join(texts),
+        most_output=0,
+        price=lambda read, _: price(read),
+    )
+
+
+def _price_of(
+    tokens: int, model: str, address: str, prices: Mapping[str, ModelPrice]
+) -> int | None:
+    """Return what *tokens* that are read cost, in billionths of a dollar; None where that is not known."""
+    expense = expense_of(Tokens(tokens), model, address, prices)
+    return None if expense.unpriced else ceil(expense.cost_usd * NANO_USD)

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self
+from typing import Generic, Self
 
 import structlog
 
@@ -24,13 +24,16 @@ from tasklore.contracts.errors import (
     LlmMalformed,
     LlmNotConfigured,
     LlmRefused,
+    LlmRejected,
     LlmThrottled,
     LlmTimeout,
+    LlmUnavailable,
 )
+from tasklore.contracts.extensions import ModelAnswer, ModelProvider
+from tasklore.runtime.extensions import MODEL_GROUP, make_extension
 from tasklore.runtime.models.answer_reader import T, words_of
 from tasklore.runtime.models.breaker import ModelBreaker
-from tasklore.runtime.models.client import RawResponse, build_client, complete
-from tasklore.runtime.models.completions import read_body
+from tasklore.runtime.models.client import OpenAiProvider
 from tasklore.runtime.models.governor import (
     PATIENCE_S,
     Bill,
@@ -46,7 +49,12 @@ from tasklore.runtime.models.prices import (
     expense_of,
     load_prices,
 )
-from tasklore.runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
+from tasklore.runtime.models.settings import (
+    OPENAI_URL,
+    LlmRole,
+    LlmSettings,
+    is_extension,
+)
 from tasklore.runtime.models.tracing import answered, asked, completed
 from tasklore.runtime.models.usage import Meter, Reply, Sent, Spent
 from tasklore.runtime.models.wire import (
@@ -55,15 +63,12 @@ from tasklore.runtime.models.wire import (
     estimate_tokens,
     read_answer,
     read_tokens,
+    request_of,
     retry_after_s,
     spell_schema,
-    written_in,
 )
 from tasklore.runtime.tracing import span
 from tasklore.runtime.tracing.spans import Value
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
 
 __all__ = [
     "Expense",
@@ -120,7 +125,8 @@ class Llm:
         self._troubles: dict[str, str] = {}
         self._connecting = asyncio.Lock()
         self._has_prices = False
-        self._client: AsyncOpenAI | None = None
+        self._openai = OpenAiProvider(settings)
+        self._providers: dict[str, ModelProvider] = {"openai": self._openai}
 
     async def __aenter__(self) -> Self:
         return self
@@ -131,10 +137,8 @@ class Llm:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        client = self._client
-        self._client = None
-        if client is not None:
-            await client.close()
+        for provider in self._providers.values():
+            await provider.aclose()
 
     @property
     def configured(self) -> bool:
@@ -170,7 +174,9 @@ class Llm:
     async def warm_up(self) -> None:
         """Import client library and prices now, a second of CPU or more, instead of within the first deadline."""
         if self.configured:
-            await self._connect()
+            if self.settings.reaches_openai:
+                await self._openai.connect()
+            await self._load_prices()
 
     async def ask(
         self,
@@ -193,19 +199,18 @@ class Llm:
             spent: the account of the task; every attempt is added to it, failed ones too.
 
         Raises:
-            ConfigurationError: *answer* does not begin with `reasoning`.
-            LlmNotConfigured: there is neither a key nor a base URL.
+            ConfigurationError: *answer* does not begin with `reasoning`, or the role's provider cannot be used.
+            LlmNotConfigured: there is neither a key nor a base URL, nor another provider for the role.
             LlmError: the last attempt's error; those that are `retryable` were retried as far as attempts, deadline
                 and the provider's Retry-After allow. An answer that does not fit is sent back with its fault, once.
         """
         check_answer_model(answer)
-        if not self.configured:
+        provider = self.settings.role(role).provider
+        if not is_extension(provider) and not self.settings.reaches_openai:
             raise LlmNotConfigured(
                 "no language model: set TASKLORE_LLM_API_KEY or TASKLORE_LLM_BASE_URL, or rely on the built-in rules"
             )
-        if (provider := self.settings.role(role).provider) != "openai":
-            msg = f"role {role!r} is served by {provider!r}, which answers agents with tools only; ask another role"
-            raise ConfigurationError(msg)
+        self._provider(role, provider)
         started = self._monotonic()
         ends_at = None if deadline_s is None else started + deadline_s
         question = ModelQuestion(
@@ -279,9 +284,7 @@ class Llm:
         """
         started = self._monotonic()
         error_class: str | None = None
-        if not self._has_prices:
-            await asyncio.to_thread(load_prices)
-            self._has_prices = True
+        await self._load_prices()
         attributes: dict[str, Value] = {
             "gen_ai.operation.name": "chat",
             "gen_ai.request.model": model,
@@ -385,12 +388,14 @@ class Llm:
         result: T | LlmError
         model = question.role.model
         with span(
-            f"chat {model}", kind="client", attributes=asked(question.role_name, model)
+            f"chat {model}",
+            kind="client",
+            attributes=asked(question.role_name, question.role.provider, model),
         ) as told:
             try:
-                body, tokens = await self._send(question, spent)
-                told.note(answered(body, tokens))
-                result = read_answer(body, question.answer)
+                answer, tokens = await self._send(question, spent)
+                told.note(answered(answer, tokens))
+                result = read_answer(answer, question.answer)
             except LlmError as error:
                 told.fail(type(error).__name__)
                 result = error
@@ -399,7 +404,7 @@ class Llm:
             # Refused here: nothing was asked, and nothing is to be accounted.
             return _Outcome(result, Expense(), is_sent=False)
         usage = expense_of(
-            tokens, model, self.settings.base_url or OPENAI_URL, self.settings.prices
+            tokens, model, self._address(question.role), self.settings.prices
         )
         if spent is not None:
             spent.add(usage)
@@ -471,8 +476,8 @@ class Llm:
 
     async def _send(
         self, question: ModelQuestion[T], spent: Spent | None
-    ) -> tuple[dict[str, Any], Tokens]:
-        """Return the body of a successful response and its tokens; holds one of the slots meanwhile."""
+    ) -> tuple[ModelAnswer, Tokens]:
+        """Return the answer of a provider and its tokens; holds one of the slots meanwhile."""
         role = question.role
         left_s = self._left_s(question)
         if left_s is not None and left_s <= 0:
@@ -481,7 +486,7 @@ class Llm:
             )
         breaker = self._breaker(role.model)
         breaker.demand()
-        await self._connect()
+        await self._load_prices()
         shown = (
             ""
             if question.malformed is None
@@ -490,10 +495,9 @@ class Llm:
         schema = spell_schema(question.answer)
         payer = spent.payer if spent is not None else Payer(agent=question.role_name)
         text = f"{question.system}{question.user}{shown}{schema}"
-        address = self.settings.base_url or OPENAI_URL
         asked_for = PendingRequest(
             model=role.model,
-            base_url=address,
+            base_url=self._address(role),
             payer=payer,
             text=text,
             most_output=role.max_output_tokens,
@@ -505,33 +509,63 @@ class Llm:
                 governed(self.governor, asked_for, self.settings.prices) as bill,
             ):
                 with breaker.asking():
-                    answered_with = await self._complete(question)
-                    body = read_body(answered_with.body)
-                bill.headers = answered_with.headers
+                    answer = await self._complete(question)
+                bill.headers = answer.headers
                 # Without a count it is settled as one of unknown usage, and reported by an estimate.
-                bill.tokens = read_tokens(body)
-                return body, bill.tokens or estimate_tokens(text, written_in(body))
+                bill.tokens = read_tokens(answer)
+                return answer, bill.tokens or estimate_tokens(text, answer.text)
         except TimeoutError as error:
             raise _late(question, left_s or 0.0) from error
 
-    async def _complete(self, question: ModelQuestion[T]) -> RawResponse:
+    async def _complete(self, question: ModelQuestion[T]) -> ModelAnswer:
         role = question.role
+        provider = self._provider(question.role_name, role.provider)
         self._under_way += 1
         try:
-            client = await self._connect()
+            # Its import is not within the time of an attempt.
+            if provider is self._openai:
+                await self._openai.connect()
             async with asyncio.timeout(role.attempt_deadline_s):
-                return await complete(
-                    client,
-                    role=role,
-                    answer=question.answer,
-                    system=question.system,
-                    user=question.user,
-                    malformed=question.malformed,
-                )
+                return await provider.answer(request_of(question))
         except TimeoutError as error:
             raise _late(question, role.attempt_deadline_s) from error
+        except (LlmError, asyncio.CancelledError):
+            raise
+        except OSError as error:
+            raise LlmUnavailable(
+                f"provider {role.provider!r} failed: {error}"
+            ) from error
+        except Exception as error:
+            msg = f"provider {role.provider!r} raised {type(error).__name__}: {error}"
+            raise LlmRejected(msg) from error
         finally:
             self._under_way -= 1
+
+    def _provider(self, role_name: str, name: str) -> ModelProvider:
+        """Return the provider called *name*, which serves the role of that name.
+
+        Raises:
+            ConfigurationError: it serves agents with tools only, is not installed, or cannot be made.
+        """
+        if name not in self._providers:
+            if not is_extension(name):
+                raise ConfigurationError(
+                    f"role {role_name!r} is served by {name!r}, which answers agents with tools only; "
+                    "ask another role"
+                )
+            self._providers[name] = make_extension(
+                MODEL_GROUP,
+                name,
+                kind=ModelProvider,  # type: ignore[type-abstract] # looked at, never made
+                setting="TASKLORE_LLM_ROLES",
+            )
+        return self._providers[name]
+
+    def _address(self, role: LlmRole) -> str:
+        """Return by which address the model of *role* is found in the list of prices."""
+        if is_extension(role.provider):
+            return role.provider
+        return self.settings.base_url or OPENAI_URL
 
     @asynccontextmanager
     async def _admit(
@@ -562,12 +596,11 @@ class Llm:
             )
         return self._breakers[model]
 
-    async def _connect(self) -> "AsyncOpenAI":
+    async def _load_prices(self) -> None:
         async with self._connecting:
-            if self._client is None:
-                self._client = await asyncio.to_thread(build_client, self.settings)
+            if not self._has_prices:
                 await asyncio.to_thread(load_prices)
-            return self._client
+                self._has_prices = True
 
 
 def describe(error: LlmError) -> str:

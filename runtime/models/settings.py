@@ -12,6 +12,7 @@ from pydantic import (
     field_validator,
 )
 
+from tasklore.runtime.extensions import MODEL_GROUP, absence_of, installed_names
 from tasklore.runtime.models.prices import ModelPrice
 
 #: Asked when neither a base URL nor another provider is set; the client's own environment variables are not read.
@@ -22,7 +23,7 @@ MEDIUM_MODEL = "gpt-6.1-terra"
 #: The role whose settings serve every role that has none of its own.
 DEFAULT_ROLE = "default"
 
-#: The way in which a model is spoken to: the first two at `base_url`, the others at the provider's own address.
+#: The ways of ours to speak to a model: the first two at `base_url`, the others at the provider's own address.
 Provider = Literal["openai", "openai-responses", "anthropic", "google"]
 
 
@@ -41,8 +42,9 @@ class LlmRole(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str = Field(default=MEDIUM_MODEL, min_length=1)
-    #: Other providers than the first serve agents with tools (`tasklore.workers.pydantic_agents`) and no `Llm.ask`.
-    provider: Provider = "openai"
+    #: The others of ours serve agents with tools (`tasklore.workers.pydantic_agents`) and no `Llm.ask`; a further name
+    #: is that of an extension (`tasklore.extensions.ModelProvider`), which serves `Llm.ask` alone.
+    provider: str = "openai"
     #: None leaves it to the provider.
     temperature: float | None = Field(default=0.2, ge=0, le=2, validate_default=True)
     max_output_tokens: int = Field(default=2_048, ge=1)
@@ -97,14 +99,19 @@ class LlmSettings(BaseModel):
 
     @property
     def configured(self) -> bool:
-        """Say whether there is anybody to ask."""
+        """Say whether there is anybody to ask for what no role of its own serves."""
+        return self.reaches_openai or is_extension(self.roles[DEFAULT_ROLE].provider)
+
+    @property
+    def reaches_openai(self) -> bool:
+        """Say whether key or address of an OpenAI-compatible server are set."""
         return self.api_key is not None or self.base_url is not None
 
     def role(self, name: str) -> LlmRole:
         """Return the settings of role *name*; a role without settings is served by `default`."""
         return self.roles.get(name) or self.roles[DEFAULT_ROLE]
 
-    def access(self, provider: Provider) -> tuple[str | None, SecretStr | None]:
+    def access(self, provider: str) -> tuple[str | None, SecretStr | None]:
         """Return address and key of *provider*, each None where it is not set."""
         if provider == "anthropic":
             return self.anthropic_base_url, self.anthropic_api_key
@@ -142,23 +149,34 @@ class LlmSettings(BaseModel):
         return SecretStr(text) if text else None
 
 
-def parse_roles(text: str) -> dict[str, tuple[Provider, str]]:
+def is_extension(provider: str) -> bool:
+    """Return whether *provider* is none of ours."""
+    return provider not in get_args(Provider)
+
+
+def parse_roles(text: str) -> dict[str, tuple[str, str]]:
     """Return provider and model of each role in `ROLE=PROVIDER:MODEL`, joined by commas.
 
     Raises:
-        ValueError: one cannot be read; the message names it and the form.
+        ValueError: one cannot be read, or its provider is neither ours nor installed; the message says what is.
     """
-    roles: dict[str, tuple[Provider, str]] = {}
+    roles: dict[str, tuple[str, str]] = {}
     for entry in filter(None, map(str.strip, text.split(","))):
         found = _ROLE.fullmatch(entry)
-        if found is None:
-            form = f"ROLE=PROVIDER:MODEL with a provider of {', '.join(get_args(Provider))}"
+        if found is None or not _is_known(found[2]):
+            ours = ", ".join(get_args(Provider))
+            form = f"ROLE=PROVIDER:MODEL with a provider of {ours}"
+            absent = f"; {absence_of(MODEL_GROUP, found[2])}" if found else ""
             raise ValueError(
-                f"{entry!r} is no role; write {form}, such as 'writer=anthropic:claude-sonnet-5'"
+                f"{entry!r} is no role; write {form}, such as 'writer=anthropic:claude-sonnet-5'{absent}"
             )
         role, provider, model = found.groups()
-        roles[role] = (provider, model)  # type: ignore[assignment] # the pattern has no other
+        roles[role] = (provider, model)
     return roles
 
 
-_ROLE = re.compile(rf"([\w-]{{1,64}})=({'|'.join(get_args(Provider))}):(\S+)")
+def _is_known(provider: str) -> bool:
+    return not is_extension(provider) or provider in installed_names(MODEL_GROUP)
+
+
+_ROLE = re.compile(r"([\w-]{1,64})=([\w-]{1,64}):(\S+)")

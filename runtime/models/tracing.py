@@ -1,8 +1,6 @@
 """Span attributes of a question to a language model, by the conventions for generative AI, without its text."""
 
-from collections.abc import Mapping
-from typing import Any
-
+from tasklore.contracts.extensions import ModelAnswer
 from tasklore.runtime.models.prices import Tokens
 from tasklore.runtime.tracing.spans import Value
 
@@ -10,22 +8,21 @@ from tasklore.runtime.tracing.spans import Value
 _LONGEST_NAME = 100
 
 
-def asked(role: str, model: str) -> dict[str, Value]:
+def asked(role: str, provider: str, model: str) -> dict[str, Value]:
     """Return the attributes of a question that is about to be asked."""
     return {
         "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": "openai",
+        "gen_ai.provider.name": provider,
         "gen_ai.request.model": model,
         "tasklore.llm.role": role,
     }
 
 
-def answered(body: Mapping[str, Any], tokens: Tokens) -> dict[str, Value]:
+def answered(answer: ModelAnswer, tokens: Tokens) -> dict[str, Value]:
     """Return the attributes of an answer: model, tokens and cost."""
-    model = body.get("model")
     named: dict[str, Value] = {}
-    if isinstance(model, str):
-        named["gen_ai.response.model"] = model[:_LONGEST_NAME]
+    if answer.model:
+        named["gen_ai.response.model"] = answer.model[:_LONGEST_NAME]
     return named | {
         "gen_ai.usage.input_tokens": tokens.input,
         "gen_ai.usage.output_tokens": tokens.output,

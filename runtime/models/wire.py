@@ -6,7 +6,7 @@ Nothing here does I/O. `openai` is imported only to look at an exception that it
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from math import ceil
@@ -25,6 +25,7 @@ from tasklore.contracts.errors import (
     LlmTimeout,
     LlmUnavailable,
 )
+from tasklore.contracts.extensions import ModelAnswer, ModelMessage, ModelRequest
 from tasklore.runtime.models.answer_reader import T, answer_in, problems_of, text_of
 from tasklore.runtime.models.completions import first_choice, usage_of
 from tasklore.runtime.models.prices import Tokens
@@ -233,17 +234,65 @@ def _list_of(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def read_tokens(body: Mapping[str, Any]) -> Tokens | None:
-    """Return the tokens counted in *body*; None for a provider that does not count, or counts nonsense."""
-    counted = usage_of(body.get("usage"))
-    if counted is None or (not counted["completion_tokens"] and written_in(body)):
-        return None
-    details = counted.get("prompt_tokens_details", {})
-    return Tokens(
-        counted["prompt_tokens"],
-        counted["completion_tokens"],
-        details.get("cached_tokens", 0),
+def request_of(question: "ModelQuestion[T]") -> ModelRequest:
+    """Return *question* as a provider is asked it; of an answer to correct the model is shown the faults."""
+    role = question.role
+    messages = [
+        ModelMessage(speaker="system", text=question.system),
+        ModelMessage(speaker="user", text=question.user),
+    ]
+    if question.malformed is not None:
+        # A server may take a schema and not show it to its model.
+        fault = (
+            f"That cannot be used: {question.malformed}. Answer again, in full, with one JSON object "
+            f"alone that fits this schema: {spell_schema(question.answer)}"
+        )
+        messages += [
+            ModelMessage(speaker="assistant", text=question.malformed.answer or ""),
+            ModelMessage(speaker="user", text=fault),
+        ]
+    return ModelRequest(
+        model=role.model,
+        messages=tuple(messages),
+        form=question.answer,
+        max_output_tokens=role.max_output_tokens,
+        temperature=role.temperature,
+        reasons=not role.reasons,
     )
+
+
+def answer_of(body: Mapping[str, Any], headers: Mapping[str, str]) -> ModelAnswer:
+    """Return the answer in *body*, a chat completion; one without a message has a fault."""
+    counted = usage_of(body.get("usage")) or {}
+    model = body.get("model")
+    answer = ModelAnswer(
+        text="",
+        input_tokens=counted.get("prompt_tokens"),
+        output_tokens=counted.get("completion_tokens"),
+        cached_tokens=counted.get("prompt_tokens_details", {}).get("cached_tokens", 0),
+        model=model if isinstance(model, str) else "",
+        headers=headers,
+    )
+    try:
+        choice = _Completion.model_validate(body).choices[0]
+    except ValidationError as error:
+        fault = f"the reply is no chat completion: {problems_of(error)}"
+        return replace(answer, fault=fault)
+    return replace(
+        answer,
+        text=choice.message.written,
+        finish_reason=choice.finish_reason,
+        refusal=choice.message.refusal,
+    )
+
+
+def read_tokens(answer: ModelAnswer) -> Tokens | None:
+    """Return the tokens counted of *answer*; None for a service that does not count, or counts nonsense."""
+    if answer.input_tokens is None or answer.output_tokens is None:
+        return None
+    if not answer.output_tokens and answer.text:
+        return None
+    return Tokens(answer.input_tokens, answer.output_tokens, answer.cached_tokens)
 
 
 def estimate_tokens(asked: str, written: str) -> Tokens:
@@ -252,14 +301,6 @@ def estimate_tokens(asked: str, written: str) -> Tokens:
         ceil(len(text.encode(errors="replace")) / _BYTES) for text in (asked, written)
     )
     return Tokens(read, wrote, estimated=True)
-
-
-def written_in(body: Mapping[str, Any]) -> str:
-    """Return all that a model wrote in *body*; "" where that is no completion."""
-    try:
-        return _Completion.model_validate(body).choices[0].message.written
-    except ValidationError:
-        return ""
 
 
 def demand_finished(finish_reason: str | None, words: str = "") -> None:
@@ -283,8 +324,8 @@ def demand_finished(finish_reason: str | None, words: str = "") -> None:
         )
 
 
-def read_answer(body: Mapping[str, Any], answer: type[T]) -> T:
-    """Return the answer in *body* as an instance of *answer*.
+def read_answer(found: ModelAnswer, answer: type[T]) -> T:
+    """Return what a service answered as an instance of *answer*.
 
     An answer that is whole is taken whatever its finish reason is called, or if there is none.
 
@@ -294,21 +335,16 @@ def read_answer(body: Mapping[str, Any], answer: type[T]) -> T:
         LlmUnavailable: the provider failed meanwhile.
         LlmMalformed: there is no answer, or one that does not fit *answer*.
     """
-    try:
-        choice = _Completion.model_validate(body).choices[0]
-    except ValidationError as error:
+    if found.fault:
+        raise LlmMalformed(found.fault)
+    if found.refusal:
+        raise LlmRefused(found.refusal[:_QUOTE])
+    demand_finished(found.finish_reason)
+    if not found.text:
         raise LlmMalformed(
-            f"the reply is no chat completion: {problems_of(error)}"
-        ) from error
-    if choice.message.refusal:
-        raise LlmRefused(choice.message.refusal[:_QUOTE])
-    demand_finished(choice.finish_reason)
-    written = choice.message.written
-    if not written:
-        raise LlmMalformed(
-            f"the reply holds no {answer.__name__} (finish reason {choice.finish_reason!r})"
+            f"the reply holds no {answer.__name__} (finish reason {found.finish_reason!r})"
         )
-    return answer_in(written, answer)
+    return answer_in(found.text, answer)
 
 
 def classify(error: "OpenAIError", model: str, host: str, secret: str = "") -> LlmError:

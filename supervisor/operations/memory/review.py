@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 from pydantic import JsonValue
 
 from tasklore.contracts.callers import Caller
+from tasklore.contracts.extensions import Embedder
 from tasklore.memory.documents import review
 from tasklore.memory.documents.draft import Origin
 from tasklore.memory.documents.items import Item, leaf_values
 from tasklore.memory.documents.paths import Path
 from tasklore.memory.documents.plans import Document
 from tasklore.memory.documents.review import Conflict, Spot
-from tasklore.memory.long_term.likeness import Embedder, alike
+from tasklore.memory.long_term.likeness import alike
 from tasklore.supervisor.operations.forms import View
 from tasklore.supervisor.operations.memory.services import (
     MemoryLooks,

@@ -10,6 +10,7 @@ from pydantic import Field
 from redis.asyncio import Redis
 
 from tasklore.contracts.callers import Caller
+from tasklore.contracts.extensions import Embedder
 from tasklore.contracts.identifiers import Scope, scoped
 from tasklore.contracts.messages import CompletionReport
 from tasklore.memory.documents.kinds import Kinds
@@ -18,7 +19,6 @@ from tasklore.memory.documents.storage.reader import DocumentReader
 from tasklore.memory.episodes.minilm import load_minilm
 from tasklore.memory.episodes.store import Episodes
 from tasklore.memory.ledger.requests import RequestRecords
-from tasklore.memory.long_term.likeness import Embedder
 from tasklore.memory.queues.queue import PersonalQueue
 from tasklore.supervisor.catalogue import Catalogue, Offer
 from tasklore.supervisor.dispatch import Dispatch

@@ -8,10 +8,15 @@ from pydantic import BaseModel
 from tasklore import workers
 from tasklore.commands.doctor.rules import Diagnosis, ok
 from tasklore.commands.render.words import join_names
-from tasklore.contracts.errors import LlmError, LlmNotConfigured
+from tasklore.contracts.errors import ConfigurationError, LlmError, LlmNotConfigured
 from tasklore.runtime.models.dialects import address_of, dialect_of
 from tasklore.runtime.models.llm import Llm, describe
-from tasklore.runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
+from tasklore.runtime.models.settings import (
+    OPENAI_URL,
+    LlmRole,
+    LlmSettings,
+    is_extension,
+)
 from tasklore.runtime.servers.endpoints import masked_url
 from tasklore.runtime.settings import Settings
 from tasklore.workers.agent_files import CONFIG, llm_settings_of, load_agent_files
@@ -55,24 +60,26 @@ async def _ask(llm: Llm, model: str, roles: list[str]) -> Diagnosis:
     role = llm.role(roles[0])
     others = join_names(roles[1:], _MOST_ROLES)
     also = f"; also the model of {others}" if others else ""
-    if role.provider != "openai":
+    is_ours = not is_extension(role.provider)
+    if is_ours and role.provider != "openai":
         names = join_names(roles, _MOST_ROLES)
         found = f"{model} of {role.provider} was not asked: it answers agents with tools alone ({names})"
         return Diagnosis(check=_CHECK, mark="note", found=found)
     address = llm.settings.base_url or OPENAI_URL
     try:
         reply = await llm.ask(roles[0], Echo, system=_SYSTEM, user=f'"{_WORD}"')
-    except LlmNotConfigured as error:
+    except (LlmNotConfigured, ConfigurationError) as error:
         return Diagnosis(check=_CHECK, mark="note", found=f"no model is asked: {error}")
     except LlmError as error:
-        where = f"{model} at {masked_url(address)}"
+        place = masked_url(address) if is_ours else role.provider
+        where = f"{model} at {place}"
         return Diagnosis(
             check=_CHECK,
             mark="problem",
             found=f"{where} does not answer (asked as {roles[0]}{also}): {describe(error)}",
             cure="see docs/guide/use-your-own-model.md; until it answers these roles go on by rules, or wait",
         )
-    said = _describe_form(address, role)
+    said = _describe_form(address, role) if is_ours else f"provider {role.provider}"
     is_heard = _WORD in reply.value.word.lower()
     note = "" if is_heard else "; it did not repeat one word, so expect little of it"
     return ok(_CHECK, f"{model} answers (asked as {roles[0]} with {said}{also}){note}")
