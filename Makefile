@@ -3,8 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-fast check unit coverage long generated lint browser clients-check platforms-check deploy-check monitoring-check image bench chaos soak memory-storm \
-	pipeline-storm restore-drill sbom release-check local-model clean
+.PHONY: setup demo test test-fast check unit coverage long generated lint browser clients-check platforms-check deploy-check monitoring-check image bench chaos soak memory-storm \
+	changelog pipeline-storm restore-drill sbom release-check local-model clean
+
+setup: $(READY) ## put all that the tests need into .venv
 
 demo: .venv/.runs ## play the main job on real servers, then leave nothing behind
 	$(BIN)/tasklore demo
@@ -46,6 +48,9 @@ clients-check: $(READY) ## TypeScript generated from a running system, under --s
 generated: $(READY) ## write every file that is made from code, and the frozen answers of every door; look at what git shows
 	$(BIN)/python -m tests.generated
 	$(BIN)/python -m tests.golden.write commands http
+
+changelog: ## put the fragments of changes/ into the top section of CHANGELOG.md
+	$(PYTHON) changes/collect.py
 
 lint: $(READY) ## format, style, types and the walls between the rooms
 	$(BIN)/ruff format --check .

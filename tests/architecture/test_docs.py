@@ -45,6 +45,9 @@ PAGES = sorted(
             for name in (
                 "README.md",
                 "CHANGELOG.md",
+                "CONTRIBUTING.md",
+                "SECURITY.md",
+                "changes/README.md",
                 "examples/README.md",
                 "contracts/quantities/README.md",
             )
@@ -367,7 +370,12 @@ def test_the_index_lists_every_page() -> None:
         (index.parent / target).resolve()
         for target in _LINK.findall(index.read_text("utf-8"))
     }
-    pages = {*GUIDE.glob("*"), *REFERENCE.glob("*"), ROOT / "docs" / "architecture.md"}
+    pages = {
+        *GUIDE.glob("*"),
+        *REFERENCE.glob("*"),
+        *(ROOT / "docs" / name for name in ("architecture.md", "glossary.md")),
+        ROOT / "docs" / "decisions" / "README.md",
+    }
 
     unlinked = sorted(_name(page) for page in pages - linked)
     assert not unlinked, f"link {', '.join(unlinked)} in docs/README.md"

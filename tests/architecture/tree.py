@@ -101,7 +101,10 @@ def _parts(file: Path) -> list[Path]:
 
 
 def _is_left_behind(path: Path) -> bool:
-    own = (".ci", ".gitignore", ".importlinter", ".dockerignore", ".github")
+    own = (
+        *(".ci", ".devcontainer", ".dockerignore", ".github", ".gitignore"),
+        *(".importlinter", ".pre-commit-config.yaml"),
+    )
     return (path.name.startswith(".") and path.name not in own) or path.name in (
         "__pycache__",
         "dist",
