@@ -57,6 +57,7 @@ lint: $(READY) ## format, style, types and the walls between the rooms
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin
+	$(BIN)/python -m tests.architecture.typed_pages
 	$(BIN)/lint-imports --no-cache
 
 platforms-check: $(READY) ## whether every pinned package can be had for macOS and Linux on arm64; asks the package index

@@ -36,46 +36,17 @@ from tasklore.workers.testing.sessions import FakeSessions
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import BUDGET, House
 from tests.acceptance.talk import MEMORY, SWITCHBOARD
+from tests.architecture.page_code import PAGES, blocks_of, find_blocks, pages_with
 from tests.architecture.tree import ROOT
 
-PAGES = sorted(
-    [
-        *(
-            ROOT / name
-            for name in (
-                "README.md",
-                "CHANGELOG.md",
-                "CONTRIBUTING.md",
-                "SECURITY.md",
-                "changes/README.md",
-                "examples/README.md",
-                "contracts/quantities/README.md",
-            )
-        ),
-        *(ROOT / "docs").rglob("*.md"),
-    ]
-)
 REFERENCE = ROOT / "docs" / "reference"
 GUIDE = ROOT / "docs" / "guide"
 WIRE = (REFERENCE / "wire.md").read_text("utf-8")
 
-_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 #: Made by `make bench`, when somebody runs it.
 _MADE_LATER = {"benchmarks/results.md"}
-
-
-def _blocks(page: Path, language: str) -> list[str]:
-    return [
-        code
-        for found, code in _BLOCK.findall(page.read_text("utf-8"))
-        if found == language
-    ]
-
-
-def _pages_with(language: str) -> list[Path]:
-    return [page for page in PAGES if _blocks(page, language)]
 
 
 def _name(page: Path) -> str:
@@ -83,10 +54,10 @@ def _name(page: Path) -> str:
 
 
 def _needs_a_system(page: Path) -> bool:
-    return any('environ["TASKLORE_API"]' in code for code in _blocks(page, "python"))
+    return any('environ["TASKLORE_API"]' in code for code in blocks_of(page, "python"))
 
 
-_PYTHON = [page for page in _pages_with("python") if page.name != "wire.md"]
+_PYTHON = [page for page in pages_with("python") if page.name != "wire.md"]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +96,7 @@ async def _run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = f"page_{page.stem}"
     module = type(sys)(name)
     monkeypatch.setitem(sys.modules, name, module)
-    for code in _blocks(page, "python"):
+    for code in blocks_of(page, "python"):
         exec(compile(code, str(page), "exec"), vars(module))  # noqa: S102 - running it is the test
     tests = [thing for word, thing in vars(module).items() if word.startswith("test_")]
     suites = [thing for word, thing in vars(module).items() if word.startswith("Test")]
@@ -152,7 +123,7 @@ async def test_the_program_on_the_wire_page_gets_its_report(
         house.worker("tasklore.workers.agents.budget").ready()
         environ = {**os.environ, "TASKLORE_NATS_URL": own_servers.nats_url}
         program = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-c", _blocks(REFERENCE / "wire.md", "python")[0],
+            sys.executable, "-P", "-c", blocks_of(REFERENCE / "wire.md", "python")[0],
             cwd=tmp_path, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         said, complained = await program.communicate()
@@ -166,9 +137,9 @@ def test_the_pipeline_on_its_page_fits_the_agent_beside_it(tmp_path: Path) -> No
     """As a file and with its inputs; and the mistakes that the page shows are worded so."""
     page = GUIDE / "run-a-pipeline.md"
     module = type(sys)("notes")
-    exec(compile(_blocks(page, "python")[0], str(page), "exec"), vars(module))  # noqa: S102 - running it is the test
+    exec(compile(blocks_of(page, "python")[0], str(page), "exec"), vars(module))  # noqa: S102 - running it is the test
     cards = {"NotesAgent": card_of(module.agent)}
-    declaration = _blocks(page, "toml")[0]
+    declaration = blocks_of(page, "toml")[0]
 
     def problems(text: str) -> list[str]:
         (tmp_path / "notes.toml").write_text(text, "utf-8")
@@ -191,14 +162,14 @@ def test_the_pipeline_on_its_page_fits_the_agent_beside_it(tmp_path: Path) -> No
 
 def test_the_agent_on_the_first_page_is_the_example() -> None:
     """Whoever copies either gets the same."""
-    assert (ROOT / "examples" / "trip.py").read_text("utf-8") == _blocks(
+    assert (ROOT / "examples" / "trip.py").read_text("utf-8") == blocks_of(
         ROOT / "README.md", "python"
     )[0]
 
 
 def _commands() -> Iterator[tuple[str, str]]:
-    for page in _pages_with("console"):
-        for block in _blocks(page, "console"):
+    for page in pages_with("console"):
+        for block in blocks_of(page, "console"):
             for line in block.splitlines():
                 if line.startswith("$ "):
                     yield _name(page), line.removeprefix("$ ").removesuffix(" &")
@@ -346,7 +317,7 @@ def test_the_wire_page_lists_every_header() -> None:
 def test_the_wire_page_shows_every_message_whole(name: str) -> None:
     """Its example fits, and has every field of the message and of its parts and no other."""
     part = WIRE.split(f"\n### {name}\n", 1)[1].split("\n### ", 1)[0]
-    shown = json.loads(_BLOCK.findall(part)[0][1])
+    shown = json.loads(find_blocks(part, "json")[0])
     message = MESSAGES[name].model_validate(shown)
 
     _demand_fields(message, shown, name)
@@ -396,7 +367,7 @@ def test_the_delivery_page_names_tests_that_exist() -> None:
 def test_a_configuration_on_a_page_is_read(tmp_path: Path) -> None:
     """The JSON of an agent's configuration, its comment included."""
     (tmp_path / "price.json").write_text(
-        _blocks(GUIDE / "write-an-agent.md", "json")[0]
+        blocks_of(GUIDE / "write-an-agent.md", "json")[0]
     )
 
     assert load_config(tmp_path / "price.json").settings == {"tax_percent": 19}
@@ -404,7 +375,7 @@ def test_a_configuration_on_a_page_is_read(tmp_path: Path) -> None:
 
 def test_the_limits_on_their_page_are_read() -> None:
     """Each of the fields that the page explains is one."""
-    [text] = _blocks(GUIDE / "limit-cost.md", "toml")
+    [text] = blocks_of(GUIDE / "limit-cost.md", "toml")
     assert [limit.name for limit in parse_limits(text).limits] == [
         "openai",
         "tenants",
@@ -417,11 +388,11 @@ def test_the_pipeline_in_python_on_its_page_is_the_one_in_toml(tmp_path: Path) -
     """Both forms declare the same pipeline."""
     [declared] = [
         code
-        for code in _blocks(REFERENCE / "pipelines.md", "python")
+        for code in blocks_of(REFERENCE / "pipelines.md", "python")
         if "Pipeline(" in code
     ]
     (tmp_path / "notes.toml").write_text(
-        _blocks(GUIDE / "run-a-pipeline.md", "toml")[0], "utf-8"
+        blocks_of(GUIDE / "run-a-pipeline.md", "toml")[0], "utf-8"
     )
     (tmp_path / "notes.py").write_text(declared, "utf-8")
 
@@ -434,7 +405,7 @@ def test_the_pipeline_in_python_on_its_page_is_the_one_in_toml(tmp_path: Path) -
 async def test_the_session_on_its_page_can_be_imported() -> None:
     """With its entries, however long ago it was written."""
     report = await FakeSessions().load(
-        json.loads(_blocks(REFERENCE / "sessions.md", "json")[0])
+        json.loads(blocks_of(REFERENCE / "sessions.md", "json")[0])
     )
 
     assert (report.loaded, report.expired, report.refused) == (1, (), {})

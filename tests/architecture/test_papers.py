@@ -15,8 +15,9 @@ import yaml
 
 from tasklore.commands.operations.entries import load_manifest
 from tasklore.contracts.messages import MESSAGES
-from tests.architecture.test_docs import PAGES
+from tests.architecture.page_code import PAGES, pages_with, place_code
 from tests.architecture.tree import ROOT, modules, name_of
+from tests.architecture.typed_pages import write_modules
 
 DECISIONS = ROOT / "docs" / "decisions"
 GLOSSARY = ROOT / "docs" / "glossary.md"
@@ -230,3 +231,26 @@ def test_the_container_for_development_is_set_up_by_make() -> None:
     assert program == "make"
     assert re.search(rf"^{target}:", _text(ROOT / "Makefile"), re.MULTILINE)
     assert "/" not in container["image"]
+
+
+def test_code_of_a_page_keeps_its_lines_for_the_type_checker() -> None:
+    """An error of mypy is looked for on the page, at that line."""
+    page = "# Page\n\n```python\nx = 1\n```\n\n```toml\ny = 2\n```\n\n```python\nz = x\n```\n"
+    placed = place_code(page, "python").splitlines()
+
+    assert {n: line for n, line in enumerate(placed, 1) if line} == {
+        n: line
+        for n, line in enumerate(page.splitlines(), 1)
+        if line in ("x = 1", "z = x")
+    }
+
+
+def test_every_page_with_code_is_a_module_for_the_type_checker(tmp_path: Path) -> None:
+    """What is left of a page that is gone goes as well."""
+    left = tmp_path / "gone.py"
+    left.touch()
+
+    written = write_modules(tmp_path)
+
+    assert set(written.values()) == {name_of(page) for page in pages_with("python")}
+    assert set(tmp_path.glob("*.py")) == set(written)
