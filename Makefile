@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo test test-fast check unit coverage long generated lint browser clients-check platforms-check deploy-check monitoring-check image bench chaos soak memory-storm \
+.PHONY: setup docs demo test test-fast check unit coverage long generated lint browser clients-check platforms-check deploy-check monitoring-check image bench chaos soak memory-storm \
 	changelog pipeline-storm restore-drill sbom release-check local-model clean
 
 setup: $(READY) ## put all that the tests need into .venv
@@ -51,6 +51,10 @@ generated: $(READY) ## write every file that is made from code, and the frozen a
 
 changelog: ## put the fragments of changes/ into the top section of CHANGELOG.md
 	$(PYTHON) changes/collect.py
+
+docs: .venv-docs/.ready ## the site of the documentation, in site/: a link that leads nowhere ends it
+	.venv-docs/bin/python -m deploy.documentation .site
+	PYTHONPATH=. .venv-docs/bin/zensical build --strict --clean --config-file mkdocs.yml
 
 lint: $(READY) ## format, style, types and the walls between the rooms
 	$(BIN)/ruff format --check .
@@ -126,5 +130,10 @@ RELEASED := tests/fixtures/0.2
 		-r requirements/deploy.txt -r requirements/monitoring.txt
 	touch $@
 
+.venv-docs/.ready: requirements/docs.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	touch $@
+
 clean:
-	rm -rf .venv .venv-0.2 .venv-deploy .mypy_cache .ruff_cache .pytest_cache .hypothesis benchmarks/.peers
+	rm -rf .venv .venv-0.2 .venv-deploy .venv-docs .cache .site site .mypy_cache .ruff_cache .pytest_cache .hypothesis benchmarks/.peers

@@ -108,4 +108,5 @@ def _is_left_behind(path: Path) -> bool:
     return (path.name.startswith(".") and path.name not in own) or path.name in (
         "__pycache__",
         "dist",
+        "site",
     )
