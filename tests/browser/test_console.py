@@ -220,6 +220,8 @@ def test_every_page_fits_its_window(
         "pipeline": f"pipelines/{pipeline}",
         "people": "people",
         "memory": "people?user=ana",
+        "items": "people?user=ana&view=items",
+        "item": "people/item?user=ana",
         "history": "people?user=ana&view=history",
         "facts": "people?user=ana&view=facts",
         "search": "people?user=ana&view=search&q=lamp",

@@ -29,7 +29,12 @@ from tasklore.supervisor.operations.memory.history import (
     list_plans,
     undo_plan,
 )
-from tasklore.supervisor.operations.memory.items import clear_memory
+from tasklore.supervisor.operations.memory.items import (
+    add_item,
+    change_item,
+    clear_memory,
+    list_items,
+)
 from tasklore.supervisor.operations.memory.review import list_conflicts
 from tasklore.supervisor.operations.memory.search import search_turns
 from tasklore.supervisor.operations.memory.turns import list_facts, list_waiting
@@ -39,6 +44,7 @@ from tasklore.supervisor.operations.table import Unfinished
 #: Parts of a memory, by the word of the address, with the heading of each.
 VIEWS: Mapping[str, str] = {
     "memory": "Memory",
+    "items": "Items",
     "history": "History",
     "facts": "Facts",
     "search": "Search",
@@ -48,8 +54,19 @@ _LONGEST_NAME = 200
 _LONGEST_PLACE = 1_000
 _LONGEST_QUESTION = 2_000
 #: Seconds that an edit is waited for: a person waits for the page.
-_EDIT_S = 15.0
+EDIT_S = 15.0
 _PAGE = 20
+#: The values of the template that one part or another of a memory fills.
+_PARTS = (
+    "category",
+    "found",
+    "conflicts",
+    "items",
+    "plans",
+    "facts",
+    "waiting",
+    "matches",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +87,7 @@ class Proof:
 
 async def show(visit: Visit) -> Shown:
     """Return one part of the memory of the person in the address, or the form that asks for a name."""
-    user = _user_of(visit, visit.query)
+    user = _user_of(visit, visit.query.get("user", ""))
     view = visit.query.get("view", "memory")
     view = view if view in VIEWS else "memory"
     values: dict[str, object] = {
@@ -82,11 +99,13 @@ async def show(visit: Visit) -> Shown:
         "here": address("people", user=user, view=view),
         "may_undo": visit.may(undo_plan),
         "may_redo": visit.may(redo_plan),
+        "may_add": visit.may(add_item),
+        "may_change": visit.may(change_item),
         "may_forget": visit.may(forget_everything) or visit.may(clear_memory),
         "q": visit.query.get("q", "").strip()[:_LONGEST_QUESTION],
         "at": visit.query.get("at", "").strip(),
     }
-    for name in ("found", "conflicts", "plans", "facts", "waiting", "matches"):
+    for name in _PARTS:
         values[name] = None
     if user and not values["fault"]:
         values |= await _read(visit, user, view)
@@ -97,6 +116,10 @@ async def show(visit: Visit) -> Shown:
 async def _read(visit: Visit, user: str, view: str) -> Mapping[str, object]:
     """Return what the part *view* shows of *user*."""
     after = visit.query.get("after", "")
+    if view == "items":
+        below = visit.query.get("category", "").strip()[:_LONGEST_NAME]
+        listed = await visit.call(list_items, user, category=below)
+        return {"items": listed.items, "category": below}
     if view == "history":
         known = after if after.isdecimal() else ""
         return {"plans": await visit.call(list_plans, user, after=known, limit=_PAGE)}
@@ -128,7 +151,7 @@ async def show_why(visit: Visit) -> Shown:
         Refused: 404, there is no such entry.
         InvalidInput: the place cannot be read.
     """
-    user = _demand_user(visit, visit.query)
+    user = demand_user(visit)
     path = visit.query.get("path", "")[:_LONGEST_PLACE]
     resource = visit.query.get("resource") or None
     explained = await visit.call(explain_entry, user, path=path, resource=resource)
@@ -138,6 +161,7 @@ async def show_why(visit: Visit) -> Shown:
             "user": user,
             "explained": explained,
             "may_undo": visit.may(undo_plan),
+            "may_redo": visit.may(redo_plan),
             "back": address("people", user=user),
         },
     )
@@ -145,7 +169,7 @@ async def show_why(visit: Visit) -> Shown:
 
 async def show_forget(visit: Visit) -> Shown:
     """Return the form that asks for the name once more before all about a person is forgotten."""
-    user = _demand_user(visit, visit.query)
+    user = demand_user(visit)
     return Shown(
         title=f"Forget {user}",
         values={
@@ -159,9 +183,9 @@ async def show_forget(visit: Visit) -> Shown:
 
 async def undo(visit: Visit) -> Said:
     """Take one edit back."""
-    user = _demand_user(visit, _fields_of(visit))
+    user = demand_form_user(visit)
     back = visit.back("people")
-    wanted = Undo(plan_id=visit.one("plan_id") or None, wait_seconds=_EDIT_S)
+    wanted = Undo(plan_id=visit.one("plan_id") or None, wait_seconds=EDIT_S)
     try:
         done = await visit.call(undo_plan, user, wanted)
     except (Refused, InvalidInput) as refused:
@@ -173,7 +197,7 @@ async def undo(visit: Visit) -> Said:
 
 async def redo(visit: Visit) -> Said:
     """Apply one edit again that was taken back."""
-    user = _demand_user(visit, _fields_of(visit))
+    user = demand_form_user(visit)
     back = visit.back("people")
     wanted = Redoing(plan_id=visit.one("plan_id") or None)
     try:
@@ -185,7 +209,7 @@ async def redo(visit: Visit) -> Said:
 
 async def forget(visit: Visit) -> Said | Shown:
     """Forget everything about a person whose name was typed, and show the proof."""
-    user = _demand_user(visit, _fields_of(visit))
+    user = demand_form_user(visit)
     if visit.one("typed") != user.strip():
         return _ask_again(user)
     done = await visit.call(forget_everything, user)
@@ -202,7 +226,7 @@ async def forget(visit: Visit) -> Said | Shown:
 
 async def clear(visit: Visit) -> Said | Shown:
     """Forget all that was learned of a person whose name was typed, as far as a memory worker reaches."""
-    user = _demand_user(visit, _fields_of(visit))
+    user = demand_form_user(visit)
     if visit.one("typed") != user.strip():
         return _ask_again(user)
     done = await visit.call(clear_memory, user, confirm="forget")
@@ -233,13 +257,9 @@ def _ask_again(user: str) -> Said:
     return Said(to=address("people/forget", user=user), text=text, tone="bad")
 
 
-def _fields_of(visit: Visit) -> Mapping[str, str]:
-    return {name: visit.one(name) for name in visit.fields}
-
-
-def _user_of(visit: Visit, given: Mapping[str, str]) -> str:
+def _user_of(visit: Visit, named: str) -> str:
     """Return the person that is meant: of a key for one user that user, where none is named."""
-    return given.get("user", "").strip() or visit.caller.user or ""
+    return named.strip() or visit.caller.user or ""
 
 
 def _fault_in(user: str) -> str:
@@ -249,13 +269,25 @@ def _fault_in(user: str) -> str:
     return ""
 
 
-def _demand_user(visit: Visit, given: Mapping[str, str]) -> str:
-    """Return the person that is meant.
+def demand_user(visit: Visit) -> str:
+    """Return the person that the address of a page means.
 
     Raises:
         Refused: 422, none is named.
     """
-    user = _user_of(visit, given)
+    return _demand_name(_user_of(visit, visit.query.get("user", "")))
+
+
+def demand_form_user(visit: Visit) -> str:
+    """Return the person that a form means.
+
+    Raises:
+        Refused: 422, none is named.
+    """
+    return _demand_name(_user_of(visit, visit.one("user")))
+
+
+def _demand_name(user: str) -> str:
     fault = _fault_in(user) or ("" if user else "Say whose memory is meant.")
     if fault:
         raise Refused(422, "unusable", fault)

@@ -21,6 +21,8 @@ from tasklore.supervisor.replies.notices import MEMORY_AGENT
 
 #: Seconds within which a change is made: a person who has waited longer wants to look first.
 _WITHIN_S = 300.0
+#: Seconds for which the answer to a change is waited for, where its caller says none.
+WAIT_S = 30.0
 
 
 class Started(View):
@@ -61,7 +63,7 @@ async def carry_out(
     caller: Caller,
     task: MemoryTask,
     *,
-    wait_s: float = 30.0,
+    wait_s: float | None = None,
 ) -> _Result | Unfinished[_Result]:
     """Have *task* done and return its result as a *shape*, after *wait_s* seconds at the latest.
 
@@ -79,7 +81,9 @@ async def carry_out(
         size = len(json.dumps(dict(task.parameters)))
         bounds = services.dispatch.bounds
         await bounds.demand(caller, task.owner, Holding("turns", size))
-    sent = await services.send(caller, offer, task, wait_s)
+    sent = await services.send(
+        caller, offer, task, WAIT_S if wait_s is None else wait_s
+    )
     if sent.report is None:
         return Unfinished(
             view=shape(task_id=sent.task_id, state="accepted"),

@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +16,29 @@ from tasklore.contracts.messages import AgentCard, TaskCard
 from tasklore.memory.ledger.requests import RequestRecords
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.catalogue import Catalogue
-from tasklore.supervisor.http.console import people
+from tasklore.supervisor.http.console import items, people
 from tasklore.supervisor.http.console.calls import OperationCalls
 from tasklore.supervisor.http.console.pages import Said, Shown, Visit
 from tasklore.supervisor.operations.console import ConsoleServices
+from tasklore.supervisor.operations.memory import tasks
 from tasklore.supervisor.operations.memory.hand_edits import (
     Forgetting,
+    Redoing,
     forget_everything,
+    redo_plan,
 )
+from tasklore.supervisor.operations.refusals import Refused
 from tasklore.supervisor.operations.table import BoundOperation
 from tests.integration.console.browsing import (
     PAYLOADS,
     ConsoleStand,
+    Tab,
     console_stand,
 )
 from tests.integration.documents import FOOD, commit, like, plan, store_on
 from tests.integration.http_stand import CARD
 
-TASKS = ("undo", "forget_me")
+TASKS = ("undo", "change_item", "forget_me")
 MEMORY = AgentCard(
     agent_id="MemoryAgent",
     tasks=tuple(TaskCard(name=one, parameters={"type": "object"}) for one in TASKS),
@@ -120,7 +126,7 @@ async def test_an_edit_is_taken_back_from_the_history(
     console: ConsoleStand, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a task of the memory agent, which no worker takes here; what cannot be is said."""
-    monkeypatch.setattr(people, "_EDIT_S", 0.1)
+    monkeypatch.setattr(people, "EDIT_S", 0.1)
     await remember(redis, "ana")
     async with console.tab("ana") as tab:
         text = await tab.open("/console/people?view=history")
@@ -141,6 +147,146 @@ async def test_an_edit_is_taken_back_from_the_history(
         assert [one["task"] for one in answer.json()["tasks"]] == ["undo"]
 
 
+async def sent_to_memory(console: ConsoleStand, tab: Tab) -> list[dict[str, Any]]:
+    """Return the parameters of each task that the memory agent was sent, the newest first."""
+    headers = {"Authorization": f"Bearer {console.keys['ana']}"}
+    listed = await tab.client.get("/v1/tasks?agent=MemoryAgent", headers=headers)
+    found = []
+    for one in listed.json()["tasks"]:
+        path = f"/v1/tasks/{one['task_id']}/assignment"
+        assignment = (await tab.client.get(path, headers=headers)).json()
+        found.append(assignment["parameters"])
+    return found
+
+
+async def test_an_item_is_added_changed_and_removed_by_hand(
+    console: ConsoleStand, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is a task of the memory agent, which no worker takes here, and a line of the audit."""
+    monkeypatch.setattr(items, "EDIT_S", 0.1)
+    await remember(redis, "ana")
+    place = f"{FOOD}:food.likes.omelettes"
+    async with console.tab("ana") as tab:
+        text = await tab.open("/console/people?view=items")
+        assert "1 item<" in text
+        [link] = re.findall(r'href="([^"]+reference=[^"]+)"', text)
+        assert "No such item" in await tab.open(
+            "/console/people?view=items&category=routine"
+        )
+        text = await tab.open(unescape(link))
+        assert "Omelettes</textarea>" in text
+        assert f'value="{place}"' in text
+        with capture_logs() as noted:
+            changed = {"value": "Eggs", "until": "2030-01-02", "subject": ""}
+            text = await tab.send(
+                "/console/people/change-item", user="ana", reference=place, **changed
+            )
+        assert "It is being changed" in text
+        edits = [one for one in noted if one.get("operation") == "memory_change_item"]
+        assert [one["caller"] for one in edits] == ["ana"]
+        assert "Eggs" not in str(edits)
+        await tab.open("/console/people/item?user=ana")
+        new = {"category": "food.likes", "value": "Tea", "key": "once"}
+        for _ in range(2):
+            text = await tab.send("/console/people/add-item", user="ana", **new)
+            assert "It is being remembered" in text
+            await tab.open("/console/people/item?user=ana")
+        assert await sent_to_memory(console, tab) == [
+            {"operation": "add", "category": "food.likes", "value": "Tea"},
+            {
+                "operation": "change",
+                "reference": place,
+                "value": "Eggs",
+                "until": "2030-01-02",
+            },
+        ]
+
+
+async def test_removing_an_item_asks_first(
+    console: ConsoleStand, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page says what goes; only then is it told to the memory agent."""
+    monkeypatch.setattr(tasks, "WAIT_S", 0.1)
+    await remember(redis, "ana")
+    place = f"{FOOD}:food.likes.omelettes"
+    async with console.tab("ana") as tab:
+        await tab.open(f"/console/people/item?user=ana&reference={place}")
+        text = await tab.send(
+            "/console/people/delete-item", 200, user="ana", reference=place
+        )
+        assert "food.likes: Omelettes" in text
+        assert "This concerns 1" in text
+        assert await sent_to_memory(console, tab) == []
+        fields = {"user": "ana", "reference": place, "sure": "yes"}
+        text = await tab.send("/console/people/delete-item", **fields)
+        assert "It is being removed" in text
+        assert await sent_to_memory(console, tab) == [
+            {"operation": "delete", "reference": place}
+        ]
+
+
+async def test_a_form_of_an_item_says_what_is_wrong(
+    console: ConsoleStand, redis: Redis
+) -> None:
+    """With what was typed, and of nobody else's memory."""
+    await remember(redis, "ana")
+    await remember(redis, "ben", "The words of Ben")
+    place = f"{FOOD}:food.likes.omelettes"
+    async with console.tab("ana") as tab:
+        await tab.open(f"/console/people/item?user=ana&reference={place}")
+        fields = {"user": "ana", "reference": place, "since": "yesterday"}
+        text = await tab.send("/console/people/change-item", 200, **fields)
+        assert 'role="alert"><p>since' in text
+        text = await tab.send("/console/people/add-item", 200, user="ana", value="Tea")
+        assert "category" in text
+        assert "Tea</textarea>" in text
+        fields = {"user": "ana", "reference": place}
+        text = await tab.send("/console/people/change-item", **fields)
+        assert "each field was empty" in text
+        await tab.open("/console/people/item?user=ana&reference=none", 404)
+        for page in ("people?user=ben&view=items", "people/item?user=ben"):
+            text = await tab.open(f"/console/{page}", 403)
+            assert "The words" not in text
+        await tab.open("/console/people/item?user=ana")
+        for action in ("add-item", "change-item", "delete-item"):
+            fields = {"category": "food.likes", "value": "x", "reference": place}
+            text = await tab.send(
+                f"/console/people/{action}", 403, user="ben", sure="yes", **fields
+            )
+            assert "another user" in text
+            await tab.open("/console/people/item?user=ana")
+    async with console.tab("reader") as tab:
+        text = await tab.open("/console/people?user=ana&view=items")
+        assert "Omelettes" in text
+        assert "Add an item" not in text
+        assert "people/item" not in text
+        await tab.open("/console/people/item?user=ana", 403)
+
+
+async def test_an_edit_that_was_taken_back_is_applied_again(redis: Redis) -> None:
+    """Where operations run; what cannot be is said."""
+    asked: list[str | None] = []
+
+    async def redo(_caller: Caller, user: str, wanted: Redoing) -> None:
+        assert user == "ana"
+        asked.append(wanted.plan_id)
+        if wanted.plan_id == "p-2":
+            raise Refused(409, "undo-refused", "p-2 was not taken back")
+
+    bound = BoundOperation(operation=redo_plan, run=redo)
+    services = ConsoleServices(links=None, records=RequestRecords(redis))
+    calls = OperationCalls([bound], console=services)
+    boss = Caller(name="boss", roles=frozenset({"admin"}))
+    said = []
+    for plan_id in ("p-1", "p-2"):
+        fields = {"user": ("ana",), "plan_id": (plan_id,)}
+        visit = Visit(caller=boss, calls=calls, path={}, query={}, fields=fields)
+        said.append(await people.redo(visit))
+    assert asked == ["p-1", "p-2"]
+    assert [one.tone for one in said] == ["good", "bad"]
+    assert "p-2 was not taken back" in said[1].text
+
+
 @pytest.mark.parametrize("payload", PAYLOADS)
 async def test_words_of_people_are_text(
     console: ConsoleStand, redis: Redis, payload: str
@@ -158,11 +304,14 @@ async def test_words_of_people_are_text(
     async with console.tab("admin") as tab:
         pages = [f"people?user=ana&view={view}&q=bold" for view in VIEWS]
         pages.append(f"people/why?user=ana&path=food.likes%5B0%5D&resource={FOOD}")
+        listed = await tab.open("/console/people?user=ana&view=items")
+        [link] = re.findall(r'href="/console/([^"]+reference=[^"]+)"', listed)
+        pages.append(unescape(link))
         for page in pages:
             text = await tab.open(f"/console/{page}")
             _demand_text(text, payload)
-        for page in ("people", "people/forget", "people/why"):
-            for name in ("user", "at", "q", "view", "after", "path"):
+        for page in ("people", "people/forget", "people/why", "people/item"):
+            for name in ("user", "at", "q", "view", "after", "path", "reference"):
                 query = {"user": "ana", name: payload}
                 answer = await tab.client.get(f"/console/{page}", params=query)
                 assert answer.status_code in (200, 404, 422), (page, name)
