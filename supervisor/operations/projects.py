@@ -1,10 +1,10 @@
 """Projects: note decisions and standards, find them and the history of runs again, export and import them."""
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field, JsonValue
 
@@ -323,14 +323,14 @@ async def list_history(
     limit: Limit = 20,
 ) -> ProjectRecordPage:
     """List the runs of a project, the newest first."""
-    wanted = {"kind": "history", "tags": tags}
-    times = {"since_ms": since, "until_ms": until}
-    return await _find(
+    return await search_records.function(
         services,
         caller,
         project_id,
-        wanted=wanted,
-        times=times,
+        kind="history",
+        tags=tags,
+        since=since,
+        until=until,
         after=after,
         limit=limit,
     )
@@ -376,21 +376,36 @@ async def search_records(
     """Find records that fit every given condition, the newest first.
 
     Raises:
-        Refused: 404, the project remembers nothing; 422, a condition can be none.
+        Refused: 404, the project remembers nothing; 422, a condition can be none, or *after* is no record of it.
+        InvalidInput: a condition can be none.
     """
     if text.strip() and not words_of(text):
         told = f"{text!r} has no word to look for; say a letter or a number of it"
         raise unusable([Fault(where="text", message=told)])
-    wanted = {"kind": kind, "tags": tags, "text": text, "in_force": in_force}
-    times = {"since_ms": since, "until_ms": until}
-    return await _find(
-        services,
-        caller,
+    caller.demand_unbound()
+    memory = services.memory
+    if after and await memory.read(project_id, after) is None:
+        await _demand_known(memory, project_id)
+        told = f"{after!r} is no record of project {project_id!r}; take the `after` of the page before"
+        raise unusable([Fault(where="after", message=told)])
+    now = datetime.now(UTC)
+    found = await memory.search(
         project_id,
-        wanted=wanted,
-        times=times,
-        after=after,
-        limit=limit,
+        kind=kind,
+        tags=tags,
+        text=text,
+        in_force=in_force,
+        since_ms=_milliseconds(moment_of(since, now)),
+        until_ms=_milliseconds(moment_of(until, now)),
+        before=after or None,
+        limit=limit + 1,
+    )
+    if not found and not after:
+        await _demand_known(memory, project_id)
+    shown = found[:limit]
+    return ProjectRecordPage(
+        records=tuple(map(_view_record, shown)),
+        after=shown[-1].record_id if len(found) > limit else None,
     )
 
 
@@ -527,44 +542,6 @@ async def _note(
         raise Refused(409, "other-body", detail)
     return NotedRecord.model_validate(
         as_document(record) | {"project_id": project_id, "is_new": is_new}
-    )
-
-
-async def _find(
-    services: ProjectServices,
-    caller: Caller,
-    project_id: str,
-    *,
-    wanted: Mapping[str, Any],
-    times: Mapping[str, Any],
-    after: str,
-    limit: int,
-) -> ProjectRecordPage:
-    """Return the page behind the record *after* of those that fit *wanted* and *times*.
-
-    Raises:
-        Refused: 404, the project remembers nothing; 422, *after* is no record of it.
-        InvalidInput: a condition can be none.
-    """
-    caller.demand_unbound()
-    memory = services.memory
-    if after and await memory.read(project_id, after) is None:
-        await _demand_known(memory, project_id)
-        told = f"{after!r} is no record of project {project_id!r}; take the `after` of the page before"
-        raise unusable([Fault(where="after", message=told)])
-    now = datetime.now(UTC)
-    bounds: dict[str, Any] = {
-        name: _milliseconds(moment_of(at, now)) for name, at in times.items()
-    }
-    found = await memory.search(
-        project_id, **wanted, **bounds, before=after or None, limit=limit + 1
-    )
-    if not found and not after:
-        await _demand_known(memory, project_id)
-    shown = found[:limit]
-    return ProjectRecordPage(
-        records=tuple(map(_view_record, shown)),
-        after=shown[-1].record_id if len(found) > limit else None,
     )
 
 
