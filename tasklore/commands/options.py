@@ -197,7 +197,12 @@ class Command(_LightHelp, TyperCommand):
                     formatter.write_dl(rows)
 
 
-Json = Annotated[bool, Option("--json", help="Print JSON for programs.")]
+#: What options say that commands made from the manifest take as well.
+JSON_HELP = "Print JSON for programs."
+API_HELP = "Ask the API there, not where TASKLORE_API_URL says."
+
+Json = Annotated[bool, Option("--json", help=JSON_HELP)]
+Api = Annotated[str | None, Option("--api", metavar="URL", help=API_HELP)]
 AgentId = Annotated[
     str | None, Option("--agent", metavar="AGENT", help="Only of this agent.")
 ]

@@ -20,6 +20,8 @@ from tasklore.commands.operations.entries import (
     param_name,
 )
 from tasklore.commands.options import (
+    API_HELP,
+    JSON_HELP,
     SETTLED,
     AsTyped,
     Command,
@@ -29,8 +31,6 @@ from tasklore.commands.options import (
     example,
 )
 from tasklore.contracts.manifest import FieldEntry, OperationEntry
-
-_API = "Ask the API there, not where TASKLORE_API_URL says."
 
 
 @contextmanager
@@ -100,7 +100,7 @@ class PlainCommand(Command):
                     "A parameter, repeatable.",
                     many=True,
                 ),
-                _text(["--api", "api"], "URL", _API),
+                _text(["--api", "api"], "URL", API_HELP),
             ],
             help=f"{self.sentence}\n\nEnds with 1 when the API refuses; the body says why.",
             epilog=example(
@@ -264,8 +264,8 @@ def _common_options(entry: OperationEntry) -> Iterator[TypedOption]:
             "SPAN",
             f"How long to wait for the end, such as 30s or 5m; 0 is not at all.  [default: {WAIT_S:.0f}s]",
         )
-    yield _text(["--api", "api"], "URL", _API)
-    yield make_flag(["--json", "is_json"], "Print JSON for programs.")
+    yield _text(["--api", "api"], "URL", API_HELP)
+    yield make_flag(["--json", "is_json"], JSON_HELP)
 
 
 def make_flag(names: list[str], text: str) -> TypedOption:

@@ -8,7 +8,14 @@ from typing import Annotated
 
 from typer import Argument, Context, Option, Typer
 
-from tasklore.commands.options import SETTLED, Command, Json, example, show_help_alone
+from tasklore.commands.options import (
+    SETTLED,
+    Api,
+    Command,
+    Json,
+    example,
+    show_help_alone,
+)
 
 app = Typer(
     epilog=example(
@@ -45,14 +52,6 @@ File = Annotated[
         "--file",
         metavar="FILE",
         help="Go on by this declaration; without it as declared when the run began.",
-    ),
-]
-Api = Annotated[
-    str | None,
-    Option(
-        "--api",
-        metavar="URL",
-        help="Ask the API there, not where TASKLORE_API_URL says.",
     ),
 ]
 NoWait = Annotated[
