@@ -47,7 +47,7 @@ _OPTIONS = ("user", "tenant", "priority", "memory", "at", "after")
 
 async def show(visit: Visit) -> Shown:
     """Return a page of agents, each with its load."""
-    after = visit.query.get("after") or None
+    after = visit.after(list_agents) or None
     listed, loads = await asyncio.gather(
         visit.call(list_agents, limit=_PAGE, after=after),
         read_loads(visit, after=after),
@@ -55,8 +55,7 @@ async def show(visit: Visit) -> Shown:
     return Shown(
         values={
             "agents": listed.agents,
-            "after": listed.after,
-            "is_first": after is None,
+            "paging": visit.paging("agents", listed.after),
             "loads": loads,
             "now_ms": time.time_ns() // 1_000_000,
         }

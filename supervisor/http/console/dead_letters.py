@@ -56,7 +56,9 @@ async def show(visit: Visit) -> Shown:
             "wanted": wanted,
             "fault": fault,
             "here": address("dead-letters", **wanted),
-            "is_first": not after,
+            "paging": visit.paging(
+                "dead-letters", letters.after if letters else None, **wanted
+            ),
             "may_redrive": visit.may(redrive_dead_letters),
         }
     )

@@ -157,7 +157,7 @@ async def show_limit_list(visit: Visit) -> Shown:
         visit.call(show_limits),
         visit.call(
             list_limit_versions,
-            after=_digits(visit.query.get("after", "")),
+            after=visit.after(list_limit_versions),
             limit=_VERSIONS,
         ),
     )
@@ -169,7 +169,7 @@ async def show_limit_list(visit: Visit) -> Shown:
                 (one, _read_time(one.when), tuple(_spell_difference(one.difference)))
                 for one in history.versions
             ],
-            "after": history.after,
+            "paging": visit.paging("money/limits", history.after),
             "may_edit": visit.may(set_limit),
             "may_remove": visit.may(remove_limit),
             "may_restore": visit.may(restore_limits),

@@ -4,8 +4,11 @@ import base64
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, ParamSpec, TypeVar
+from functools import cache
+from typing import Any, Literal, ParamSpec, TypeVar, get_type_hints
 from urllib.parse import quote, unquote, urlencode, urlsplit
+
+from pydantic import TypeAdapter, ValidationError
 
 from tasklore.contracts.callers import Caller
 from tasklore.supervisor.http.console.calls import OperationCalls
@@ -21,6 +24,14 @@ _MOST_SAID_BYTES = 2_400
 _UPWARDS = frozenset({".", ".."})
 
 Tone = Literal["good", "bad"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paging:
+    """The addresses of the first page of a list, "" where this is it, and of the next one, "" where there is none."""
+
+    first: str
+    next: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +63,22 @@ class Visit:
             Refused: it refuses.
         """
         return await self.calls.call(operation, self.caller, *args, **kwargs)
+
+    def after(self, operation: Operation[Any, ..., Any]) -> str:
+        """Return the place in the address behind which a page of *operation* begins; "" for one that it has not."""
+        said = self.query.get("after", "")
+        try:
+            _reader_of_after(operation.function).validate_python(said)
+        except ValidationError:
+            return ""
+        return said
+
+    def paging(self, path: str, after: str | None, /, **wanted: object) -> "Paging":
+        """Return the ways from this page of the list at *path* that *wanted* filters; *after* leads to the next."""
+        return Paging(
+            first=address(path, **wanted) if self.query.get("after") else "",
+            next=address(path, after=after, **wanted) if after else "",
+        )
 
     def one(self, name: str) -> str:
         """Return the field *name* of the form, "" where it was left out."""
@@ -185,6 +212,12 @@ def address(path: str, /, **query: object) -> str:
     return f"/console/{quote(path, errors='replace')}" + (
         f"?{urlencode(said, errors='replace')}" if said else ""
     )
+
+
+@cache
+def _reader_of_after(function: Callable[..., Any]) -> TypeAdapter[Any]:
+    """Return what reads the parameter `after` of an operation, by its own bounds."""
+    return TypeAdapter(get_type_hints(function, include_extras=True)["after"])
 
 
 def _is_here(said: str) -> bool:

@@ -12,6 +12,7 @@ from tasklore.contracts.errors import InvalidInput
 from tasklore.supervisor.http.console.pages import (
     Action,
     Page,
+    Paging,
     Said,
     Shown,
     Visit,
@@ -115,20 +116,25 @@ async def show(visit: Visit) -> Shown:
 
 async def _read(visit: Visit, user: str, view: str) -> Mapping[str, object]:
     """Return what the part *view* shows of *user*."""
-    after = visit.query.get("after", "")
     if view == "items":
         below = visit.query.get("category", "").strip()[:_LONGEST_NAME]
         listed = await visit.call(list_items, user, category=below)
         return {"items": listed.items, "category": below}
     if view == "history":
-        known = after if after.isdecimal() else ""
-        return {"plans": await visit.call(list_plans, user, after=known, limit=_PAGE)}
+        after = visit.after(list_plans)
+        plans = await visit.call(list_plans, user, after=after, limit=_PAGE)
+        return {"plans": plans, "paging": _page_through(visit, user, view, plans.after)}
     if view == "facts":
-        facts = None
-        if visit.may(list_facts):
-            facts = await visit.call(list_facts, user, after=after, limit=50)
         waiting = await visit.call(list_waiting, user)
-        return {"facts": facts, "waiting": waiting}
+        if not visit.may(list_facts):
+            return {"waiting": waiting}
+        after = visit.after(list_facts)
+        facts = await visit.call(list_facts, user, after=after, limit=50)
+        return {
+            "facts": facts,
+            "waiting": waiting,
+            "paging": _page_through(visit, user, view, facts.after),
+        }
     if view == "search":
         question = visit.query.get("q", "").strip()[:_LONGEST_QUESTION]
         if not question:
@@ -142,6 +148,10 @@ async def _read(visit: Visit, user: str, view: str) -> Mapping[str, object]:
         return {"found": found}
     conflicts = await visit.call(list_conflicts, user)
     return {"found": found, "conflicts": conflicts}
+
+
+def _page_through(visit: Visit, user: str, view: str, after: str | None) -> Paging:
+    return visit.paging("people", after, user=user, view=view)
 
 
 async def show_why(visit: Visit) -> Shown:

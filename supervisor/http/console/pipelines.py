@@ -63,15 +63,13 @@ async def show(visit: Visit) -> Shown:
         "Literal['running', 'failed', 'completed', 'cancelled'] | None",
         state if state in _STATES else None,
     )
-    after = visit.query.get("after", "")
-    found = await visit.call(list_runs, state=wanted, after=after)
+    found = await visit.call(list_runs, state=wanted, after=visit.after(list_runs))
     return Shown(
         values={
             "runs": found.runs,
-            "after": found.after,
+            "paging": visit.paging("pipelines", found.after, state=wanted),
             "state": wanted or "",
             "states": _STATES,
-            "is_first": not after,
             "here": address("pipelines", state=wanted),
             "may_show": visit.may(show_run),
         }

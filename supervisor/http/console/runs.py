@@ -85,9 +85,8 @@ async def show(visit: Visit) -> Shown:
     return Shown(
         values={
             "tasks": found.tasks if found is not None else (),
-            "after": found.after if found is not None else None,
             "wanted": wanted,
-            "is_first": not after,
+            "paging": visit.paging("runs", found.after if found else None, **wanted),
             "fault": fault,
             "agents": agents,
             "states": (OPEN, *STATES),

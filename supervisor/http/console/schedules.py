@@ -62,16 +62,17 @@ _DECLARED = (
 
 async def show(visit: Visit) -> Shown:
     """Return a page of schedules, each with its next five times."""
-    after = visit.query.get("after", "")
     user = visit.query.get("user", "").strip()
     found = await visit.call(
-        list_schedules, user=user or None, after=after, limit=_PAGE
+        list_schedules,
+        user=user or None,
+        after=visit.after(list_schedules),
+        limit=_PAGE,
     )
     return Shown(
         values={
             "schedules": found.schedules,
-            "after": found.after,
-            "is_first": not after,
+            "paging": visit.paging("schedules", found.after, user=user),
             "user": user,
             "here": address("schedules", user=user),
             "may_change": visit.may(pause_schedule),

@@ -30,12 +30,12 @@ _MOST_DIGITS = 9
 
 async def show(visit: Visit) -> Shown:
     """Return a page of stories."""
-    after = visit.query.get("after", "")
-    place, _, story_id = after.partition("-")
-    is_place = place.isdecimal() and bool(story_id)
-    found = await visit.call(list_stories, after=after if is_place else "")
+    found = await visit.call(list_stories, after=visit.after(list_stories))
     return Shown(
-        values={"stories": found.stories, "after": found.after, "is_first": not after}
+        values={
+            "stories": found.stories,
+            "paging": visit.paging("stories", found.after),
+        }
     )
 
 

@@ -16,20 +16,17 @@ from tasklore.supervisor.operations.refusals import Refused
 from tasklore.supervisor.operations.worlds import WorldMessage, list_unheard, tell_agent
 
 _LONGEST_NAME = 256
-_MOST_DIGITS = 9
 
 
 async def show(visit: Visit) -> Shown:
     """Return what waits for the agent in the address, or the form that asks for one."""
     name = visit.query.get("conversation", "").strip()[:_LONGEST_NAME]
-    after = visit.query.get("after", "")
-    is_place = after.isdecimal() and len(after) <= _MOST_DIGITS
     fault = ""
     found = None
     if name:
         try:
             found = await visit.call(
-                list_unheard, conversation_id=name, after=after if is_place else ""
+                list_unheard, conversation_id=name, after=visit.after(list_unheard)
             )
         except (Refused, InvalidInput) as refused:
             if isinstance(refused, Refused) and refused.problem.status >= 500:
@@ -41,7 +38,9 @@ async def show(visit: Visit) -> Shown:
             "name": name,
             "found": found,
             "fault": fault,
-            "is_first": not is_place,
+            "paging": visit.paging(
+                "worlds", found.after if found else None, conversation=name
+            ),
             "here": address("worlds", conversation=name),
             "may_tell": visit.may(tell_agent),
         },
