@@ -354,7 +354,7 @@ async def list_tasks(services: TaskLooks, caller: Caller, query: TaskQuery) -> T
     "count",
     "GET /v1/task-counts",
     roles=("ask", "read"),
-    shows=Shows(example="tasks count"),
+    shows=Shows(picture="task_counts", example="tasks count"),
 )
 async def count_tasks(services: TaskLooks, caller: Caller) -> TaskCounts:
     """Count open tasks by state and by the reason of their waiting, and those that failed in the last hour.

@@ -1,13 +1,13 @@
 """Any view of the API as a person reads it: a table of its rows, else facts, facts within facts, or a tree.
 
-The name of a value says its unit: `run_ms` is a span, `cost_usd` money, `size_bytes` a size; a time is shown by the
-clocks of this machine.
+The name of a value says its unit: `run_ms` is a span, `cost_usd` money, `size_bytes` a size. A time is shown by the
+clocks of this machine, also one in ms since 1970. `is_new` reads "new", yes or no.
 """
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from tasklore.commands.render.screen import (
@@ -30,6 +30,10 @@ _LINE = 60
 #: Values of a list that a cell names.
 _FEW = 3
 _UNITS = ("_ms", "_seconds", "_s", "_usd", "_bytes")
+#: How names of what is true or not begin.
+_ASKS = ("is_", "has_")
+#: From so many ms on, which are 31 years, a value is a time since 1970 and no span.
+_FIRST_TIME_MS = 1e12
 
 
 def print_view(view: Any, rows: str = "", columns: Sequence[str] = ()) -> None:
@@ -175,6 +179,8 @@ def find_value(record: object, name: str) -> object:
 def spell_title(name: str) -> str:
     """Return the title of the place *name*: its last field in words, without its unit; the name of a thing is it."""
     last = name.removesuffix(".name").rpartition(".")[2]
+    for begin in _ASKS:
+        last = last.removeprefix(begin)
     for unit in _UNITS:
         if last.endswith(unit) and last != unit:
             last = last.removesuffix(unit)
@@ -222,7 +228,7 @@ def _spell_number(name: str, value: float) -> str:
     if value != value or value in (float("inf"), float("-inf")):
         return str(value)
     if name.endswith("_ms"):
-        return _spell_span(value)
+        return _spell_span(value) if value < _FIRST_TIME_MS else _spell_moment(value)
     if name.endswith(("_s", "_seconds")):
         return _spell_span(value * 1000)
     if name.endswith("_usd"):
@@ -230,6 +236,14 @@ def _spell_number(name: str, value: float) -> str:
     if name.endswith("_bytes") or name == "bytes":
         return size(int(value))
     return str(value)
+
+
+def _spell_moment(milliseconds: float) -> str:
+    """Return a time in *milliseconds* since 1970; the number itself where no calendar has it."""
+    try:
+        return spell_time(datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat())
+    except (ValueError, OverflowError, OSError):
+        return str(milliseconds)
 
 
 def _spell_span(milliseconds: float) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tasklore.commands.pictures import ask, cancelled, tasks
+from tasklore.commands.pictures import ask, cancelled, task_counts, tasks
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,51 @@ def test_a_list_says_why_a_task_waits_or_failed() -> None:
     assert "waits for the budget of tenant acme, until 2026-01-02 00:00:00 UTC" in drawn
     assert drawn.splitlines()[0].split()[-1] == "TENANT"
     assert tasks.draw({"tasks": [], "after": None}) == "There are no such tasks."
+
+
+def counted(**values: Any) -> str:
+    """Return the picture of a count of tasks, of which there are none but *values*."""
+    view = {
+        "open": 0,
+        "oldest_ms": None,
+        "looked_at": 0,
+        "states": {},
+        "waits": [],
+        "failed": 0,
+        "failures": [],
+        "is_cut": False,
+    }
+    return task_counts.draw(view | values)
+
+
+def test_a_count_of_tasks_is_said_in_sentences() -> None:
+    """No name of a field is among the words."""
+    assert counted() == "No task is open.\nNone failed in the last hour."
+    wait = {"kind": "limit", "name": "acme", "text": "the budget of acme", "said": ""}
+    text = counted(
+        open=1_200,
+        oldest_ms=int(time.time() * 1000) - 7_200_000,
+        looked_at=200,
+        states={"running": 2, "waiting": 198},
+        waits=[wait | {"tasks": 5}, wait | {"tasks": 1}],
+        failed=200,
+        is_cut=True,
+    )
+    assert text.splitlines() == [
+        "1,200 tasks are open, the oldest for 2 h. Of the newest 200: 2 running, 198 waiting.",
+        "  5 wait for the budget of acme",
+        "  1 waits for the budget of acme",
+        "200 or more failed in the last hour.",
+    ]
+    task = {
+        "task_id": "t-1",
+        "agent_id": "EchoAgent",
+        "task": "echo",
+        "state": "failed",
+    }
+    text = counted(failed=1, failures=[task | {"began_ms": 0, "error": "OSError"}])
+    assert text.splitlines()[1:3] == ["1 failed in the last hour.", ""]
+    assert "EchoAgent.echo" in text.splitlines()[-1]
 
 
 def reply(kind: str, **fields: Any) -> dict[str, Any]:

@@ -26,6 +26,8 @@ def berlin(monkeypatch: pytest.MonkeyPatch) -> Any:
         ("at", "9999-99-99T10:00:00Z", "9999-99-99T10:00:00Z"),
         ("run_ms", 5200, "5.2 s"),
         ("run_ms", -5200, "-5.2 s"),
+        ("began_ms", 1_782_900_000_000, "2026-07-01 12:00:00 CEST"),
+        ("began_ms", 10**30, str(10**30)),
         ("keep_s", 7200, "2 h 00 min"),
         ("cost_usd", 0.5, "$0.50"),
         ("size_bytes", 2048, "2.0 KiB"),
@@ -78,6 +80,17 @@ def test_facts_are_nested(capsys: pytest.CaptureFixture[str]) -> None:
     print_view(view)
     assert capsys.readouterr().out == (
         "id   a\nrun  3 ms\ntiming\n  cron  x\nparts\n  n  1\n\n  n  2\n"
+    )
+
+
+def test_what_is_true_or_not_is_named_in_words(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As a fact and as a column."""
+    print_view({"is_new": True, "has_own_deadline": False, "island": "x"})
+    print_view({"rows": [{"is_on_card": True}]}, "rows", ["is_on_card"])
+    assert capsys.readouterr().out == (
+        "new           yes\nown deadline  no\nisland        x\nON CARD\nyes\n"
     )
 
 
