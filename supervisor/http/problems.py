@@ -1,9 +1,10 @@
 """Problems: every error of the API as `application/problem+json` (RFC 9457), with a sentence that says the cure."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import unquote
 
 import structlog
 from fastapi import FastAPI, Request
@@ -15,6 +16,7 @@ from starlette.routing import compile_path
 
 from tasklore.contracts.errors import TaskloreError
 from tasklore.contracts.faults import complaint_of
+from tasklore.contracts.identifiers import SCOPES
 from tasklore.supervisor.operations.refusals import (
     Fault,
     Refused,
@@ -156,9 +158,10 @@ def _read_http(request: Request, error: HTTPException) -> Refused:
             headers={"Allow": allowed},
         )
     if status == HTTPStatus.NOT_FOUND:
-        return not_found(
-            f"there is no such path; {_cure_path(path, request.app.openapi()['paths'])}"
-        )
+        known = request.app.openapi()["paths"]
+        if (fault := _find_slash(request, known)) is not None:
+            return unusable([fault])
+        return not_found(f"there is no such path; {_cure_path(path, known)}")
     if status == HTTPStatus.BAD_REQUEST and isinstance(
         error.__cause__, UnicodeDecodeError
     ):
@@ -167,6 +170,33 @@ def _read_http(request: Request, error: HTTPException) -> Refused:
         )
     kind = re.sub(r"[^a-z]+", "-", HTTPStatus(status).phrase.lower())
     return Refused(status, kind, str(error.detail), headers=error.headers)
+
+
+def _find_slash(
+    request: Request, known: Mapping[str, Mapping[str, Any]]
+) -> Fault | None:
+    """Return the fault of a value in a path that has a slash in it (%2F), which separates values; None without one."""
+    raw = request.scope["raw_path"].decode("ascii", "replace")
+    given = [unquote(one) for one in raw.split("/")]
+    for template, methods in known.items():
+        names = template.split("/")
+        if len(names) != len(given) or request.method.lower() not in methods:
+            continue
+        pairs = list(zip(names, given, strict=True))
+        if all(name.startswith("{") or name == value for name, value in pairs):
+            for name, value in pairs:
+                if "/" in value:
+                    options = methods[request.method.lower()].get("parameters", ())
+                    message = _word_slash(value, {one["name"] for one in options})
+                    return Fault(where=name.strip("{}"), message=message)
+    return None
+
+
+def _word_slash(value: str, options: Collection[str]) -> str:
+    scope, _, name = value.partition("/")
+    if scope in SCOPES and "scope" in options:
+        return f"{value!r} has a slash; say {name!r}, and {scope!r} as `scope`"
+    return f"{value!r} has a slash, which no name in a path has"
 
 
 def _cure_path(path: str, known: Iterable[str]) -> str:

@@ -504,6 +504,25 @@ async def test_an_unknown_path_names_the_one_that_was_meant(stand: Stand) -> Non
         assert (answer.status, cure in detail) == (404, True), (method, path, detail)
 
 
+#: Paths with a slash in a value, the name of that, and the cure.
+SLASHED = (
+    ("/v1/memory/agent%2Fx/export", "user", "say 'x', and 'agent' as `scope`"),
+    ("/v1/memory/ana%2Fx/documents/a", "user", "which no name in a path has"),
+    ("/v1/memory/ana/documents/a%2fb", "resource", "which no name in a path has"),
+    ("/v1/agents/a%2Fb", "agent_id", "which no name in a path has"),
+)
+
+
+async def test_a_slash_in_a_value_of_a_path_is_told_by_its_name(stand: Stand) -> None:
+    """It parts the path, so that nothing is there."""
+    for path, name, cure in SLASHED:
+        answer = await ask(stand.url, "GET", path)
+        (fault,) = answer.body["problems"]
+        assert answer.status == 422, path
+        assert (fault["where"], cure in fault["message"]) == (name, True), fault
+    assert (await ask(stand.url, "GET", "/v1/nothing/a%2Fb")).status == 404
+
+
 async def test_options_returns_the_methods_and_permits_no_other_origin(
     stand: Stand,
 ) -> None:

@@ -21,6 +21,14 @@ Resource = Annotated[
         help="Only this document: its id, or a word for it such as food.",
     ),
 ]
+Scope = Annotated[
+    str,
+    Option(
+        "--scope",
+        metavar="SCOPE",
+        help="What USER names: a user, an agent, a run or an organisation. One of user, agent, run, org.",
+    ),
+]
 
 
 @app.callback()
@@ -39,6 +47,7 @@ def export_documents(
         ),
     ],
     resource: Resource = None,
+    scope: Scope = "user",
 ) -> None:
     """Write a person's documents as JSON files.
 
@@ -46,7 +55,7 @@ def export_documents(
     """
     from tasklore.commands.memory import files
 
-    files.export_documents(user, folder, resource)
+    files.export_documents(user, folder, resource, scope=scope)
 
 
 @app.command(
@@ -68,6 +77,7 @@ def import_documents(
             help="Which document it is, when the file does not say so.",
         ),
     ] = None,
+    scope: Scope = "user",
     as_json: Json = False,
 ) -> int:
     """Put JSON files in the place of a person's documents, at a supervisor that runs with --operations.
@@ -76,7 +86,9 @@ def import_documents(
     """
     from tasklore.commands.memory import files as file_commands
 
-    return file_commands.import_documents(user, files, resource, is_json=as_json)
+    return file_commands.import_documents(
+        user, files, resource, scope=scope, is_json=as_json
+    )
 
 
 @app.command(
@@ -91,6 +103,7 @@ def migrate(
     dry_run: Annotated[
         bool, Option("--dry-run", help="Show what would change; change nothing.")
     ] = False,
+    scope: Scope = "user",
     as_json: Json = False,
 ) -> int:
     """Turn older Markdown memories into documents, at a supervisor that runs with --operations.
@@ -100,4 +113,4 @@ def migrate(
     """
     from tasklore.commands.memory.migration import migrate_folder
 
-    return migrate_folder(user, folder, is_dry=dry_run, is_json=as_json)
+    return migrate_folder(user, folder, scope=scope, is_dry=dry_run, is_json=as_json)

@@ -14,8 +14,10 @@ from tasklore.commands.render.words import count_of
 from tasklore.contracts.errors import InvalidInput
 
 
-def export_documents(user: str, folder: Path, resource: str | None) -> None:
-    """Write the documents of *user*, or one, into *folder*, a file each; `-` writes one to stdout.
+def export_documents(
+    user: str, folder: Path, resource: str | None, *, scope: str = "user"
+) -> None:
+    """Write the documents of *user* in *scope*, or one, into *folder*, a file each; `-` writes one to stdout.
 
     Raises:
         InvalidInput: several documents are to go to stdout, or *folder* cannot be written to.
@@ -24,7 +26,8 @@ def export_documents(user: str, folder: Path, resource: str | None) -> None:
     if is_stdout and resource is None:
         raise InvalidInput("stdout takes one document; say which with --resource")
     pieces: list[bytes] = []
-    pour_lines("export", {"user": user, "resource": resource}, pieces.append)
+    given = {"user": user, "scope": scope, "resource": resource}
+    pour_lines("export", given, pieces.append)
     views = [json.loads(line) for line in b"".join(pieces).splitlines() if line]
     files = {one["resource"]: one["content"].encode() for one in views}
     if is_stdout:
@@ -57,7 +60,12 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def import_documents(
-    user: str, files: Sequence[Path], resource: str | None, *, is_json: bool
+    user: str,
+    files: Sequence[Path],
+    resource: str | None,
+    *,
+    is_json: bool,
+    scope: str = "user",
 ) -> int:
     """Put *files* in the place of documents of *user*, and return the exit code: unusable input when one was refused.
 
@@ -73,7 +81,7 @@ def import_documents(
         line = {"file": str(file), "resource": resource}
         try:
             sent = {**line, "content": read_text(file)}
-            one = send_line("import", {"user": user}, sent)["files"][0]
+            one = send_line("import", {"user": user, "scope": scope}, sent)["files"][0]
         except InvalidInput as error:
             one = _refused(file, error)
         except ApiRefused as error:

@@ -1,6 +1,7 @@
 """`tasklore memory migrate`: a folder of older Markdown memories turned into documents."""
 
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,7 +19,9 @@ _OLDER = "resource_*.md"
 _ARCHIVE = ".archive"
 
 
-def migrate_folder(user: str, folder: Path, *, is_dry: bool, is_json: bool) -> int:
+def migrate_folder(
+    user: str, folder: Path, *, is_dry: bool, is_json: bool, scope: str = "user"
+) -> int:
     """Turn every `resource_*.md` of *folder* into a document of *user* and rename it; *is_dry* only shows changes.
 
     A file is renamed once its document is stored. One whose document holds something else already is left alone:
@@ -31,8 +34,9 @@ def migrate_folder(user: str, folder: Path, *, is_dry: bool, is_json: bool) -> i
         )
         return OK
     done = []
+    given = {"user": user, "scope": scope, "dry_run": is_dry}
     for file in files:
-        one = _migrate(user, file, is_dry=is_dry)
+        one = _migrate(file, given)
         done.append(one)
         if one["error"] is not None:
             complain(f"{file}: {one['error']}")
@@ -63,8 +67,8 @@ def list_older_files(folder: Path) -> list[Path]:
     return files
 
 
-def _migrate(user: str, file: Path, *, is_dry: bool) -> dict[str, Any]:
-    """Return what became of *file*."""
+def _migrate(file: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what became of *file*, which is sent with the values *given*."""
     archive = file.with_name(file.name + _ARCHIVE)
     try:
         _demand_room(file, archive)
@@ -74,9 +78,9 @@ def _migrate(user: str, file: Path, *, is_dry: bool) -> dict[str, Any]:
             "content": read_text(file).removeprefix("\ufeff"),
             "changed": changed.isoformat(),
         }
-        view = send_line("migrate", {"user": user, "dry_run": is_dry}, line)
+        view = send_line("migrate", given, line)
         one: dict[str, Any] = dict(view["files"][0])
-        if one["error"] is None and not is_dry:
+        if one["error"] is None and not given["dry_run"]:
             file.rename(archive)
     except OSError as error:
         return _refused(

@@ -24,6 +24,7 @@ class Api:
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = []
+        self.poured: list[tuple[str, str]] = []
         self.refuses: Callable[[str], str | None] = lambda _file: None
         self.exported = [{"resource": FOOD, "revision": 1, "content": '{"a": 1}\r\n'}]
 
@@ -49,6 +50,7 @@ class Api:
     def pour_lines(
         self, verb: str, given: Mapping[str, Any], sink: Callable[[bytes], object]
     ) -> None:
+        self.poured.append((given["user"], given["scope"]))
         body = b"".join(json.dumps(one).encode() + b"\n" for one in self.exported)
         sink(body[:7])
         sink(body[7:])
@@ -85,6 +87,17 @@ def test_documents_are_written_to_the_byte(
         export_documents(USER, Path("-"), None)
     with pytest.raises(InvalidInput, match="/proc/none"):
         export_documents(USER, Path("/proc/none"), None)
+
+
+def test_each_names_the_owner_in_their_scope(api: Api, tmp_path: Path) -> None:
+    """As the operations have it: `x` of the scope `agent`, and never `agent/x`."""
+    (tmp_path / "resource_user_food.md").write_text(OLDER)
+    export_documents("x", tmp_path / "out", None, scope="agent")
+    document = tmp_path / "out" / f"{FOOD}.json"
+    import_documents("x", [document], None, scope="agent", is_json=True)
+    migrate_folder("x", tmp_path, scope="agent", is_dry=True, is_json=True)
+    asked = [(given["user"], given["scope"]) for _, given, _ in api.sent]
+    assert [*api.poured, *asked] == [("x", "agent")] * 3
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"], ids=["folder", "no text"])
