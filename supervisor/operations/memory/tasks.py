@@ -77,6 +77,8 @@ async def carry_out(
         raise unavailable(
             "no memory worker has reported yet; start one with `tasklore worker`, and ask again"
         )
+    # Without the store no worker changes a memory: its sender hears that now, and not when its patience ends.
+    await services.episodes.settings(task.owner)
     if task.adds:
         size = len(json.dumps(dict(task.parameters)))
         bounds = services.dispatch.bounds

@@ -11,7 +11,12 @@ from pydantic import JsonValue
 from redis.asyncio import Redis
 
 from tasklore.contracts.callers import Caller
-from tasklore.contracts.errors import InvalidInput, NotPermitted, UnknownPath
+from tasklore.contracts.errors import (
+    InvalidInput,
+    MemoryUnavailable,
+    NotPermitted,
+    UnknownPath,
+)
 from tasklore.contracts.messages import (
     ChatTurn,
     CompletionReport,
@@ -27,6 +32,7 @@ from tasklore.memory.documents.storage.store import DocumentStore
 from tasklore.memory.episodes.store import Episodes
 from tasklore.memory.queues.claims import Closing
 from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.runtime.servers.claims import free_port
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.catalogue import Catalogue, Offer
 from tasklore.supervisor.operations import memories
@@ -873,6 +879,21 @@ async def test_a_change_says_how_it_ended(
     nobody = replace(services, catalogue=lambda: Catalogue([]))
     async with refused(503, "no memory worker"):
         await add_item(nobody, ROOT, USER, new)
+
+
+async def test_nothing_is_sent_while_the_store_is_away(
+    services: MemoryServices, worker: Worker
+) -> None:
+    """No worker could do it: who asks hears so at once, and not when the time for an answer is over."""
+    async with Redis(port=free_port(), retry=None) as nowhere:
+        away = replace(services, episodes=Episodes(nowhere, deadline_s=0.2))
+        with pytest.raises(MemoryUnavailable):
+            await clear_memory(away, ROOT, USER, confirm="forget")
+        with pytest.raises(MemoryUnavailable):
+            await change_settings(away, ROOT, USER, KeptTurns())
+        with pytest.raises(MemoryUnavailable):
+            await add_item(away, ROOT, USER, NewItem(category="food", value="Tea"))
+    assert worker.sent == []
 
 
 async def test_forgetting_answers_with_its_proof(store: DocumentStore) -> None:
