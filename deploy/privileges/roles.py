@@ -513,7 +513,6 @@ def _operator() -> Role:
                 "ask",
                 subjects.requests(SUPERVISOR),
                 subjects.pipelines(SUPERVISOR),
-                subjects.analyses(SUPERVISOR),
             ),
             do.hears(
                 "watch runs",
