@@ -16,6 +16,7 @@ from tasklore.supervisor.feed.events import BeganWaiting, Gap, Question, Restart
 from tasklore.supervisor.http.admission.keys import Caller
 from tasklore.supervisor.http.openapi import SCHEMAS
 from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.operations.audit import GONE, Audited
 from tasklore.supervisor.operations.forms import View
 from tasklore.supervisor.operations.refusals import over_share, unavailable
 
@@ -138,14 +139,20 @@ class EventStream(StreamingResponse):
     media_type = "text/event-stream"
 
     def __init__(
-        self, parts: ApiParts, name: str, events: AsyncGenerator[bytes, None]
+        self,
+        parts: ApiParts,
+        caller: Caller,
+        events: AsyncGenerator[bytes, None],
+        audited: Audited | None,
     ) -> None:
         super().__init__(
             events, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
         self._parts = parts
-        self._name = name
-        self._key = parts.digest_of_key(name)
+        self._name = caller.name
+        self._key = parts.digest_of_key(caller.name)
+        self._caller = caller
+        self._audited = audited
         self._events = events
 
     @classmethod
@@ -155,9 +162,12 @@ class EventStream(StreamingResponse):
         caller: Caller,
         events: AsyncGenerator[bytes, None],
         *,
+        audited: Audited | None = None,
         has_ended: bool = False,
     ) -> Response | Self:
         """Return the stream of *events*; 204 for a client that has read the last one, which stops its reconnecting.
+
+        How it ends is noted as *audited*; None where the work behind it notes that itself.
 
         Raises:
             Refused: 429, the caller has too many open; 503, all together, or the process is about to end.
@@ -174,15 +184,25 @@ class EventStream(StreamingResponse):
             raise over_share(
                 f"{own} streams of events are open with this key; close one, or look without a stream"
             )
-        return cls(parts, caller.name, events)
+        return cls(parts, caller, events, audited)
 
     async def stream_response(self, send: Send) -> None:
         """Send every event, each within its time: a client that does not read would be waited for forever.
 
         The stream of a key that was removed, or made anew, ends behind the next event, a heartbeat at the latest.
         """
+        if self._audited is None:
+            await self._send_all(send)
+            return
+        with self._audited.noting(self._caller) as ending:
+            if not await self._send_all(send):
+                ending.status = GONE
+
+    async def _send_all(self, send: Send) -> bool:
+        """Send every event; return whether the client read them to the end, and may still."""
         try:
             with self._parts.life.streaming(self._name):
+                is_over = True
                 async with aclosing(self._events) as events:
                     await send(
                         {
@@ -201,13 +221,15 @@ class EventStream(StreamingResponse):
                                 }
                             )
                         if self._parts.digest_of_key(self._name) != self._key:
+                            is_over = False
                             break
                     await send(
                         {"type": "http.response.body", "body": b"", "more_body": False}
                     )
         except TimeoutError:
             # Nothing more can be sent to it.
-            return
+            return False
+        return is_over
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the protocol's
         """Send until the end, or until the client disconnects."""

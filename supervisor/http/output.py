@@ -24,7 +24,7 @@ from tasklore.supervisor.feed.events import (
     Text,
     Value,
 )
-from tasklore.supervisor.http.admission.keys import Caller, require_role
+from tasklore.supervisor.http.admission.keys import Caller, require
 from tasklore.supervisor.http.admission.stream_tokens import StreamTokenField
 from tasklore.supervisor.http.event_streams import (
     HEARTBEAT,
@@ -40,6 +40,7 @@ from tasklore.supervisor.http.event_streams import (
 )
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import answers
+from tasklore.supervisor.operations.audit import Audited
 from tasklore.supervisor.operations.forms import View
 from tasklore.supervisor.operations.sent_tasks import Sent, read_task, to_sent
 
@@ -121,13 +122,16 @@ class TaskStreamEvent(
     """One server-sent event of a task; `data` is shown as it is once its JSON is read."""
 
 
+_FOLLOWED = Audited(id="tasks_follow", roles=("ask",), is_look=True)
+
+
 def routes(parts: ApiParts) -> APIRouter:
     """Return the route of the feed of tasks."""
     router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
     @router.get(
         "/{task_id}/output",
-        operation_id="tasks_follow",
+        operation_id=_FOLLOWED.id,
         summary="Follow what becomes of a task",
         response_class=Response,
         responses={
@@ -141,7 +145,7 @@ def routes(parts: ApiParts) -> APIRouter:
     )
     async def follow(
         task_id: TaskId,
-        caller: Annotated[Caller, Depends(require_role("ask"))],
+        caller: Annotated[Caller, Depends(require(_FOLLOWED.demand_role))],
         last_event_id: LastOutputId = None,
         _stream_token: StreamTokenField = None,
     ) -> Response:
@@ -158,14 +162,18 @@ async def open_output(
     Raises:
         Refused: 404, there is no such task for them; 429 or 503, too many streams are open.
     """
-    await read_task(parts.for_tasks, caller, task_id)
-    has_ended = last_event_id is not None and last_event_id.endswith(OUTPUT_END)
-    after = FROM_START
-    if last_event_id is not None and not has_ended:
-        after = FeedPosition.parse(last_event_id)
-    return EventStream.open(
-        parts, caller, _events_of(parts, task_id, after), has_ended=has_ended
-    )
+    with _FOLLOWED.noting(caller) as ending:
+        await read_task(parts.for_tasks, caller, task_id)
+        has_ended = last_event_id is not None and last_event_id.endswith(OUTPUT_END)
+        after = FROM_START
+        if last_event_id is not None and not has_ended:
+            after = FeedPosition.parse(last_event_id)
+        events = _events_of(parts, task_id, after)
+        stream = EventStream.open(
+            parts, caller, events, audited=_FOLLOWED, has_ended=has_ended
+        )
+        ending.goes_on = isinstance(stream, EventStream)
+    return stream
 
 
 async def _events_of(

@@ -21,7 +21,7 @@ from tasklore.supervisor.feed.runs import (
     RunStep,
     follow_run,
 )
-from tasklore.supervisor.http.admission.keys import Caller, require_role
+from tasklore.supervisor.http.admission.keys import Caller, require
 from tasklore.supervisor.http.admission.stream_tokens import StreamTokenField
 from tasklore.supervisor.http.event_streams import (
     HEARTBEAT,
@@ -32,6 +32,7 @@ from tasklore.supervisor.http.event_streams import (
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.operations import pipelines
+from tasklore.supervisor.operations.audit import Audited
 from tasklore.supervisor.operations.pipelines import (
     PipelineServices,
     RunTold,
@@ -86,6 +87,9 @@ class RunStreamEvent(
     """One server-sent event of a run; `data` is shown as it is once its JSON is read."""
 
 
+_FOLLOWED = Audited(id="pipelines_follow", roles=("ask",), is_look=True)
+
+
 def routes(parts: ApiParts) -> APIRouter:
     """Return the route of the events of a run; every other one of pipelines is an operation."""
     services = pipelines.for_supervisor(parts)
@@ -93,7 +97,7 @@ def routes(parts: ApiParts) -> APIRouter:
 
     @router.get(
         "/{session_id}/events",
-        operation_id="pipelines_follow",
+        operation_id=_FOLLOWED.id,
         summary="Hear what becomes of a run",
         response_class=Response,
         responses={
@@ -107,16 +111,20 @@ def routes(parts: ApiParts) -> APIRouter:
     )
     async def hear(
         session_id: SessionId,
-        caller: Annotated[Caller, Depends(require_role("ask"))],
+        caller: Annotated[Caller, Depends(require(_FOLLOWED.demand_role))],
         last_event_id: LastRunEventId = None,
         _stream_token: StreamTokenField = None,
     ) -> Response:
-        now = (await read_standing(services, caller, session_id)).place
-        after = RunPosition.parse(last_event_id) if last_event_id is not None else None
-        events = events_of(parts, services, caller, session_id, after=after)
-        return EventStream.open(
-            parts, caller, events, has_ended=after == now and now.end != ""
-        )
+        with _FOLLOWED.noting(caller) as ending:
+            now = (await read_standing(services, caller, session_id)).place
+            after = None if last_event_id is None else RunPosition.parse(last_event_id)
+            events = events_of(parts, services, caller, session_id, after=after)
+            has_ended = after == now and now.end != ""
+            stream = EventStream.open(
+                parts, caller, events, audited=_FOLLOWED, has_ended=has_ended
+            )
+            ending.goes_on = isinstance(stream, EventStream)
+        return stream
 
     return router
 

@@ -5,7 +5,6 @@ and the matrix of tests read the OpenAPI document that comes out. What runs in t
 `await add_schedule(services, caller, new)`.
 """
 
-import asyncio
 import time
 from collections.abc import (
     AsyncGenerator,
@@ -13,9 +12,7 @@ from collections.abc import (
     Awaitable,
     Callable,
     Coroutine,
-    Iterator,
 )
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import (
@@ -29,16 +26,8 @@ from typing import (
     cast,
 )
 
-import structlog
-
 from tasklore.contracts.callers import Caller, Role
-from tasklore.contracts.errors import NotPermitted
-from tasklore.supervisor.operations.refusals import refusal_of
-
-log = structlog.get_logger(__name__)
-
-#: The status of an operation whose client left before it was done, as HTTP counts it.
-GONE = 499
+from tasklore.supervisor.operations.audit import Audited
 
 #: An operation that needs less may stand in the table of a noun whose services have more.
 Services = TypeVar("Services", contravariant=True)
@@ -124,9 +113,9 @@ class Operation(Generic[Services, P, R]):
         """
         self.demand_role(caller)
         began = time.monotonic()
-        found: object = None
-        with self._noting(caller, began, lambda: isinstance(found, AsyncIterator)):
-            found = result = await self.function(services, caller, *args, **kwargs)
+        with self._audited.noting(caller, began) as ending:
+            result = await self.function(services, caller, *args, **kwargs)
+            ending.goes_on = isinstance(result, AsyncIterator)
         if isinstance(result, AsyncIterator):
             return cast("R", self._note_stream(result, caller, began))
         return result
@@ -135,27 +124,9 @@ class Operation(Generic[Services, P, R]):
         self, views: AsyncIterator[V], caller: Caller, began: float
     ) -> AsyncGenerator[V, None]:
         """Yield *views*; how the stream ended is noted, with the time that it took from *began* on."""
-        with self._noting(caller, began):
+        with self._audited.noting(caller, began):
             async for view in views:
                 yield view
-
-    @contextmanager
-    def _noting(
-        self, caller: Caller, began: float, goes_on: Callable[[], bool] = lambda: False
-    ) -> Iterator[None]:
-        """Note how the block ends, unless the run *goes_on* behind it."""
-        status = self.status
-        try:
-            yield
-        except (asyncio.CancelledError, GeneratorExit):
-            status = GONE
-            raise
-        except Exception as error:
-            status = refusal_of(error).problem.status
-            raise
-        finally:
-            if not goes_on():
-                self._note(caller, status, time.monotonic() - began)
 
     def demand_role(self, caller: Caller) -> None:
         """Return when *caller* may run it; a refusal is noted as a run is.
@@ -163,27 +134,16 @@ class Operation(Generic[Services, P, R]):
         Raises:
             NotPermitted: the caller has none of its roles.
         """
-        try:
-            caller.demand_role(*self.roles)
-        except NotPermitted as error:
-            self._note(caller, refusal_of(error).problem.status, 0.0)
-            raise
+        self._audited.demand_role(caller)
 
-    def _note(self, caller: Caller, status: int, duration_s: float) -> None:
-        """Write one line for the audit: never a value, as that is the words of people, or names them."""
-        note = log.debug if self._is_own_look(caller) else log.info
-        note(
-            "operation",
-            operation=self.id,
-            caller=caller.name,
-            status=status,
-            ms=round(duration_s * 1000),
+    @property
+    def _audited(self) -> Audited:
+        return Audited(
+            id=self.id,
+            roles=self.roles,
+            is_look=self.http.startswith("GET "),
+            status=self.status,
         )
-
-    def _is_own_look(self, caller: Caller) -> bool:
-        """Return whether *caller* only looks at work of their own: such looks are many, and the audit needs none."""
-        is_look = self.http.startswith("GET ") and "ask" in self.roles
-        return is_look and "admin" not in caller.roles
 
 
 #: The operations of one noun, which work with the same services.

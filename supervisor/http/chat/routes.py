@@ -21,7 +21,7 @@ from tasklore.contracts.messages import (
 from tasklore.contracts.zones import TimeZone
 from tasklore.memory.ledger.requests import RequestRecord, place_of
 from tasklore.supervisor.catalogue import Catalogue
-from tasklore.supervisor.http.admission.keys import Caller, require_role
+from tasklore.supervisor.http.admission.keys import Caller, require, require_role
 from tasklore.supervisor.http.chat.errors import answers
 from tasklore.supervisor.http.chat.forms import (
     MODEL,
@@ -45,6 +45,7 @@ from tasklore.supervisor.http.chat.structured import AnswerFormat
 from tasklore.supervisor.http.event_streams import EventStream
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.responses import while_connected
+from tasklore.supervisor.operations.audit import Audited
 from tasklore.supervisor.operations.forms import digest_of
 from tasklore.supervisor.operations.idempotency import claim_record, demand_room
 from tasklore.supervisor.operations.owners import demand_conversation
@@ -92,6 +93,7 @@ PreferHeader = Annotated[
 #: In an answer: the roles of messages that were sent and not read.
 _UNREAD = "X-Tasklore-Unread"
 _ASKING = Depends(require_role("ask"))
+_COMPLETED = Audited(id="chat_complete", roles=("ask",), is_look=False)
 
 
 def routes(parts: ApiParts) -> APIRouter:
@@ -102,7 +104,7 @@ def routes(parts: ApiParts) -> APIRouter:
 
     @router.post(
         "/chat/completions",
-        operation_id="chat_complete",
+        operation_id=_COMPLETED.id,
         summary="Answer a conversation, in OpenAI's form",
         response_model=Completion,
         responses={
@@ -113,21 +115,25 @@ def routes(parts: ApiParts) -> APIRouter:
     async def complete_chat(
         body: ChatRequest,
         request: Request,
-        caller: Annotated[Caller, _ASKING],
+        caller: Annotated[Caller, Depends(require(_COMPLETED.demand_role))],
         conversation_id: ConversationHeader = None,
         idempotency_key: RepeatHeader = None,
         time_zone: ZoneHeader = None,
         prefer: PreferHeader = None,
     ) -> Response:
-        _refuse_unread(body, prefer)
-        zoned = body.model_copy(update={"time_zone": body.time_zone or time_zone})
-        among = demand_model(parts.catalogue(), body.model)
-        form = await chat.read_format(body, caller)
-        asked, before = await chat.read(
-            zoned, caller, conversation_id, repeat=idempotency_key, among=among
-        )
-        begin = partial(chat.answer, asked, before=before, form=form, among=among)
         unread = {_UNREAD: body.unread_roles} if body.unread_roles else {}
+        zoned = body.model_copy(update={"time_zone": body.time_zone or time_zone})
+        # What follows is noted where the answer ends.
+        with _COMPLETED.noting(caller) as ending:
+            _refuse_unread(body, prefer)
+            among = demand_model(parts.catalogue(), body.model)
+            form = await chat.read_format(body, caller)
+            asked, before = await chat.read(
+                zoned, caller, conversation_id, repeat=idempotency_key, among=among
+            )
+            answer = partial(chat.answer, asked, before=before, form=form, among=among)
+            begin = partial(_note_answer, caller, answer)
+            ending.goes_on = True
         if body.stream:
             with_usage = body.stream_options is not None and bool(
                 body.stream_options.include_usage
@@ -140,15 +146,17 @@ def routes(parts: ApiParts) -> APIRouter:
             chunks = stream_chunks(
                 pending, with_usage=with_usage, beat_s=parts.heartbeat_s
             )
-            stream = EventStream.open(parts, caller, chunks)
+            with _COMPLETED.noting(caller) as ending:
+                stream = EventStream.open(parts, caller, chunks)
+                ending.goes_on = True
             stream.headers.update(unread)
             return stream
         try:
-            answer = await while_connected(request.receive, begin())
+            answered = await while_connected(request.receive, begin())
         except ClientDisconnect:
             return Response(status_code=204)
         return Response(
-            complete(answer, body.model).model_dump_json(),
+            complete(answered, body.model).model_dump_json(),
             media_type="application/json",
             headers=unread,
         )
@@ -177,6 +185,21 @@ def routes(parts: ApiParts) -> APIRouter:
         return Model(id=model, created=since)
 
     return router
+
+
+async def _note_answer(
+    caller: Caller,
+    answer: Callable[[Ended, Routed], Coroutine[Any, Any, ChatAnswer]],
+    ended: Ended = ignore_part,
+    routed: Routed = ignore_task,
+) -> ChatAnswer:
+    """Return what *answer* returns; how it ended is a line of the audit, also in a stream, whose status is sent before.
+
+    Raises:
+        Refused: as *answer* does.
+    """
+    with _COMPLETED.noting(caller):
+        return await answer(ended, routed)
 
 
 def _refuse_unread(body: ChatRequest, prefer: str | None) -> None:

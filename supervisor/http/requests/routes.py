@@ -14,7 +14,7 @@ from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import InvalidInput, TaskloreError
 from tasklore.contracts.identifiers import NAME_PATTERN, Name, checked_name
 from tasklore.supervisor.feed.events import REQUEST_EVENT_ID
-from tasklore.supervisor.http.admission.keys import CALLER, require_role
+from tasklore.supervisor.http.admission.keys import CALLER, require
 from tasklore.supervisor.http.admission.stream_tokens import StreamTokenField
 from tasklore.supervisor.http.event_streams import EventStream, describe_stream
 from tasklore.supervisor.http.mount import respond_to
@@ -26,6 +26,7 @@ from tasklore.supervisor.http.requests.events import (
     events_of,
 )
 from tasklore.supervisor.http.responses import while_connected
+from tasklore.supervisor.operations.audit import Audited
 from tasklore.supervisor.operations.refusals import Refused
 from tasklore.supervisor.operations.requests import (
     Ask,
@@ -56,7 +57,7 @@ LastEventId = Annotated[
         description="Events up to this are left out.",
     ),
 ]
-_ASKING = Depends(require_role("ask"))
+_FOLLOWED = Audited(id="requests_follow", roles=("ask",), is_look=True)
 
 
 def routes(parts: ApiParts) -> APIRouter:
@@ -66,7 +67,7 @@ def routes(parts: ApiParts) -> APIRouter:
 
     @router.get(
         "/{request_id}/events",
-        operation_id="requests_follow",
+        operation_id=_FOLLOWED.id,
         summary="Hear what becomes of a request",
         response_class=Response,
         responses={
@@ -80,15 +81,20 @@ def routes(parts: ApiParts) -> APIRouter:
     )
     async def hear(
         request_id: RequestId,
-        caller: Annotated[Caller, _ASKING],
+        caller: Annotated[Caller, Depends(require(_FOLLOWED.demand_role))],
         last_event_id: LastEventId = None,
         _stream_token: StreamTokenField = None,
     ) -> Response:
-        record = await demand_request(services, caller, request_id)
-        after = RequestEventPlace.parse(last_event_id)
-        place = request_place(caller, request_id)
-        events = events_of(parts, place, record.task_id, after)
-        return EventStream.open(parts, caller, events, has_ended=after.has_ended)
+        with _FOLLOWED.noting(caller) as ending:
+            record = await demand_request(services, caller, request_id)
+            after = RequestEventPlace.parse(last_event_id)
+            place = request_place(caller, request_id)
+            events = events_of(parts, place, record.task_id, after)
+            stream = EventStream.open(
+                parts, caller, events, audited=_FOLLOWED, has_ended=after.has_ended
+            )
+            ending.goes_on = isinstance(stream, EventStream)
+        return stream
 
     return router
 
