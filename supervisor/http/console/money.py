@@ -48,7 +48,7 @@ HEIGHT = 100.0
 STEP = 20.0
 _THINNEST = 1.0
 _DIMENSIONS = ("model", "tenant", "user", "agent", "task")
-_UNITS = {
+UNITS = {
     "requests": "requests",
     "tokens": "tokens",
     "at_once": "requests at once",
@@ -199,7 +199,7 @@ def spell_limit(limit: Limit) -> str:
     size = (
         spell_money(float(limit.usd))
         if limit.usd is not None
-        else f"{spell_number(limit.amount)} {_UNITS[limit.measure]}"
+        else f"{spell_number(limit.amount)} {UNITS[limit.measure]}"
     )
     window = f" a {limit.every}" if limit.every is not None else ""
     then = "" if limit.measure == "at_most" else f", {_AT_LIMIT[limit.at_limit]}"
@@ -261,7 +261,7 @@ def _make_form(
             "faults": faults,
             "dimensions": _DIMENSIONS,
             "measures": tuple(
-                (one, "US dollars" if one == "usd" else _UNITS[one])
+                (one, "US dollars" if one == "usd" else UNITS[one])
                 for one in get_args(Measure)
             ),
             "windows": get_args(Every),

@@ -1,15 +1,17 @@
 """The first page: open tasks, their waits, failures, spending, and questions to persons."""
 
 import asyncio
+import functools
 from datetime import UTC, datetime
 
 from tasklore.contracts.errors import NotPermitted
 from tasklore.supervisor.approvals.questions import ApprovalQuestion
-from tasklore.supervisor.http.console.pages import Page, Shown, Visit
+from tasklore.supervisor.http.console.money import UNITS
+from tasklore.supervisor.http.console.pages import Page, Shown, Visit, address
 from tasklore.supervisor.operations.approvals import list_approvals
 from tasklore.supervisor.operations.budget import show_budget
 from tasklore.supervisor.operations.refusals import Refused
-from tasklore.supervisor.operations.tasks import TaskCounts, count_tasks
+from tasklore.supervisor.operations.tasks import TaskCounts, WaitCount, count_tasks
 
 #: Questions and accounts that are shown; their own pages have all.
 _MOST_QUESTIONS = 5
@@ -26,7 +28,9 @@ async def show(visit: Visit) -> Shown:
             "counts": counts,
             "now": datetime.now(UTC),
             "tiles": _make_tiles(counts),
+            "page_of": functools.partial(_page_of, visit),
             "budget": budget,
+            "units": UNITS,
             "questions": questions,
         }
     )
@@ -40,6 +44,17 @@ def _make_tiles(counts: TaskCounts) -> tuple[tuple[str, int], ...]:
         for state in words
         if state != "cancelling" or state in counts.states
     )
+
+
+def _page_of(visit: Visit, wait: WaitCount) -> str:
+    """Return where those that wait so are shown one by one."""
+    if wait.kind == "person" and visit.may(list_approvals):
+        return address("approvals")
+    if wait.kind == "turn":
+        return address("runs", agent=wait.name, state="accepted")
+    # What has not begun once is queued, although it waits.
+    is_waiting = wait.kind not in ("limit", "bound")
+    return address("runs", state="waiting" if is_waiting else "open")
 
 
 async def _read_budget(visit: Visit) -> object:

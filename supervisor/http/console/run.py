@@ -4,7 +4,7 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-from tasklore.contracts.errors import NotPermitted
+from tasklore.contracts.errors import NotPermitted, Unreachable
 from tasklore.supervisor.approvals.questions import ApprovalQuestion
 from tasklore.supervisor.http.console.pages import (
     Action,
@@ -15,6 +15,7 @@ from tasklore.supervisor.http.console.pages import (
     address,
 )
 from tasklore.supervisor.http.console.timeline import draw_timeline
+from tasklore.supervisor.operations.agents import show_agent
 from tasklore.supervisor.operations.approvals import approve, list_approvals
 from tasklore.supervisor.operations.dead_letters import (
     LetterDetails,
@@ -77,6 +78,7 @@ async def show(visit: Visit) -> Shown:
             if trace is None
             else draw_timeline(trace, time.time_ns() // 1_000_000),
             "is_open": is_open,
+            "absent": await _find_absent(visit, trace),
             "here": address(f"runs/{task_id}"),
             "parameters": _parameters_of(found),
             "may_cancel": is_open and visit.may(cancel),
@@ -115,6 +117,18 @@ async def _read_trace(visit: Visit, task_id: str) -> Trace | None:
         return await visit.call(trace_task, task_id)
     except (Refused, NotPermitted):
         return None
+
+
+async def _find_absent(visit: Visit, trace: Trace | None) -> str:
+    """Return the agent whose worker a run waits for while none is alive; "" where it waits for none, or one is."""
+    wait = None if trace is None else trace.root.waits_for
+    if wait is None or wait.kind != "turn" or not visit.may(show_agent):
+        return ""
+    try:
+        agent = await visit.call(show_agent, wait.name)
+    except (Refused, Unreachable):
+        return ""
+    return agent.agent_id if agent.live_workers == 0 else ""
 
 
 def _parameters_of(found: RunFindings) -> object:

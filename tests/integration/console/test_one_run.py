@@ -91,6 +91,15 @@ async def test_a_run_shows_its_parameters_to_its_own(console: ConsoleStand) -> N
         assert f"runs/{task_id}" not in await tab.open("/console/runs")
 
 
+async def test_a_run_that_no_worker_will_take_says_so(console: ConsoleStand) -> None:
+    """It is no matter of a turn: nobody lives who could take it."""
+    task_id = await sent_by(console, "asker")
+    async with console.tab("asker") as tab:
+        text = await tab.open(f"/console/runs/{task_id}")
+        assert "waits for its turn" in text
+        assert 'No worker of <a href="/console/agents/EchoAgent">' in text
+
+
 async def test_a_run_is_cancelled_from_its_page(console: ConsoleStand) -> None:
     """It is asked first, and what follows is the run again."""
     task_id = await sent_by(console, "asker")
