@@ -105,8 +105,19 @@ class AgentCard(Message):
         )
 
 
+class AwayModel(Part):
+    """A model whose provider does not answer a worker since then; `said` is what it said last, 200 characters of it."""
+
+    model: str
+    since: datetime
+    said: str = ""
+
+
 class WorkerPresence(Message):
-    """A worker that is alive; kept in the bucket `workers` under `{agent_id}.{worker_id}` and refreshed every 5 s."""
+    """A worker that is alive; kept in the bucket `workers` under `{agent_id}.{worker_id}` and refreshed every 5 s.
+
+    `away` are the models that it does not ask for now; left out where there are none.
+    """
 
     worker_id: Name
     agent_id: Name
@@ -115,6 +126,7 @@ class WorkerPresence(Message):
     slots: int
     http: str | None = None
     started_at: datetime
+    away: tuple[AwayModel, ...] = Field(default=(), exclude_if=not_)
 
 
 class ChatTurn(Message):

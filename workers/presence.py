@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import AgentConflict, TaskloreError, Unreachable
-from tasklore.contracts.messages import AgentCard, WorkerPresence
+from tasklore.contracts.messages import AgentCard, AwayModel, WorkerPresence
 from tasklore.runtime.messaging.buckets import BUCKET_FAILURES, BUCKET_S
 from tasklore.runtime.messaging.presences import key_of_presence, live_workers
 from tasklore.workers.card import same_contract
@@ -131,12 +131,16 @@ async def show_presence(
     presence: WorkerPresence,
     card: AgentCard,
     heal: Callable[[], Awaitable[object]],
+    *,
+    read_away: Callable[[], tuple[AwayModel, ...]] = tuple,
 ) -> None:
     """Refresh *presence* until cancelled, and put *card* again where it is gone; an outage is waited out.
 
-    *heal* makes the buckets anew where that is allowed, when one of them is no longer there.
+    *heal* makes the buckets anew where that is allowed, when one of them is no longer there. *read_away* returns the
+    models that do not answer now.
     """
     while True:
+        presence = presence.model_copy(update={"away": read_away()})
         try:
             await _show(client, presence, card)
         except nats.js.errors.BucketNotFoundError:

@@ -461,6 +461,7 @@ class Worker:
                 presence,
                 card,
                 functools.partial(self._provision, parts.client, again=True),
+                read_away=parts.services.llm.away_models,
             )
         )
 

@@ -69,6 +69,11 @@ class ModelBreaker:
         )
 
     @property
+    def said(self) -> str:
+        """What the provider said when it failed last."""
+        return self._words
+
+    @property
     def open_s(self) -> float:
         """Seconds since it opened, 0 while it is closed; may be read from another thread."""
         opened_at = self._opened_at

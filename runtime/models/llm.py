@@ -11,6 +11,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from types import TracebackType
 from typing import Generic, Self
 
@@ -31,6 +33,7 @@ from tasklore.contracts.errors import (
 )
 from tasklore.contracts.extensions import ModelAnswer, ModelProvider
 from tasklore.runtime.extensions import MODEL_GROUP, make_extension
+from tasklore.contracts.messages import AwayModel
 from tasklore.runtime.models.answer_reader import T, words_of
 from tasklore.runtime.models.breaker import ModelBreaker
 from tasklore.runtime.models.client import OpenAiProvider
@@ -84,6 +87,9 @@ __all__ = [
 ]
 
 _log = structlog.get_logger(__name__)
+
+#: Models that do not answer, as a worker's sign of life names them.
+_MOST_AWAY = 20
 
 
 @dataclass(frozen=True)
@@ -155,6 +161,20 @@ class Llm:
         return {
             model: breaker.open_s for model, breaker in self._breakers.copy().items()
         }
+
+    def away_models(self) -> tuple[AwayModel, ...]:
+        """Return the models whose providers do not answer, those that are away for longest first."""
+        now = datetime.now(UTC)
+        away = [
+            AwayModel(
+                model=model,
+                since=now - timedelta(seconds=breaker.open_s),
+                said=breaker.said,
+            )
+            for model, breaker in self._breakers.items()
+            if breaker.is_open
+        ]
+        return tuple(sorted(away, key=attrgetter("since"))[:_MOST_AWAY])
 
     def troubles(self) -> dict[str, str]:
         """Return by role why its last question has no answer, in the provider's words; for any thread."""

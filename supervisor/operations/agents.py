@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field, JsonValue
@@ -14,7 +15,7 @@ from redis.asyncio import Redis
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.conversations import MessageId
 from tasklore.contracts.identifiers import NAME_PATTERN
-from tasklore.contracts.messages import AgentCard, WorkerPresence
+from tasklore.contracts.messages import AgentCard, AwayModel, WorkerPresence
 from tasklore.contracts.observations import Action, SensoryData, Word, WorldTime
 from tasklore.memory.conversations.observations import Observations
 from tasklore.memory.ledger.run_list import (
@@ -60,6 +61,8 @@ AgentId = Annotated[str, Field(pattern=NAME_PATTERN, description="The id of an a
 _REPORT_S = 1
 #: How long ago a task may have ended whose time counts.
 _ENDED_SINCE = timedelta(days=1)
+#: Models that do not answer, as they are listed.
+_MOST_OUTAGES = 50
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +147,30 @@ class AgentLoads(View):
 
     agents: tuple[AgentLoad, ...]
     after: str | None
+
+
+class ModelOutage(View):
+    """A model whose provider does not answer `workers` live workers, of these agents, the first of them since then.
+
+    `said` is what the provider said last to one of them; a key of one user or tenant is not told that.
+    """
+
+    model: str
+    since: datetime
+    workers: int
+    agents: tuple[str, ...]
+    said: str
+
+
+class ModelOutages(View):
+    """Models whose providers do not answer, those that are away for longest first; at most 50.
+
+    Each worker finds that out by itself, says it within five seconds, and asks again every few. `is_known` is false
+    while it cannot be read who is alive.
+    """
+
+    outages: tuple[ModelOutage, ...]
+    is_known: bool
 
 
 class HeardMessage(Form):
@@ -342,6 +369,42 @@ async def show_agent(
 
 @operation(
     "agents",
+    "outages",
+    "GET /v1/model-outages",
+    roles=("ask", "read"),
+    shows=Shows(
+        rows="outages",
+        columns=("model", "since", "workers", "agents", "said"),
+        example="agents outages",
+    ),
+)
+async def list_outages(services: AgentLooks, caller: Caller) -> ModelOutages:
+    """List models whose providers do not answer: tasks wait for them, and nothing else asks them."""
+    alive = await services.attendance.alive()
+    found: dict[str, list[tuple[WorkerPresence, AwayModel]]] = {}
+    for worker in alive or ():
+        for away in worker.away:
+            found.setdefault(away.model, []).append((worker, away))
+    # What a provider says may be about the request of another.
+    is_bound = caller.user is not None or caller.own_tenant is not None
+    outages = [
+        ModelOutage(
+            model=model,
+            since=min(away.since for _, away in those),
+            workers=len({worker.worker_id for worker, _ in those}),
+            agents=tuple(sorted({worker.agent_id for worker, _ in those})),
+            said="" if is_bound else max(those, key=_since_of)[1].said,
+        )
+        for model, those in found.items()
+    ]
+    outages.sort(key=attrgetter("since", "model"))
+    return ModelOutages(
+        outages=tuple(outages[:_MOST_OUTAGES]), is_known=alive is not None
+    )
+
+
+@operation(
+    "agents",
     "decide",
     "POST /v1/agents/{agent_id}/brain/decide",
     roles=("ask",),
@@ -401,7 +464,7 @@ async def decide(
 
 
 #: Those that need no dispatch.
-LOOKS = (list_agents, list_loads, show_agent)
+LOOKS = (list_agents, list_loads, show_agent, list_outages)
 OPERATIONS = (*LOOKS, decide)
 
 
@@ -465,6 +528,10 @@ async def _read_load(
         p50_ms=_part_of(took, 0.5),
         p95_ms=_part_of(took, 0.95),
     )
+
+
+def _since_of(found: tuple[WorkerPresence, AwayModel]) -> datetime:
+    return found[1].since
 
 
 def _times_of(tasks: Sequence[ListedTask]) -> list[int]:

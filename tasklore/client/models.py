@@ -1192,6 +1192,30 @@ class MigratedFiles(Model):
     user: str
 
 
+class ModelOutage(Model):
+    """A model whose provider does not answer `workers` live workers, of these agents, the first of them since then.
+
+    `said` is what the provider said last to one of them; a key of one user or tenant is not told that.
+    """
+
+    agents: tuple[str, ...]
+    model: str
+    said: str
+    since: datetime
+    workers: int
+
+
+class ModelOutages(Model):
+    """Models whose providers do not answer, those that are away for longest first; at most 50.
+
+    Each worker finds that out by itself, says it within five seconds, and asks again every few. `is_known` is false
+    while it cannot be read who is alive.
+    """
+
+    is_known: bool
+    outages: tuple[ModelOutage, ...]
+
+
 class NeededApproval(Model):
     """The question `id`, which `who` has to answer with yes before a task starts."""
 

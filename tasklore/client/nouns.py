@@ -152,6 +152,10 @@ class AgentsFlows:
             lambda after: AgentsFlows.load(self, agent=agent, after=after), "agents"
         )
 
+    def outages(self) -> Flow[models.ModelOutages]:
+        """List models whose providers do not answer: tasks wait for them, and nothing else asks them."""
+        return fetch(Call("GET", "/v1/model-outages"), models.ModelOutages)
+
     def retire(
         self, agent_id: str, *, force: bool | None = None
     ) -> Flow[models.AgentRetired]:
@@ -246,6 +250,7 @@ class Agents(Noun):
     each = iterated(AgentsFlows.each)
     load = waiting(AgentsFlows.load)
     each_load = iterated(AgentsFlows.each_load)
+    outages = waiting(AgentsFlows.outages)
     retire = waiting(AgentsFlows.retire)
     run = waiting(AgentsFlows.run)
     show = waiting(AgentsFlows.show)
@@ -260,6 +265,7 @@ class AsyncAgents(AsyncNoun):
     each = iterated_async(AgentsFlows.each)
     load = awaited(AgentsFlows.load)
     each_load = iterated_async(AgentsFlows.each_load)
+    outages = awaited(AgentsFlows.outages)
     retire = awaited(AgentsFlows.retire)
     run = awaited(AgentsFlows.run)
     show = awaited(AgentsFlows.show)

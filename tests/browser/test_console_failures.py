@@ -107,9 +107,14 @@ FAILURES = (
         cause="no agent that is known has DoublerAgent.double",
     ),
     Failure(
-        kind="the provider of a model is away",
+        kind="a task waits for the provider of a model",
         links=("runs?state=waiting", "runs/{away}"),
         cause=f"waits for the provider of model {MODEL} (it said: ",
+    ),
+    Failure(
+        kind="the provider of a model is away",
+        links=(),
+        cause=f"{MODEL} is away since",
     ),
 )
 
@@ -180,6 +185,9 @@ def seed(consoles: Consoles, napper: Served, doubler: Served) -> Ids:
     }
     for number in range(8):
         consoles.send("AskerAgent", "colour", number=number)
+    for name in ("computed", "recalled"):
+        ids[name] = consoles.send("TreeAgent", "remembered", label="told", number=21)
+        consoles.await_state(ids[name], "completed")
     refuse(consoles, ids)
     asyncio.run(publish(consoles, ids))
     napper.terminate()
@@ -204,9 +212,13 @@ def seed(consoles: Consoles, napper: Served, doubler: Served) -> Ids:
 
 def refuse(consoles: Consoles, ids: Ids) -> None:
     """Ask in words for a transfer, and say no to it."""
-    asked = {"text": 'transfer: label "L-7", amount 12', "wait_seconds": 0}
+    asked = {
+        "text": 'transfer: label "L-7", amount 12',
+        "wait_seconds": 0,
+        "user": "ana",
+    }
     call = consoles.call
-    request_id = call("POST", "/v1/requests", asked)["request_id"]
+    call("POST", "/v1/requests", asked)
 
     def find_question() -> Any:
         open_ones = call("GET", "/v1/approvals")["approvals"]
@@ -216,7 +228,6 @@ def refuse(consoles: Consoles, ids: Ids) -> None:
     answer = {"approved": False, "note": "too dear"}
     call("POST", f"/v1/approvals/{question['id']}", {"answer": answer})
     ids["refused"] = question["task_id"]
-    ids["request"] = request_id
     consoles.await_state(ids["refused"], "rejected")
 
 

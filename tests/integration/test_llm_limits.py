@@ -176,9 +176,13 @@ async def test_a_provider_that_is_away_is_only_asked_by_questions_under_way(
     assert len(book.lines) == spent.attempts <= 8 + 3
     assert len(scripted_llm.requests) <= spent.attempts
     assert llm.open_seconds().keys() == {"ill"}
+    [away] = llm.away_models()
+    assert away.model == "ill"
+    assert away.said
     # Another model of the same provider is none of its business.
     assert (await ask(llm, "finder")).value.colour == "green"
     scripted_llm.respond = lambda _asked: GOOD
     pauses.now_s += 10
     assert (await ask(llm)).attempts == 1
     assert llm.open_seconds() == {"ill": 0.0, "well": 0.0}
+    assert llm.away_models() == ()

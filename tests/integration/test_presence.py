@@ -10,7 +10,7 @@ from nats.aio.client import Client
 
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import ConfigurationError, Unreachable
-from tasklore.contracts.messages import AgentCard, WorkerPresence
+from tasklore.contracts.messages import AgentCard, AwayModel, WorkerPresence
 from tasklore.runtime.messaging.buckets import read_bucket
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import ask_jetstream
@@ -87,6 +87,28 @@ async def test_buckets_that_were_deleted_are_made_and_filled_again(
                     client, f"STREAM.DELETE.{subjects.bucket_stream(bucket)}"
                 )
             await until_seen(client)
+
+
+async def test_a_worker_says_which_models_do_not_answer_it_for_as_long_as_that_is_so(
+    client: Client,
+) -> None:
+    away = [AwayModel(model="gpt-6", since=datetime.now(UTC), said="503")]
+
+    async def heal() -> None:
+        await declare_streams(client, Sizes())
+
+    showing = asyncio.create_task(
+        show_presence(client, PRESENCE, CARD, heal, read_away=lambda: tuple(away))
+    )
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            if [one.away for one in await live_workers(client)] == [tuple(away)]:
+                break
+            await asyncio.sleep(0.02)
+        away.clear()
+        await until_seen(client)
+    showing.cancel()
+    await asyncio.gather(showing, return_exceptions=True)
 
 
 async def test_a_worker_without_the_right_to_create_buckets_waits_for_them(

@@ -1,4 +1,4 @@
-"""The first page: open tasks, their waits, failures, spending, and questions to persons."""
+"""The first page: open tasks, their waits, failures, models that are away, spending, and questions to persons."""
 
 import asyncio
 import functools
@@ -8,6 +8,7 @@ from tasklore.contracts.errors import NotPermitted
 from tasklore.supervisor.approvals.questions import ApprovalQuestion
 from tasklore.supervisor.http.console.money import UNITS
 from tasklore.supervisor.http.console.pages import Page, Shown, Visit, address
+from tasklore.supervisor.operations.agents import list_outages
 from tasklore.supervisor.operations.approvals import list_approvals
 from tasklore.supervisor.operations.budget import show_budget
 from tasklore.supervisor.operations.refusals import Refused
@@ -20,8 +21,11 @@ _MOST_ACCOUNTS = 6
 
 async def show(visit: Visit) -> Shown:
     """Return how everything stands, as far as this person may see it."""
-    counts, budget, questions = await asyncio.gather(
-        visit.call(count_tasks), _read_budget(visit), _read_questions(visit)
+    counts, budget, questions, models = await asyncio.gather(
+        visit.call(count_tasks),
+        _read_budget(visit),
+        _read_questions(visit),
+        visit.call(list_outages),
     )
     return Shown(
         values={
@@ -32,6 +36,7 @@ async def show(visit: Visit) -> Shown:
             "budget": budget,
             "units": UNITS,
             "questions": questions,
+            "models": models,
         }
     )
 

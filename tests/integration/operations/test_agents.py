@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,13 @@ from redis.asyncio import Redis
 from tasklore.contracts import subjects
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import NotPermitted, Unreachable
-from tasklore.contracts.messages import AgentCard, ChatTurn, TaskCard, WorkerPresence
+from tasklore.contracts.messages import (
+    AgentCard,
+    AwayModel,
+    ChatTurn,
+    TaskCard,
+    WorkerPresence,
+)
 from tasklore.contracts.observations import Observation, SensoryData
 from tasklore.memory.conversations.observations import Observations
 from tasklore.memory.ledger.run_index import RunIndex
@@ -34,6 +40,7 @@ from tasklore.supervisor.operations.agents import (
     decide,
     list_agents,
     list_loads,
+    list_outages,
     show_agent,
 )
 from tasklore.supervisor.operations.refusals import Refused
@@ -116,6 +123,48 @@ async def test_an_agent_is_shown_and_its_machines_to_an_operator_alone(
     with pytest.raises(Refused, match=r"no agent 'TripAgen'.*TripAgent") as refused:
         await show_agent(services, ASKER, "TripAgen")
     assert refused.value.problem.status == 404
+
+
+async def test_models_that_do_not_answer_are_told_with_the_workers_that_find_so(
+    client: Client, redis: Redis
+) -> None:
+    """The words of a provider are for keys of everybody: they may be about the request of another user."""
+    services = looks_at(client, redis)
+    none = await list_outages(services, ASKER)
+    assert (none.outages, none.is_known) == ((), True)
+    bucket = await client.jetstream().key_value(subjects.WORKERS_BUCKET)
+    now = datetime.now(UTC)
+    for ago_s, (agent, worker) in enumerate(
+        (("TripAgent", "w1"), ("OldAgent", "w1"), ("TripAgent", "w2"))
+    ):
+        since = now - timedelta(seconds=ago_s)
+        said = f"503, {ago_s} s ago"
+        presence = WorkerPresence(
+            worker_id=worker,
+            agent_id=agent,
+            digest="d",
+            slots=4,
+            started_at=now,
+            away=(AwayModel(model="gpt-6", since=since, said=said),),
+        )
+        body = presence.model_dump_json().encode()
+        await bucket.put(key_of_presence(presence), body)
+    services = looks_at(client, redis)
+    [told] = (await list_outages(services, ASKER)).outages
+    assert (told.model, told.workers, told.agents, told.said) == (
+        "gpt-6",
+        2,
+        ("OldAgent", "TripAgent"),
+        "503, 0 s ago",
+    )
+    assert told.since == now - timedelta(seconds=2)
+    ana = ASKER.model_copy(update={"user": "ana"})
+    [bare] = (await list_outages(services, ana)).outages
+    assert (bare.workers, bare.said) == (2, "")
+    await ask_jetstream(
+        client, f"STREAM.DELETE.{subjects.bucket_stream(subjects.WORKERS_BUCKET)}"
+    )
+    assert not (await list_outages(looks_at(client, redis), ASKER)).is_known
 
 
 async def test_cards_are_shown_while_nobody_knows_who_is_alive(
