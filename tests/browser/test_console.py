@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -36,6 +36,43 @@ LOOKS = [
     for width, height in SIZES
     for scheme in ("light", "dark")
 ]
+
+
+ENDED = "It has ended: completed."
+#: Nodes and bytes by which a page may differ from itself: a status line, and what the engine keeps of code.
+SLACK_NODES = 20
+SLACK_BYTES = 300_000
+#: Counts the events that the script of a page takes, by their names.
+COUNT_EVENTS = """
+window.taken = {};
+const listen = EventSource.prototype.addEventListener;
+EventSource.prototype.addEventListener = function (name, act) {
+  listen.call(this, name, (event) => {
+    window.taken[name] = (window.taken[name] || 0) + 1;
+    act(event);
+  });
+};
+"""
+
+
+class Footprint(NamedTuple):
+    """How large a page is."""
+
+    nodes: int
+    heap_bytes: int
+
+    @classmethod
+    def of(cls, page: Page) -> Self:
+        """Return that of *page*, without its garbage."""
+        session = page.context.new_cdp_session(page)
+        session.send("Performance.enable")
+        session.send("HeapProfiler.enable")
+        for _ in range(3):
+            session.send("HeapProfiler.collectGarbage")
+        found = session.send("Performance.getMetrics")["metrics"]
+        session.detach()
+        metrics = {one["name"]: one["value"] for one in found}
+        return cls(int(metrics["Nodes"]), int(metrics["JSHeapUsedSize"]))
 
 
 @dataclass
@@ -320,22 +357,77 @@ def test_a_run_is_watched_without_loading_it_again(
     assert not window.complaints
 
 
-def test_output_comes_as_it_is_emitted_and_the_page_keeps_the_last_of_it(
-    consoles: Consoles, window: Window
-) -> None:
-    """Thousands of events leave as many nodes as a few hundred."""
+def test_output_comes_as_it_is_emitted(consoles: Consoles, window: Window) -> None:
+    """While the run goes on, its words are on its page."""
     page = window.page
     base = consoles.supervisors[0].api
     consoles.enter(page, base)
-    told = consoles.send("TellerAgent", "tell", words=6_000, pause_ms=1)
+    told = consoles.send("TellerAgent", "tell", words=300, pause_ms=10)
     consoles.await_state(told, "running")
     page.goto(f"{base}/console/runs/{told}")
-    text = page.locator("[data-output-text]")
-    expect(text).to_contain_text("1:5999é")
-    assert text.evaluate("node => node.childNodes.length") <= 400
-    assert text.evaluate("node => node.textContent.length") <= 100_000
-    expect(page.locator("[data-output-state]")).to_contain_text("completed")
+    expect(page.locator("[data-output-text]")).to_contain_text("1:50é")
+    assert page.locator("[data-output-state]").text_content() != ENDED
+    expect(page.locator("[data-output-text]")).to_contain_text("1:299é")
+    expect(page.locator("[data-output-state]")).to_have_text(ENDED)
     assert not window.complaints
+
+
+def test_100_000_events_leave_a_page_as_large_as_1_000(
+    consoles: Consoles, window: Window
+) -> None:
+    """Each is an event of its own, from a real run; nodes and heap are what is left without garbage."""
+    page = window.page
+    page.add_init_script(COUNT_EVENTS)
+    consoles.enter(page, consoles.supervisors[0].api)
+    few = watch_values(consoles, page, 1_000)
+    many = watch_values(consoles, page, 100_000)
+    assert many.nodes <= few.nodes + SLACK_NODES, (few, many)
+    assert many.heap_bytes <= few.heap_bytes + SLACK_BYTES, (few, many)
+    assert not window.complaints
+
+
+def watch_values(consoles: Consoles, page: Page, values: int) -> Footprint:
+    """Return how large the page of a run is that emits so many values once the page was opened."""
+    base = consoles.supervisors[0].api
+    body = {"agent_id": "TellerAgent", "task": "count", "wait_seconds": 0, "after": 2}
+    sent = consoles.call(
+        "POST", "/v1/tasks", {**body, "parameters": {"values": values}}
+    )
+    page.goto(f"{base}/console/runs/{sent['task_id']}")
+    last = page.locator("[data-output-text] .mark").last
+    expect(last).to_have_text(f"number: {values - 1}")
+    expect(page.locator("[data-output-state]")).to_contain_text("completed")
+    assert page.evaluate("window.taken.value") == values
+    expect(page.locator("#run .badge").first).to_have_text("completed")
+    return Footprint.of(page)
+
+
+@pytest.mark.parametrize("path", ["", "runs"], ids=["overview", "runs"])
+def test_200_refreshes_leave_a_page_as_large_as_20(
+    consoles: Consoles, window: Window, path: str
+) -> None:
+    """A part is fetched anew and changed in place, each time the clock of the page reaches its next time."""
+    page = window.page
+    page.clock.install()
+    consoles.send("TreeAgent", "spread", label="refreshed", width=20)
+    base = consoles.supervisors[0].api
+    consoles.enter(page, base)
+    page.goto(f"{base}/console/{path}")
+    refresh(page, 20)
+    few = Footprint.of(page)
+    refresh(page, 180)
+    many = Footprint.of(page)
+    assert many.nodes <= few.nodes + SLACK_NODES, (few, many)
+    assert many.heap_bytes <= few.heap_bytes + SLACK_BYTES, (few, many)
+    assert not window.complaints
+
+
+def refresh(page: Page, times: int) -> None:
+    """Let the page refresh its part so often."""
+    for _ in range(times):
+        with page.expect_response(lambda answer: answer.status == 200):
+            page.clock.run_for(5_000)
+    page.clock.run_for(100)
 
 
 def test_the_page_goes_on_when_a_supervisor_is_killed(

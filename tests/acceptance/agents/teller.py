@@ -16,6 +16,12 @@ class Tale(Parameters):
     break_off: bool = False
 
 
+class Count(Parameters):
+    """How many values to emit."""
+
+    values: int = 1
+
+
 async def _words(tale: Tale, attempt: int) -> AsyncIterator[str]:
     for number in range(tale.words):
         yield f"{attempt}:{number}é "
@@ -30,3 +36,14 @@ async def tell(tale: Tale, context: Context) -> str:
     if tale.break_off and context.attempt == 1:
         raise ConnectionError("the thread is lost")
     return text
+
+
+@agent.task(remember=False)
+async def count(count: Count, context: Context) -> int:
+    """Emit numbers, as fast as they are taken."""
+    for number in range(count.values):
+        await context.emit(number, kind="number")
+        if number % 100 == 0:
+            # The worker does other things too, as in a task that waits for what it emits.
+            await asyncio.sleep(0)
+    return count.values

@@ -27,31 +27,43 @@ function followOutput(section) {
   const text = section.querySelector("[data-output-text]");
   const state = section.querySelector("[data-output-state]");
   const source = new EventSource(section.dataset.output);
+  // Pieces wait for the next frame, which shows them together; of a page that nobody sees the last ones wait.
+  let pieces = [];
+  let frame = 0;
   let length = 0;
   let dropped = false;
   const show = () => { section.hidden = false; };
   const say = (words) => { state.textContent = dropped ? `${words} The beginning is left out here.` : words; show(); };
-  const clear = () => { text.replaceChildren(); length = 0; dropped = false; };
-  const append = (node) => {
+  const clear = () => { pieces = []; text.replaceChildren(); length = 0; dropped = false; };
+  const append = (words, isMark) => {
+    pieces.push({ words, isMark });
+    if (pieces.length > MOST_PIECES) { pieces.shift(); dropped = true; }
+    frame = frame || requestAnimationFrame(paint);
+  };
+  const paint = () => {
+    frame = 0;
+    show();
     const isAtEnd = text.scrollTop + text.clientHeight >= text.scrollHeight - 24;
-    text.append(node);
-    length += node.textContent.length;
+    text.append(...pieces.map(draw));
+    length += pieces.reduce((sum, piece) => sum + piece.words.length, 0);
+    pieces = [];
     while (text.childNodes.length > MOST_PIECES || (length > MOST_CHARACTERS && text.childNodes.length > 1)) {
       length -= text.firstChild.textContent.length;
       text.firstChild.remove();
       dropped = true;
     }
     if (isAtEnd) text.scrollTop = text.scrollHeight;
-    show();
   };
-  const mark = (words) => {
+  const draw = (piece) => {
+    if (!piece.isMark) return document.createTextNode(piece.words);
     const line = document.createElement("span");
     line.className = "mark";
-    line.textContent = words;
-    append(line);
+    line.textContent = piece.words;
+    return line;
   };
+  const mark = (words) => append(words, true);
   const on = (name, act) => source.addEventListener(name, (event) => act(JSON.parse(event.data)));
-  on("text", (data) => append(document.createTextNode(data.text.slice(-MOST_CHARACTERS))));
+  on("text", (data) => append(data.text.slice(-MOST_CHARACTERS), false));
   on("value", (data) => mark(`${data.kind}: ${JSON.stringify(data.value).slice(0, 2000)}`));
   on("restarted", (data) => { clear(); mark(data.waited ? "It goes on after a wait." : "A run broke off; a new one begins."); });
   on("gap", () => mark("Some output was lost."));
@@ -59,7 +71,7 @@ function followOutput(section) {
   on("question", (data) => say(`It asks: ${data.question}`));
   on("progress", (data) => say(`${data.fraction === null ? "" : `${Math.round(100 * data.fraction)} % `}${data.text}`.trim() || "It runs."));
   on("expired", () => mark("The rest of the output is not kept any more."));
-  on("done", (data) => { source.close(); if (!section.hidden) say(`It has ended: ${data.status}.`); });
+  on("done", (data) => { source.close(); if (frame) paint(); if (!section.hidden) say(`It has ended: ${data.status}.`); });
 }
 
 document.addEventListener("DOMContentLoaded", () => {
