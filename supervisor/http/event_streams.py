@@ -1,13 +1,13 @@
 """Streams of server-sent events: how each event is spelled, and one response that leaves nothing open behind."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, suppress
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, RootModel
 from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.messages import Progress
@@ -22,8 +22,12 @@ from tasklore.supervisor.operations.refusals import over_share, unavailable
 
 #: Seconds that a client may take to read one event.
 _SEND_S = 30.0
+#: Seconds between looks at whether a stream may still be read, and those in which its end is told.
+_LOOK_S = 3.0
+_END_S = 1.0
 #: Tells the client, and every proxy between, that the stream goes on.
 HEARTBEAT = b": still here\n\n"
+_LAST: Message = {"type": "http.response.body", "body": b"", "more_body": False}
 
 
 class StreamEvent(View):
@@ -134,7 +138,11 @@ def _to_stream_event(
 
 
 class EventStream(StreamingResponse):
-    """A stream of events that leaves nothing open behind, however it ends."""
+    """A stream of events that leaves nothing open behind, however it ends.
+
+    It ends within seconds once its key is removed, made anew, or holds another right than when it began, and once
+    *may_go_on*, where there is one, returns False.
+    """
 
     media_type = "text/event-stream"
 
@@ -143,16 +151,19 @@ class EventStream(StreamingResponse):
         parts: ApiParts,
         caller: Caller,
         events: AsyncGenerator[bytes, None],
-        audited: Audited | None,
+        *,
+        audited: Audited | None = None,
+        may_go_on: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
         super().__init__(
             events, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
         self._parts = parts
         self._name = caller.name
-        self._key = parts.digest_of_key(caller.name)
+        self._key = parts.find_key(caller.name)
         self._caller = caller
         self._audited = audited
+        self._may_go_on = may_go_on
         self._events = events
 
     @classmethod
@@ -164,10 +175,12 @@ class EventStream(StreamingResponse):
         *,
         audited: Audited | None = None,
         has_ended: bool = False,
+        may_go_on: Callable[[], Awaitable[bool]] | None = None,
     ) -> Response | Self:
         """Return the stream of *events*; 204 for a client that has read the last one, which stops its reconnecting.
 
-        How it ends is noted as *audited*; None where the work behind it notes that itself.
+        How it ends is noted as *audited*; None where the work behind it notes that itself. *may_go_on* is asked every
+        few seconds whether its reader still may.
 
         Raises:
             Refused: 429, the caller has too many open; 503, all together, or the process is about to end.
@@ -184,12 +197,12 @@ class EventStream(StreamingResponse):
             raise over_share(
                 f"{own} streams of events are open with this key; close one, or look without a stream"
             )
-        return cls(parts, caller, events, audited)
+        return cls(parts, caller, events, audited=audited, may_go_on=may_go_on)
 
     async def stream_response(self, send: Send) -> None:
         """Send every event, each within its time: a client that does not read would be waited for forever.
 
-        The stream of a key that was removed, or made anew, ends behind the next event, a heartbeat at the latest.
+        The stream of a key that was removed, or made anew, ends behind the next event.
         """
         if self._audited is None:
             await self._send_all(send)
@@ -212,6 +225,8 @@ class EventStream(StreamingResponse):
                         }
                     )
                     async for event in events:
+                        if not self._has_same_key():
+                            break
                         async with asyncio.timeout(_SEND_S):
                             await send(
                                 {
@@ -220,24 +235,41 @@ class EventStream(StreamingResponse):
                                     "more_body": True,
                                 }
                             )
-                        if self._parts.digest_of_key(self._name) != self._key:
+                        if not self._has_same_key():
                             is_over = False
                             break
-                    await send(
-                        {"type": "http.response.body", "body": b"", "more_body": False}
-                    )
+                    await send(_LAST)
         except TimeoutError:
             # Nothing more can be sent to it.
             return False
         return is_over
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the protocol's
-        """Send until the end, or until the client disconnects."""
+        """Send until the end, until the client disconnects, or until whoever reads it may no more."""
         sending = asyncio.ensure_future(self.stream_response(send))
         leaving = asyncio.ensure_future(self.listen_for_disconnect(receive))
+        watching = asyncio.ensure_future(self._await_lost_right())
+        parts = {sending, leaving, watching}
         try:
-            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            sending.cancel()
-            leaving.cancel()
-            await asyncio.gather(sending, leaving, return_exceptions=True)
+            is_cut = not (sending.done() or leaving.done())
+            for one in parts:
+                one.cancel()
+            await asyncio.gather(*parts, return_exceptions=True)
+        if is_cut:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_END_S):
+                    await send(_LAST)
+
+    def _has_same_key(self) -> bool:
+        return self._parts.find_key(self._name) == self._key
+
+    async def _await_lost_right(self) -> None:
+        """Return once whoever reads it may no more."""
+        may_go_on = True
+        while may_go_on:
+            await asyncio.sleep(_LOOK_S)
+            may_go_on = self._has_same_key() and (
+                self._may_go_on is None or await self._may_go_on()
+            )

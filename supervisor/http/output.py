@@ -4,7 +4,7 @@ The id of an event is its place in the feed: a client that comes back with the l
 One that leaves stops nothing.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Annotated, Literal
 
@@ -155,9 +155,15 @@ def routes(parts: ApiParts) -> APIRouter:
 
 
 async def open_output(
-    parts: ApiParts, caller: Caller, task_id: str, last_event_id: str | None
+    parts: ApiParts,
+    caller: Caller,
+    task_id: str,
+    last_event_id: str | None,
+    may_go_on: Callable[[], Awaitable[bool]] | None = None,
 ) -> Response:
     """Return the feed of a task that *caller* may see, behind the event *last_event_id*, an `OUTPUT_ID`.
+
+    It ends once *may_go_on* returns False.
 
     Raises:
         Refused: 404, there is no such task for them; 429 or 503, too many streams are open.
@@ -168,9 +174,13 @@ async def open_output(
         after = FROM_START
         if last_event_id is not None and not has_ended:
             after = FeedPosition.parse(last_event_id)
-        events = _events_of(parts, task_id, after)
         stream = EventStream.open(
-            parts, caller, events, audited=_FOLLOWED, has_ended=has_ended
+            parts,
+            caller,
+            _events_of(parts, task_id, after),
+            audited=_FOLLOWED,
+            has_ended=has_ended,
+            may_go_on=may_go_on,
         )
         ending.goes_on = isinstance(stream, EventStream)
     return stream

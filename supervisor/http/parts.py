@@ -10,7 +10,7 @@ from tasklore.runtime.metrics import Metrics
 from tasklore.supervisor.http.admission.clients import UnknownClients
 from tasklore.supervisor.http.admission.console_sessions import ConsoleSessions
 from tasklore.supervisor.http.admission.cross_origin import CrossOrigin
-from tasklore.supervisor.http.admission.key_file import KeyRing
+from tasklore.supervisor.http.admission.key_file import KeyEntry, KeyRing
 from tasklore.supervisor.http.admission.limits import ClientLimits
 from tasklore.supervisor.http.admission.stream_tokens import StreamTokens
 from tasklore.supervisor.operations.console_links import ConsoleLinks
@@ -96,10 +96,9 @@ class Door:
     grace_s: float = 30.0
     heartbeat_s: float = 15.0
 
-    def digest_of_key(self, name: str) -> str | None:
-        """Return the digest of the key that is called *name* now, None where there is none or none are required."""
-        entry = None if self.keys is None else self.keys.named(name)
-        return None if entry is None else entry.sha256
+    def find_key(self, name: str) -> KeyEntry | None:
+        """Return the key that is called *name* now, None where there is none or none are required."""
+        return None if self.keys is None else self.keys.named(name)
 
     def share(self, whole: int) -> int:
         """Return how many of *whole* one caller may have: all of them where everybody is the same caller."""

@@ -5,7 +5,7 @@ import hmac
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from tasklore.contracts.callers import Caller
+from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.faults import complaint_of
 from tasklore.supervisor.feed.events import OUTPUT_ID
 from tasklore.supervisor.http.admission.console_sessions import (
@@ -94,8 +95,10 @@ PAGES: tuple[Page, ...] = (
     worlds.PAGE,
 )
 
-#: Opens the feed of a run for a caller, behind the event that they read last.
-Follow = Callable[[Caller, str, str | None], Awaitable[Response]]
+#: Opens the feed of a run for a caller, behind the event that they read last, while the function returns True.
+Follow = Callable[
+    [Caller, str, str | None, Callable[[], Awaitable[bool]]], Awaitable[Response]
+]
 
 _HERE = Path(__file__).parent
 _STATIC = _HERE / "static"
@@ -287,12 +290,12 @@ class Console:
         return response
 
     async def open_output(self, request: Request) -> Response:
-        """Open the stream of what a run puts out, for the script of its page.
+        """Open the stream of what a run puts out, for the script of its page; it ends with the session.
 
         Raises:
             Refused: 404, there is no such run for them; 422, no event has that id.
         """
-        await self._cookie_of(request)
+        cookie = await self._cookie_of(request)
         caller = _caller_of(request)
         show_task.demand_role(caller)
         last = request.headers.get("last-event-id")
@@ -301,7 +304,9 @@ class Console:
         if self._follow is None:
             raise not_found("no output is followed here")
         task_id = request.path_params["task_id"]
-        response = await self._follow(caller, task_id, last)
+        response = await self._follow(
+            caller, task_id, last, partial(self._is_signed_in, cookie, caller)
+        )
         response.headers["X-Content-Type-Options"] = "nosniff"
         return response
 
@@ -354,6 +359,21 @@ class Console:
             "no-session",
             "this session was signed out of; `tasklore console` prints a link that signs in",
         )
+
+    async def _is_signed_in(self, cookie: str, caller: Caller) -> bool:
+        """Return whether *cookie* is still a session of *caller* as they were.
+
+        A store that does not answer ends none: without it nobody signs out either.
+        """
+        if not cookie or self._sessions is None:
+            return True
+        held = self._sessions.read_session(cookie)
+        if held is None or held.caller != caller:
+            return False
+        try:
+            return not await has_ended(self._calls.console, held.number)
+        except MemoryUnavailable:
+            return True
 
     def _token_of(self, cookie: str) -> str:
         return "" if self._sessions is None else self._sessions.form_token(cookie)

@@ -71,6 +71,8 @@ function followOutput(section) {
   on("question", (data) => say(`It asks: ${data.question}`));
   on("progress", (data) => say(`${data.fraction === null ? "" : `${Math.round(100 * data.fraction)} % `}${data.text}`.trim() || "It runs."));
   on("expired", () => mark("The rest of the output is not kept any more."));
+  // A stream that ended is opened again; what is refused then was of a session that is over.
+  source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) say("It is not followed any more: load the page again."); });
   on("done", (data) => { source.close(); if (frame) paint(); if (!section.hidden) say(`It has ended: ${data.status}.`); });
 }
 
