@@ -44,10 +44,16 @@ _REASONS = {
 _SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 #: Characters of JSON that are shown: a page has several, and some come anew every few seconds.
 _LONGEST_JSON = 50_000
-#: Marks that embed, override or isolate a direction of writing. Those that stand for one letter change nothing else.
-_MARKS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-_REORDERING = re.compile(f"[{_MARKS}]")
-_SPELLED_MARKS = {ord(one): f"⟨U+{ord(one):04X}⟩" for one in _MARKS}
+#: Letters that are not seen, or turn the order of their neighbours: controls but for tabs and ends of lines, and marks
+#: that embed, override or isolate a direction of writing (those that stand for one letter change nothing else). As a
+#: regular expression that the script of pages reads too.
+MARKS = (
+    r"[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]"
+)
+_MARK = re.compile(MARKS)
+_SPELLED_MARKS = {
+    code: f"⟨U+{code:04X}⟩" for code in range(0x2100) if _MARK.match(chr(code))
+}
 #: Numbers from this on, and what is none, are said to be unusual.
 _LARGEST = 1e18
 _UNUSUAL = "an unusual number"
@@ -185,11 +191,11 @@ def _cut(text: str) -> str:
 
 
 def show_marks(value: object) -> object:
-    """Return *value* with each mark that turns the order of its neighbours spelled out.
+    """Return *value* with each of `MARKS` spelled out.
 
     A person who approves a question has to read its words in their order.
     """
-    if not isinstance(value, str) or _REORDERING.search(value) is None:
+    if not isinstance(value, str) or _MARK.search(value) is None:
         return value
     return value.translate(_SPELLED_MARKS)
 

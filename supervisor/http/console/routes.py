@@ -45,7 +45,7 @@ from tasklore.supervisor.http.console import (
     worlds,
 )
 from tasklore.supervisor.http.console.calls import OperationCalls
-from tasklore.supervisor.http.console.helpers import FILTERS, show_marks
+from tasklore.supervisor.http.console.helpers import FILTERS, MARKS, show_marks
 from tasklore.supervisor.http.console.pages import (
     Action,
     Page,
@@ -141,7 +141,7 @@ def _templates() -> Environment:
         auto_reload=False,
     )
     made.filters |= FILTERS
-    made.globals |= {"address": address}
+    made.globals |= {"address": address, "marks": MARKS}
     return made
 
 

@@ -255,14 +255,13 @@ async def test_no_address_breaks_and_none_shows_what_is_anothers(
 async def test_words_are_shown_in_the_order_that_they_have(
     console: ConsoleStand, redis: Redis
 ) -> None:
-    """Marks that turn the order of writing are spelled out, wherever a worker or a user set them."""
-    turned = "".join(
-        chr(one) for one in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
-    )
-    odd = f"pay {turned}0001 to eve"
-    await list_runs(redis, row("t1", "ana", task=odd, error=odd[:60], tenant=odd))
+    """Controls, and marks that turn the order of writing, are spelled out, wherever a worker or a user set them."""
+    marks = "".join(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
+    turned = f"\x07\x1b\x7f\x9f{marks}"
+    name = f"pay {turned}0001 to eve"
+    await list_runs(redis, row("t1", "ana", error=name[:60], tenant=name))
     async with console.tab("admin") as tab:
-        for path in ("", "runs", f"runs?error={quote(odd)}"):
+        for path in ("", "runs", f"runs?error={quote(name)}"):
             text = await tab.open(f"/console/{path}")
             assert not set(turned) & set(text), path
             assert "⟨U+202E⟩0001" in text or "⟨U+2069⟩0001" in text

@@ -25,6 +25,9 @@ const MOST_CHARACTERS = 100000;
 
 function followOutput(section) {
   const text = section.querySelector("[data-output-text]");
+  // What is not seen, or turns the order of writing, is spelled out, as on every page.
+  const marks = new RegExp(section.dataset.marks, "gu");
+  const shown = (words) => words.replace(marks, (one) => `⟨U+${one.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
   const state = section.querySelector("[data-output-state]");
   const source = new EventSource(section.dataset.output);
   // Pieces wait for the next frame, which shows them together; of a page that nobody sees the last ones wait.
@@ -33,10 +36,10 @@ function followOutput(section) {
   let length = 0;
   let dropped = false;
   const show = () => { section.hidden = false; };
-  const say = (words) => { state.textContent = dropped ? `${words} The beginning is left out here.` : words; show(); };
+  const say = (words) => { state.textContent = shown(dropped ? `${words} The beginning is left out here.` : words); show(); };
   const clear = () => { pieces = []; text.replaceChildren(); length = 0; dropped = false; };
   const append = (words, isMark) => {
-    pieces.push({ words, isMark });
+    pieces.push({ words: shown(words), isMark });
     if (pieces.length > MOST_PIECES) { pieces.shift(); dropped = true; }
     frame = frame || requestAnimationFrame(paint);
   };
