@@ -1,7 +1,7 @@
 """Every function of this version, and how a server is given them.
 
-`LIBRARIES` is filled by the modules that load Lua, as they are imported: all of them are imported here, so that a
-process which calls few functions still offers every one of them.
+`LIBRARIES` is filled by the modules that load Lua, as they are imported: the list of stores imports all of them, so
+that a process which calls few functions still offers every one of them.
 """
 
 import contextlib
@@ -10,24 +10,9 @@ from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
 from tasklore.contracts.errors import Forbidden, MemoryUnavailable, Unreachable
-from tasklore.memory.budgets import scripts as _budgets  # noqa: F401 - registers its functions, as all below
+from tasklore.memory import stores as _stores  # noqa: F401 - imports every module that loads Lua
 from tasklore.memory.command_batch import demand_loaded
-from tasklore.memory.conversations import scripts as _conversations  # noqa: F401
-from tasklore.memory.documents.storage import scripts as _documents  # noqa: F401
-from tasklore.memory.episodes import store as _episodes  # noqa: F401
-from tasklore.memory.episodes import vectors as _vectors  # noqa: F401
-from tasklore.memory.holdings import scripts as _holdings  # noqa: F401
-from tasklore.memory.ledger import scripts as _ledger  # noqa: F401
-from tasklore.memory.long_term import scripts as _long_term  # noqa: F401
-from tasklore.memory.places import scripts as _places  # noqa: F401
-from tasklore.memory.projects import scripts as _projects  # noqa: F401
-from tasklore.memory.queues import scripts as _queues  # noqa: F401
-from tasklore.memory.schedules import scripts as _schedules  # noqa: F401
 from tasklore.memory.scripts import LIBRARIES
-from tasklore.memory.sessions import pipeline_scripts as _pipelines  # noqa: F401
-from tasklore.memory.sessions import scripts as _sessions  # noqa: F401
-from tasklore.memory.stories import scripts as _stories  # noqa: F401
-from tasklore.memory.webhooks import scripts as _webhooks  # noqa: F401
 
 __all__ = ["LIBRARIES", "load_functions", "offer_functions"]
 

@@ -24,6 +24,7 @@ from tasklore.contracts.handed_requests import HandedRequest
 from tasklore.contracts.identifiers import user_token
 from tasklore.memory import keys
 from tasklore.memory.budgets.store import WAITING, WAKING
+from tasklore.memory.stores import STORES
 from tasklore.runtime.access import inbox_prefix
 from tests.acceptance.as_role import spoken, subjects_of, trying, valkey_as
 from tests.acceptance.guarded import Guarded, guarded
@@ -183,18 +184,11 @@ class Resource(NamedTuple):
 
 
 def resources() -> Iterator[Resource]:
-    """Yield each key that `tasklore.memory.keys` describes, for each agent where it belongs to one."""
-    for line in (keys.__doc__ or "").splitlines():
-        if not line.startswith("| `tl:"):
-            continue
-        base = ""
-        for spelled in re.findall(r"`([^`]+)`", line.split("|")[1]):
-            if spelled.startswith("tl:"):
-                base = spelled
-            elif not spelled.startswith(":"):
-                continue
-            whole = spelled if spelled.startswith("tl:") else base + spelled
-            yield from _samples(whole.replace("...", "x"))
+    """Yield each key that a store declares, for each agent where it belongs to one."""
+    for store in STORES:
+        for key in store.keys:
+            for spelled in key.spelled:
+                yield from _samples(spelled.replace("...", "x"))
 
 
 def _samples(spelled: str) -> Iterator[Resource]:
@@ -202,10 +196,6 @@ def _samples(spelled: str) -> Iterator[Resource]:
     if kind == "budget":
         for name, places in _BUDGETS.items():
             yield from (Resource(keys.budget(*one), kind, name) for one in places)
-    elif kind == "holdings":
-        yield from (Resource(key, kind, kind) for key in keys.HOLDINGS)
-    elif kind == "webhooks":
-        yield from (Resource(key, kind, kind) for key in keys.WEBHOOKS)
     elif "{Agent}" in spelled:
         for agent in ("OtherAgent", *itertools.chain(*AGENTS.values())):
             owner = None if kind == "flight" else agent

@@ -1,6 +1,7 @@
-"""What other programs depend on is spelled in one file each: Redis keys, and NATS subjects, streams and headers."""
+"""What other programs depend on is spelled in one place each: Redis keys, and NATS subjects, streams and headers."""
 
 import re
+from collections import defaultdict
 from functools import cache
 
 from tasklore.contracts import subjects
@@ -8,6 +9,7 @@ from tasklore.memory import keys
 from tests.architecture.tree import modules, name_of, strings, tree_of
 
 _KEY = re.compile(r"(^|[^\w])tl:")
+_OF_STORE = re.compile(r"memory/\w+/(keys|declaration)\.py")
 _STREAMS = "TASKS|LATER|REPORTS|TURNS|FACTS|MESSAGES|DEAD"
 _SUBJECT = re.compile(
     r"(tasks|reports|progress|cancel|requests|turns|facts|messages|dead|schedules|due)\.([^ ]|$)"
@@ -44,9 +46,19 @@ def _subject_spellers() -> set[str]:
     return _spellers(re.compile(rf"^(?:{_SUBJECT.pattern})"))
 
 
-def test_only_one_file_spells_a_redis_key() -> None:
-    """`memory/keys.py` and nobody else."""
-    assert _spellers(_KEY) == {"memory/keys.py"}
+def test_only_a_store_spells_its_redis_keys() -> None:
+    """In `keys.py` and `declaration.py` of its folder, each kind in one folder; and what all share in `memory`."""
+    spellers = _spellers(_KEY)
+    own = {one for one in spellers if _OF_STORE.fullmatch(one)}
+    assert spellers - own == {"memory/keys.py", "memory/store.py"}
+    folders = defaultdict(set)
+    for name, value in _spelled():
+        if name in own:
+            for kind in re.findall(r"tl:([a-z-]+)", value):
+                folders[kind].add(name.rpartition("/")[0])
+    # The lease of whoever computes an entry is one thing, for sessions and stories too.
+    folders.pop("flight")
+    assert {kind: found for kind, found in folders.items() if len(found) > 1} == {}
 
 
 def test_only_one_file_spells_a_subject_stream_or_header() -> None:

@@ -42,6 +42,7 @@ from tasklore.memory.projects.project import ProjectMemory
 from tasklore.memory.queues.queue import PersonalQueue
 from tasklore.memory.schedules.store import Schedule, ScheduleStore, State
 from tasklore.memory.sessions.session import SessionCache
+from tasklore.memory.stores import STORES
 from tasklore.memory.webhooks.outbox import Callback, Webhook, WebhookOutbox
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.link import Link
@@ -52,7 +53,6 @@ from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.workers.forgetting.erasure import Forgotten, UserStore, forget_user
 from tasklore.workers.forgetting.server_files import rewrite_redis, rewrite_streams
 from tasklore.workers.forgetting.stores import all_stores
-from tests.key_table import read_rows
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 AT_MS = int(NOW.timestamp() * 1000)
@@ -277,10 +277,10 @@ class Town:
         """Leave words in each kind of key by a user's token in which nothing else does; return the stores of these."""
         token, secret = user_token(user), secret_of(user)
         left = set()
-        for row in read_rows():
-            key = row.keys[0].replace("{token}", f"{{{token}}}")
+        for declared in (key for store in STORES for key in store.keys):
+            key = declared.names[0].replace("{token}", f"{{{token}}}")
             kind = f"{key.partition('{')[0]}{{{token}}}*"
-            if "{token}" not in row.keys[0] or await self.redis.keys(kind):
+            if "{token}" not in declared.names[0] or await self.redis.keys(kind):
                 continue
             put: dict[str, tuple[str | int, ...]] = {
                 "hash": ("HSET", key, "x", secret),
@@ -289,8 +289,8 @@ class Town:
                 "sorted set": ("ZADD", key, 1, secret),
                 "string": ("SET", key, secret),
             }
-            await self.redis.execute_command(*put[row.type])
-            left |= set(row.stores)
+            await self.redis.execute_command(*put[declared.type.split(", ")[0]])
+            left |= set(declared.forgotten_as)
         return left
 
     async def live(self, user: str) -> set[str]:

@@ -19,13 +19,13 @@ from tasklore.memory.conversations.inbox import Inbox
 from tasklore.memory.ledger.run_index import RunIndex
 from tasklore.memory.ledger.runs import Finish
 from tasklore.memory.ledger.user_tasks import UserTasks
+from tasklore.memory.stores import STORES
 from tasklore.runtime.messaging.direct import Stored, open_direct_reads
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.workers.forgetting.erasure import UserStore, forget_user
 from tasklore.workers.forgetting.server_files import rewrite_redis, rewrite_streams
 from tasklore.workers.forgetting.tasks import TaskEraser
 from tests.integration.forgetting import AT_MS, FOOD, Town, secret_of, town_on
-from tests.key_table import NOTHING, read_rows
 from tests.traces import files_with, until_away
 
 ANN = "ann@example.org"
@@ -109,10 +109,14 @@ async def test_the_table_of_keys_says_what_forgets_words_of_people(town: Town) -
         if secret in await held_by(town, key)
     }
     forgotten = {
-        kind for row in read_rows() if row.stores != (NOTHING,) for kind in row.kinds
+        kind
+        for store in STORES
+        for key in store.keys
+        if key.forgotten_as or key.ends_by_itself
+        for kind in key.kinds
     }
     assert not spoken - forgotten, (
-        f"{sorted(spoken - forgotten)} hold words of people: say in memory/keys.py which store forgets them"
+        f"{sorted(spoken - forgotten)} hold words of people: say in the declaration of their store what forgets them"
     )
     there = {key.split(b":")[1].decode() for key in found}
     missing = forgotten - there - NOT_IN_THE_TOWN

@@ -27,7 +27,7 @@ _Count = Callable[[str], Awaitable[Mapping[str, int]]]
 class UserStore:
     """One store in which data of users lies; every new one gets a row in `tasklore.workers.forgetting.stores`.
 
-    The table of `tasklore.memory.keys` names it as what forgets its keys.
+    The declaration of a store in Redis names it as what forgets its keys.
 
     `forget` removes the data of a user id and returns counts by kind, in the plural; a record on which others rely is
     redacted instead. `count` counts again; a kind with nothing may be left out.

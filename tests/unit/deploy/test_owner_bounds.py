@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 from tasklore.contracts import subjects
-from tasklore.memory import keys
 from tasklore.memory.holdings.store import HOLDING_KINDS, OWNER_PART, OWNERS_PART
 from tasklore.memory.schedules import store as schedules
+from tasklore.memory.stores import STORES
 from tasklore.memory.webhooks import outbox as webhooks
 from tasklore.runtime.messaging.streams import Sizes, stream_configurations
 from tasklore.runtime.settings import Settings
@@ -78,20 +78,23 @@ def test_the_table_of_kinds_is_that_of_the_holdings() -> None:
     assert "60 % of the store alone" in the_part()
 
 
-def test_every_key_and_every_stream_has_a_row() -> None:
-    """By the names in the table of keys, and by the streams that are declared."""
-    known = set(re.findall(r"`tl:([a-z-]+)", keys.__doc__ or ""))
+def test_every_stream_has_a_row() -> None:
+    """As they are declared."""
     streams = {
         one["name"]
         for one in stream_configurations(Sizes())
         if not one["name"].startswith("KV_")
     }
-    named = the_names("keys of Valkey | bounded by")
-    assert named == known, (
-        f"say in the table of keys of docs/reference/deploy.md what bounds {sorted(known - named)}; there is no "
-        f"{sorted(named - known)}"
-    )
     assert the_names("streams | bounded by") == streams
+
+
+def test_what_bounds_a_store_names_kinds_of_what_owners_keep() -> None:
+    """And settings that there are, in backticks."""
+    named = {word for one in STORES for word in re.findall(r"`([^`]+)`", one.bound)}
+    settings = {word for word in named if word.startswith("TASKLORE_")}
+    fields = {word.removeprefix("TASKLORE_").lower() for word in settings}
+    assert fields <= Settings.model_fields.keys()
+    assert named - settings <= HOLDING_KINDS.keys()
 
 
 def test_the_streams_of_words_have_a_gibibyte_each_however_much_redis_may_keep() -> (

@@ -10,16 +10,22 @@ from deploy.privileges.roles import Cast
 from deploy.privileges.valkey_users import valkey_users, with_passwords
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import ConfigurationError
-from tasklore.memory import keys
 from tasklore.memory.functions import LIBRARIES
 from tasklore.memory.ledger import scripts
+from tasklore.memory.stores import STORES
 
 ROLES = {role.name: role for role in Cast().roles()}
 
 
 def test_every_kind_of_key_has_an_owner() -> None:
     """A new kind of key needs an owner among the processes, or none could use it where rights are held to roles."""
-    kinds = set(re.findall(r"`(tl:[a-z-]+:)\{", keys.__doc__ or ""))
+    kinds = {
+        f"tl:{kind}:"
+        for store in STORES
+        for key in store.keys
+        if key.type != "channel"
+        for kind in key.kinds
+    }
     owned = {
         pattern
         for name, role in ROLES.items()

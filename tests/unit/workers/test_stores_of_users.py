@@ -10,8 +10,9 @@ from redis.asyncio import Redis
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.storage.store import DocumentStore
 from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.store import StoreKey
+from tasklore.memory.stores import STORES
 from tasklore.workers.forgetting.stores import all_stores
-from tests.key_table import ITS_END, NOTHING, KeyRow, read_rows
 
 #: Stores of what lies elsewhere than in Redis.
 _ELSEWHERE = {"messages", "evidence files"}
@@ -28,25 +29,28 @@ def forgetting_stores() -> set[str]:
     return {store.name for store in made}
 
 
-@pytest.mark.parametrize("row", read_rows(), ids=lambda row: row.keys[0])
-def test_what_a_user_leaves_in_a_key_is_forgotten(row: KeyRow) -> None:
+KEYS = [key for store in STORES for key in store.keys]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.names[0])
+def test_what_a_user_leaves_in_a_key_is_forgotten(key: StoreKey) -> None:
     """By a store of the table of stores, whatever else is forgotten as well."""
-    named = set(row.stores)
-    missing = named - forgetting_stores() - {NOTHING, ITS_END}
+    named = set(key.forgotten_as)
+    missing = named - forgetting_stores()
     assert not missing, (
-        f"memory/keys.py says that {row.keys[0]} is forgotten as {sorted(missing)}, which is no store of all_stores "
-        "in workers/forgetting/stores.py: add it there"
+        f"{key.names[0]} is declared as forgotten as {sorted(missing)}, which nothing forgets: give its store "
+        "`of_users`, or add it to all_stores in workers/forgetting/stores.py where that takes more than Redis"
     )
-    is_of_user = any("{token}" in key for key in row.keys)
-    assert not (is_of_user and NOTHING in named), (
-        f"{row.keys[0]} is a user's, by its token: say in its row of memory/keys.py which store of "
-        "workers/forgetting/stores.py forgets it"
+    is_of_user = any("{token}" in name for name in key.names)
+    assert named or key.ends_by_itself or not is_of_user, (
+        f"{key.names[0]} is a user's, by its token: say in its declaration what it is forgotten as"
     )
-    if ITS_END in named:
-        assert "none" not in row.time_to_live, f"{row.keys[0]} has no end by itself"
+    assert not (key.ends_by_itself and "none" in key.lasts), (
+        f"{key.names[0]} has no end by itself"
+    )
 
 
 def test_each_store_in_redis_has_a_key() -> None:
-    named = {store for row in read_rows() for store in row.stores}
+    named = {name for key in KEYS for name in key.forgotten_as}
     unnamed = forgetting_stores() - _ELSEWHERE - named
-    assert not unnamed, f"no row of memory/keys.py is forgotten as {sorted(unnamed)}"
+    assert not unnamed, f"no key is declared as forgotten as {sorted(unnamed)}"

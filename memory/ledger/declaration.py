@@ -1,0 +1,211 @@
+"""The declaration of tasks and what is kept beside them."""
+
+from tasklore.memory.ledger import scripts
+from tasklore.memory.ledger.keys import ledger_agents, ledger_layout, run_agents
+from tasklore.memory.store import (
+    AGENT,
+    EVERY_ROLE,
+    WORKERS,
+    KeyAccess,
+    Store,
+    StoreKey,
+    StoreRole,
+)
+
+STORES = (
+    Store(
+        name="tasks",
+        keys=(
+            StoreKey(
+                names=("tl:task:{task_id}",),
+                type="hash",
+                lasts="7 days",
+                holds="the ledger: every generation of a task",
+                forgotten_as=("tasks",),
+            ),
+            StoreKey(
+                names=("tl:task:{task_id}:steps", ":results"),
+                type="hash",
+                lasts="7 days",
+                holds="a head and a result for each step",
+                forgotten_as=("tasks",),
+            ),
+            StoreKey(
+                names=("tl:task:AGENT:{task_id}",),
+                type="hash",
+                lasts="7 days",
+                holds="the same in layout 2, by agent, without its reports",
+                forgotten_as=("tasks",),
+            ),
+            StoreKey(
+                names=("tl:task:AGENT:{task_id}:report:N",),
+                type="string",
+                lasts="1 day",
+                holds="the report of generation N there",
+                forgotten_as=("tasks",),
+            ),
+            StoreKey(
+                names=("tl:task:AGENT:{task_id}:steps", ":results", ":children"),
+                type="hashes, sorted set",
+                lasts="7 days",
+                holds="the same as without an agent",
+                forgotten_as=("tasks",),
+            ),
+            StoreKey(
+                names=("tl:task-agent:{task_id}",),
+                type="string",
+                lasts="its entry's, at rest its report's",
+                holds="its agent",
+            ),
+            StoreKey(
+                names=("tl:ledger:{layout}",),
+                type="string",
+                lasts="none",
+                holds="in which layout entries are made",
+            ),
+            StoreKey(
+                names=("tl:ledger:{agents}",),
+                type="set",
+                lasts="none",
+                holds="agents with entries of layout 2",
+            ),
+            StoreKey(
+                names=("tl:children:{task_id}",),
+                type="sorted set",
+                lasts="7 days",
+                holds="tasks that it called: id and `Agent.task`",
+            ),
+        ),
+        bound="`tasks`; after the end `results`; answers and signals to it `signals`. A task asks at most 200 "
+        "questions at a time and keeps 4,096 bytes of refusals; 10,000 children are listed",
+        access=(
+            KeyAccess(pattern="tl:task:*", writers=(StoreRole.SUPERVISOR,)),
+            KeyAccess(pattern="tl:task:*", writers=WORKERS, layouts=(1,)),
+            KeyAccess(
+                pattern=f"tl:task:{AGENT}:*",
+                writers=WORKERS,
+                is_for_called=True,
+                layouts=(2,),
+            ),
+            KeyAccess(pattern="tl:task-agent:{*", writers=EVERY_ROLE),
+            KeyAccess(pattern=ledger_agents(), writers=EVERY_ROLE),
+            KeyAccess(pattern=ledger_layout(), readers=EVERY_ROLE),
+            KeyAccess(pattern="tl:children:{*", readers=(StoreRole.SUPERVISOR,)),
+            KeyAccess(pattern="tl:children:{*", writers=WORKERS, layouts=(1,)),
+        ),
+        scripts=(scripts,),
+    ),
+    Store(
+        name="open waits",
+        keys=(
+            StoreKey(
+                names=("tl:waits:{index}",),
+                type="sorted set",
+                lasts="none",
+                holds="open waits, by when to look at them next, in ms",
+            ),
+        ),
+        bound="`tasks`",
+        writers=EVERY_ROLE,
+    ),
+    Store(
+        name="task list",
+        keys=(
+            StoreKey(
+                names=("tl:runs:{Agent}",),
+                type="sorted set",
+                lasts="47 days after the last",
+                holds="its runs, by their creation",
+                forgotten_as=("tasks",),
+            ),
+            StoreKey(
+                names=("tl:runs:{Agent}:rows", ":open"),
+                type="hash, sorted set",
+                lasts="the same",
+                holds="a row of each; those without a report, by the same",
+                forgotten_as=("tasks",),
+            ),
+            StoreKey(
+                names=("tl:runs:{Agent}:user:token",),
+                type="sorted set",
+                lasts="its longest entry's",
+                holds="a user's, by when nothing of one is left, in ms",
+                forgotten_as=("tasks",),
+            ),
+            StoreKey(
+                names=("tl:runs:{~agents}",),
+                type="sorted set",
+                lasts="none",
+                holds="every agent that has runs, by its last one in ms",
+            ),
+        ),
+        bound="100,000 ended tasks an agent, of those of the last 7 days; one entry an open task; a user's by "
+        "`tasks` and `results`",
+        access=(
+            KeyAccess(pattern="tl:runs:{*", writers=(StoreRole.SUPERVISOR,)),
+            KeyAccess(
+                pattern=f"tl:runs:{{{AGENT}}}*", writers=WORKERS, is_for_called=True
+            ),
+            KeyAccess(pattern=run_agents(), writers=WORKERS),
+        ),
+    ),
+    Store(
+        name="ended tasks",
+        keys=(
+            StoreKey(
+                names=("tl:ended:{slot}",),
+                type="hash",
+                lasts="none",
+                holds="how many of a slot's tasks ended in each state",
+            ),
+            StoreKey(
+                names=("tl:ended:{sums}:shared", ":lease"),
+                type="string",
+                lasts="10 s, 3 s",
+                holds="those numbers added up; who adds them up",
+            ),
+        ),
+        bound="one entry a slot",
+        writers=EVERY_ROLE,
+    ),
+    Store(
+        name="backlog",
+        keys=(
+            StoreKey(
+                names=("tl:backlog:{all}", ":lease"),
+                type="string",
+                lasts="3 s",
+                holds="how many tasks wait and workers are there; who reads that",
+            ),
+        ),
+        bound="one entry an agent",
+        writers=(StoreRole.SUPERVISOR,),
+    ),
+    Store(
+        name="stream epochs",
+        keys=(
+            StoreKey(
+                names=("tl:stream:{name}",),
+                type="string",
+                lasts="none",
+                holds="the incarnation of a stream that has all open tasks",
+            ),
+        ),
+        bound="one entry a stream",
+        writers=(StoreRole.SUPERVISOR,),
+    ),
+    Store(
+        name="requests",
+        keys=(
+            StoreKey(
+                names=("tl:request:{id}", ":held", ":end"),
+                type="strings",
+                lasts="1 day",
+                holds="a request over HTTP; who works on it; how it ended",
+                ends_by_itself=True,
+            ),
+        ),
+        bound="`words`",
+        writers=(StoreRole.SUPERVISOR,),
+    ),
+)

@@ -1,0 +1,34 @@
+"""The declaration of schedules."""
+
+from tasklore.memory.schedules import scripts
+from tasklore.memory.store import Store, StoreKey, StoreRole
+
+STORES = (
+    Store(
+        name="schedules",
+        keys=(
+            StoreKey(
+                names=(
+                    "tl:schedules:{supervisor}",
+                    ":state",
+                    ":due",
+                    ":owned",
+                    ":made",
+                ),
+                type="hash, hash, sorted sets",
+                lasts="none",
+                holds="schedules; how far each is, when to look at it, whose it is, and of which maker",
+                forgotten_as=("schedules",),
+            ),
+            StoreKey(
+                names=("tl:schedules:{~books}",),
+                type="set",
+                lasts="none",
+                holds="supervisor ids that have, or had, schedules",
+            ),
+        ),
+        bound="numbers by maker, and 100 of a user",
+        writers=(StoreRole.SUPERVISOR,),
+        scripts=(scripts,),
+    ),
+)
