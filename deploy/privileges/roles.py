@@ -1,7 +1,8 @@
-"""Who does what: each role with its operations on NATS and its keys and commands on Valkey."""
+"""Who does what: each role with its operations on NATS, its commands on Valkey, and the keys that stores give it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import TypedDict
 
 from deploy.privileges import operations as do
 from deploy.privileges.operations import Operation
@@ -10,8 +11,8 @@ from tasklore.contracts.admission.waits import demand_person
 from tasklore.contracts.errors import ConfigurationError
 from tasklore.contracts.identifiers import checked_name, user_token
 from tasklore.contracts.pipelines import PIPELINE_AGENT
-from tasklore.memory import keys
-from tasklore.memory.budgets.store import WAITING
+from tasklore.memory.store import AGENT, KeyAccess, StoreRole
+from tasklore.memory.stores import STORES
 from tasklore.runtime.messaging.signatures import is_signed
 
 #: The supervisor id of the deployment.
@@ -207,13 +208,13 @@ class Cast:
                 f"worker-{name}",
                 agents,
                 self.calls.get(name, ()),
-                is_by_agent=self.ledger == 2,
+                layout=self.ledger,
             )
             for name, agents in self.workers.items()
         ]
         return (
             _supervisor(),
-            _memory(is_by_agent=self.ledger == 2),
+            _memory(layout=self.ledger),
             *workers,
             _bootstrap(),
             _operator(),
@@ -324,82 +325,19 @@ def _supervisor() -> Role:
             do.unschedules(),
         ),
         commands=(*_STORE, *_SEARCH, *_WATCH),
-        owns=(
-            *_EVERY_TASK,
-            *_keys(
-                *(
-                    "runs",
-                    "waits",
-                    "ended",
-                    "backlog",
-                    "stream",
-                    "conversation",
-                    "inbox",
-                    "observations",
-                    "user-conversations",
-                ),
-                *(
-                    "session",
-                    "sessions",
-                    "request",
-                    "running",
-                    "run",
-                    "user-sessions",
-                    "project",
-                    "projects",
-                ),
-                *(
-                    "story",
-                    "stories",
-                    "analysis",
-                    "analysing",
-                    "notices",
-                    "schedules",
-                    "budget",
-                    "webhooks",
-                    "holdings",
-                ),
-            ),
-            _READS,
-        ),
-        reads=(
-            *_keys("doc", "episodes", "turns", "facts", "children", "places"),
-            keys.ledger_layout(),
-        ),
+        **_rights(StoreRole.SUPERVISOR),
     )
 
 
-#: What calls to models reserve and take: whoever makes them counts. By which limits they go, they only read.
-_SPENT = tuple(
-    keys.budget(part)
-    for part in ("calls", "leases", "account*", "book:*", "tree:*", *WAITING)
-)
-_LIMITS = keys.budget("limits")
-#: Where it is noted what of a document was shown: whoever reads documents writes here.
-_READS = "tl:doc:*:reads"
-
-
-#: The way to entries of the ledger: whose each is, and which agents have any.
-_LEADING = ("tl:task-agent:{*", keys.ledger_agents())
-#: Entries of the ledger, in both layouts.
-_EVERY_TASK = ("tl:task:*", *_LEADING)
-
-
 def _worker(
-    name: str, agents: tuple[str, ...], called: tuple[str, ...], *, is_by_agent: bool
+    name: str, agents: tuple[str, ...], called: tuple[str, ...], *, layout: int
 ) -> Role:
     return Role(
         name=name,
         purpose=f"Runs the tasks of {', '.join(agents)}.",
         operations=(*_works(name, agents), *(_calls(name, called) if called else ())),
         commands=tuple(_STORE),
-        owns=_working_keys(agents, called, is_by_agent=is_by_agent),
-        reads=(
-            *_keys("doc", "episodes", "story", "stories", "analysis"),
-            _LIMITS,
-            keys.ledger_layout(),
-        ),
-        channels=(keys.FLIGHTS,),
+        **_rights(StoreRole.WORKER, agents, called, layout=layout),
     )
 
 
@@ -437,39 +375,7 @@ def _calls(name: str, agents: tuple[str, ...]) -> tuple[Operation, ...]:
     )
 
 
-def _working_keys(
-    agents: tuple[str, ...], called: tuple[str, ...] = (), *, is_by_agent: bool
-) -> tuple[str, ...]:
-    tasks = (*_EVERY_TASK, *_keys("children"))
-    if is_by_agent:
-        tasks = (*(f"tl:task:{agent}:*" for agent in (*agents, *called)), *_LEADING)
-    own = [
-        f"tl:{kind}:{{{agent}}}*"
-        for agent in agents
-        for kind in ("ltm", "ltm-hits", "ltm-index", "ltm-quarantine", "ltm-imports")
-    ]
-    # Whoever calls a task lists it: it is open before its own agent hears of it.
-    own += [f"tl:runs:{{{agent}}}*" for agent in dict.fromkeys((*agents, *called))]
-    own.append(keys.run_agents())
-    shared = _keys(
-        *(
-            "waits",
-            "places",
-            "ended",
-            "flight",
-            "ltm-agents",
-            "ltm-users",
-            "ltm-served",
-            "conversation",
-            "inbox",
-            "observations",
-        ),
-        *("user-conversations", "session", "sessions", "project", "projects"),
-    )
-    return (*own, *tasks, *shared, *_SPENT, _READS)
-
-
-def _memory(*, is_by_agent: bool) -> Role:
+def _memory(*, layout: int) -> Role:
     agents = ("MemoryAgent", "SwitchboardAgent")
     return Role(
         name="memory",
@@ -486,10 +392,7 @@ def _memory(*, is_by_agent: bool) -> Role:
             ),
         ),
         commands=(*_STORE, *_SEARCH),
-        owns=_working_keys(agents, is_by_agent=is_by_agent)
-        + _keys("doc", "turns", "facts", "owners", "episodes", "notices"),
-        reads=(_LIMITS, keys.ledger_layout()),
-        channels=(keys.FLIGHTS,),
+        **_rights(StoreRole.MEMORY, agents, layout=layout),
     )
 
 
@@ -548,7 +451,9 @@ def _operator() -> Role:
         ),
         commands=(*_STORE, *_SEARCH, *_EXAMINE, *_MOVE),
         owns=("tl:*",),
-        channels=(keys.FLIGHTS,),
+        channels=tuple(
+            channel for store in STORES for channel in (store.channels or {})
+        ),
     )
 
 
@@ -586,6 +491,49 @@ def _program(name: str, speakers: tuple[str, ...], persons: tuple[str, ...]) -> 
     )
 
 
-def _keys(*kinds: str) -> tuple[str, ...]:
-    """Return the pattern of every key of each of *kinds*; a key has its tag in braces after the kind."""
-    return tuple(f"tl:{kind}:{{*" for kind in kinds)
+class _Rights(TypedDict):
+    """Keys and channels of a role, as a `Role` takes them."""
+
+    owns: tuple[str, ...]
+    reads: tuple[str, ...]
+    channels: tuple[str, ...]
+
+
+def _rights(
+    role: StoreRole,
+    agents: tuple[str, ...] = (),
+    called: tuple[str, ...] = (),
+    *,
+    layout: int = 1,
+) -> _Rights:
+    """Return the rights that stores declare for *role*, which serves *agents* and whose tasks call those of *called*.
+
+    *layout* is that of the ledger.
+    """
+    rights = [
+        right for store in STORES for right in store.rights if layout in right.layouts
+    ]
+    return _Rights(
+        owns=_patterns([one for one in rights if role in one.writers], agents, called),
+        reads=_patterns([one for one in rights if role in one.readers], agents, called),
+        channels=tuple(
+            channel
+            for store in STORES
+            for channel, roles in (store.channels or {}).items()
+            if role in roles
+        ),
+    )
+
+
+def _patterns(
+    rights: Iterable[KeyAccess], agents: tuple[str, ...], called: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the pattern of each right, for each agent where it says so; each once."""
+    found = dict[str, None]()
+    for right in rights:
+        if AGENT not in right.pattern:
+            found[right.pattern] = None
+            continue
+        for agent in (*agents, *called) if right.is_for_called else agents:
+            found[right.pattern.replace(AGENT, agent)] = None
+    return tuple(found)

@@ -6,7 +6,7 @@ from hashlib import sha256
 from deploy.privileges.roles import Role
 
 _HEADING = """\
-# Made by `python -m deploy.privileges`; change deploy/privileges/roles.py instead.
+# Made by `python -m deploy.privileges`; change deploy/privileges/roles.py or the declaration of a store instead.
 # Valkey takes no comments and no variables here: `python -m deploy.credentials` leaves these lines out, and puts the
 # SHA-256 of each role's password in place of @NAME@.
 """

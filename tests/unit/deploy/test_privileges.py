@@ -1,7 +1,10 @@
 """Declared rights cover every key, command and subject."""
 
 import itertools
+import json
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +18,10 @@ from tasklore.memory.ledger import scripts
 from tasklore.memory.stores import STORES
 
 ROLES = {role.name: role for role in Cast().roles()}
+#: The rights of each role, and the workers that they were written down for.
+RIGHTS = Path(__file__).parents[2] / "golden" / "valkey_rights.json"
+WORKERS = {"budget": ("BudgetTrackerAgent",), "caller": ("CallerAgent", "OtherAgent")}
+CALLS = {"caller": ("PriceAgent",)}
 
 
 def test_every_kind_of_key_has_an_owner() -> None:
@@ -36,6 +43,39 @@ def test_every_kind_of_key_has_an_owner() -> None:
     assert {
         kind for kind in kinds if not any(pattern.startswith(kind) for pattern in owned)
     } == set()
+
+
+def test_rights_on_keys_are_as_they_were_before_stores_declared_them() -> None:
+    """In both layouts of the ledger, of each kind of key that there was."""
+    frozen = json.loads(RIGHTS.read_text("utf-8"))
+    kinds = {_kind(one) for rights in _each_right(frozen) for one in rights}
+    cast = {
+        f"ledger {layout}": {
+            role.name: {
+                "owns": [one for one in sorted(role.owns) if _kind(one) in kinds],
+                "reads": [one for one in sorted(role.reads) if _kind(one) in kinds],
+                "channels": sorted(role.channels),
+            }
+            for role in Cast(WORKERS, calls=CALLS, ledger=layout).roles()
+            if role.has_store
+        }
+        for layout in (1, 2)
+    }
+    assert len(kinds) > 40
+    assert cast == frozen
+
+
+def _each_right(
+    frozen: dict[str, dict[str, dict[str, list[str]]]],
+) -> Iterator[list[str]]:
+    for roles in frozen.values():
+        for role in roles.values():
+            yield from (role["owns"], role["reads"])
+
+
+def _kind(pattern: str) -> str:
+    """Return the kind of the keys that *pattern* matches."""
+    return pattern.split(":")[1]
 
 
 def test_a_program_has_no_right_at_valkey() -> None:
