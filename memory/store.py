@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import ModuleType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from redis.asyncio import Redis
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
 
 #: What the page of keys says where no store forgets: nothing of a user is there, or it ends by itself within days.
 NOTHING: Final = "-"
@@ -140,7 +141,7 @@ class Store:
     access: tuple[KeyAccess, ...] = ()
     channels: Mapping[str, tuple[StoreRole, ...]] | None = None
     scripts: tuple[ModuleType, ...] = ()
-    of_users: Callable[[Redis, float], UserStore] | None = None
+    of_users: "Callable[[Redis, float], UserStore] | None" = None
 
     @property
     def kinds(self) -> tuple[str, ...]:

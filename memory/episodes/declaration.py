@@ -1,7 +1,28 @@
 """The declaration of episodes."""
 
+from redis.asyncio import Redis
+
+from tasklore.memory.conversations.notices import Notices
 from tasklore.memory.episodes import store, vectors
-from tasklore.memory.store import Store, StoreKey, StoreRole
+from tasklore.memory.episodes.store import Episodes
+from tasklore.memory.store import Store, StoreKey, StoreRole, UserStore
+
+
+def _open(redis: Redis, deadline_s: float) -> UserStore:
+    episodes = Episodes(redis, deadline_s=deadline_s)
+    notices = Notices(redis, deadline_s=deadline_s)
+
+    async def forget(user_id: str) -> dict[str, int]:
+        return {
+            "episodes": await episodes.forget(user_id),
+            "notices": await notices.forget(user_id),
+        }
+
+    async def count(user_id: str) -> dict[str, int]:
+        return {"episodes": await episodes.count(user_id)}
+
+    return UserStore("episodes", forget, count)
+
 
 STORES = (
     Store(
@@ -25,9 +46,7 @@ STORES = (
         bound="`turns`",
         writers=(StoreRole.MEMORY,),
         readers=(StoreRole.SUPERVISOR, StoreRole.WORKER),
-        scripts=(
-            store,
-            vectors,
-        ),
+        scripts=(store, vectors),
+        of_users=_open,
     ),
 )

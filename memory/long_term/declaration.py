@@ -1,8 +1,34 @@
 """The declaration of long-term memory."""
 
+from redis.asyncio import Redis
+
+from tasklore.contracts.identifiers import user_token
 from tasklore.memory.long_term import scripts
 from tasklore.memory.long_term.keys import FLIGHTS
-from tasklore.memory.store import AGENT, WORKERS, KeyAccess, Store, StoreKey
+from tasklore.memory.long_term.owners import EntryOwners
+from tasklore.memory.store import (
+    AGENT,
+    WORKERS,
+    KeyAccess,
+    Store,
+    StoreKey,
+    UserStore,
+    user_store,
+)
+
+
+def _open(redis: Redis, deadline_s: float) -> UserStore:
+    """Open the answers that a user's tasks stored; shared ones that another user asked for as well stay."""
+    owners = EntryOwners(redis, deadline_s=deadline_s)
+
+    async def forget(user_id: str) -> int:
+        return (await owners.release(user_token(user_id))).removed
+
+    async def count(user_id: str) -> int:
+        return await owners.listed(user_token(user_id))
+
+    return user_store("answers", forget, count)
+
 
 STORES = (
     Store(
@@ -61,6 +87,7 @@ STORES = (
             KeyAccess(pattern=f"tl:ltm-index:{{{AGENT}}}*", writers=WORKERS),
         ),
         scripts=(scripts,),
+        of_users=_open,
     ),
     Store(
         name="owners of answers",

@@ -1,7 +1,16 @@
 """The declaration of projects."""
 
+from redis.asyncio import Redis
+
 from tasklore.memory.projects import scripts
-from tasklore.memory.store import EVERY_ROLE, Store, StoreKey
+from tasklore.memory.projects.project import ProjectMemory
+from tasklore.memory.store import EVERY_ROLE, Store, StoreKey, UserStore, user_store
+
+
+def _open(redis: Redis, deadline_s: float) -> UserStore:
+    projects = ProjectMemory(redis, deadline_s=deadline_s)
+    return user_store("texts in projects", projects.redact, projects.count_by)
+
 
 STORES = (
     Store(
@@ -31,5 +40,6 @@ STORES = (
         bound="operators and the code of agents alone write them",
         writers=EVERY_ROLE,
         scripts=(scripts,),
+        of_users=_open,
     ),
 )

@@ -1,56 +1,69 @@
 """The declaration of the tables of rows that wait."""
 
-from tasklore.memory.queues import scripts
-from tasklore.memory.store import Store, StoreKey, StoreRole
+from redis.asyncio import Redis
 
-STORES = (
-    Store(
-        name="turns and facts",
+from tasklore.memory.queues import scripts
+from tasklore.memory.queues.claims import QueueName
+from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.memory.store import Store, StoreKey, StoreRole, UserStore, user_store
+
+
+def _declare(name: QueueName, bound: str) -> Store:
+    """Return the declaration of the table *name*."""
+
+    def open_rows(redis: Redis, deadline_s: float) -> UserStore:
+        rows = PersonalQueue(redis, name, deadline_s=deadline_s)
+
+        async def count(user_id: str) -> int:
+            counts = await rows.counts(user_id)
+            return counts.waiting + counts.parked + sum(counts.closed.values())
+
+        return user_store(name, rows.forget, count)
+
+    table = f"tl:{name}:{{token}}"
+    return Store(
+        name=name,
         keys=(
             StoreKey(
-                names=("tl:turns:{token}", "tl:facts:{token}"),
+                names=(table,),
                 type="hash",
                 lasts="none",
-                holds="the table of a user's turns and facts: a row by id",
-                forgotten_as=("turns", "facts"),
+                holds=f"the table of a user's {name}: a row by id",
+                forgotten_as=(name,),
             ),
             StoreKey(
-                names=("tl:turns:{token}:pending", "tl:facts:{token}:pending"),
+                names=(f"{table}:pending",),
                 type="sorted set",
                 lasts="none",
                 holds="ids that wait, in order",
-                forgotten_as=("turns", "facts"),
+                forgotten_as=(name,),
             ),
             StoreKey(
-                names=(
-                    "tl:turns:{token}:state",
-                    ":closed",
-                    "tl:facts:{token}:state",
-                    ":closed",
-                ),
+                names=(f"{table}:state", ":closed"),
                 type="hash, sorted set",
                 lasts="none",
                 holds="how far each row is; those that are over, by ms",
-                forgotten_as=("turns", "facts"),
+                forgotten_as=(name,),
             ),
             StoreKey(
-                names=(
-                    "tl:turns:{token}:lease",
-                    ":fence",
-                    "tl:facts:{token}:lease",
-                    ":fence",
-                ),
+                names=(f"{table}:lease", ":fence"),
                 type="hash, string",
                 lasts="the lease, none",
                 holds="who works on those rows; it only grows",
-                forgotten_as=("turns", "facts"),
+                forgotten_as=(name,),
             ),
         ),
-        bound="`turns`",
+        bound=bound,
         writers=(StoreRole.MEMORY,),
         readers=(StoreRole.SUPERVISOR,),
         scripts=(scripts,),
-    ),
+        of_users=open_rows,
+    )
+
+
+STORES = (
+    _declare("turns", bound="`turns`"),
+    _declare("facts", bound="`turns`: each is found in one"),
     Store(
         name="owners of rows",
         keys=(

@@ -1,7 +1,16 @@
 """The declaration of schedules."""
 
+from redis.asyncio import Redis
+
 from tasklore.memory.schedules import scripts
-from tasklore.memory.store import Store, StoreKey, StoreRole
+from tasklore.memory.schedules.store import UserSchedules
+from tasklore.memory.store import Store, StoreKey, StoreRole, UserStore, user_store
+
+
+def _open(redis: Redis, deadline_s: float) -> UserStore:
+    schedules = UserSchedules(redis, deadline_s=deadline_s)
+    return user_store("schedules", schedules.forget, schedules.count)
+
 
 STORES = (
     Store(
@@ -30,5 +39,6 @@ STORES = (
         bound="numbers by maker, and 100 of a user",
         writers=(StoreRole.SUPERVISOR,),
         scripts=(scripts,),
+        of_users=_open,
     ),
 )

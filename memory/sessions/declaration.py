@@ -1,7 +1,41 @@
 """The declaration of sessions."""
 
+from collections.abc import Sequence
+
+from redis.asyncio import Redis
+
 from tasklore.memory.sessions import pipeline_scripts, scripts
-from tasklore.memory.store import EVERY_ROLE, Store, StoreKey, StoreRole
+from tasklore.memory.sessions.index import RunOutcomes
+from tasklore.memory.sessions.session import SessionCache
+from tasklore.memory.store import EVERY_ROLE, Store, StoreKey, StoreRole, UserStore
+
+
+def _open(redis: Redis, deadline_s: float) -> UserStore:
+    """Open sessions that were started for a user, running ones too, and the outcomes of their runs."""
+    sessions = SessionCache(redis, deadline_s=deadline_s)
+    outcomes = RunOutcomes(redis, deadline_s=deadline_s)
+
+    async def drop(listed: Sequence[str]) -> int:
+        return sum(
+            [await sessions.drop(session_id, force=True) for session_id in listed]
+        )
+
+    async def forget(user_id: str) -> dict[str, int]:
+        listed = await sessions.of_user(user_id)
+        dropped = await drop(listed)
+        ended = await outcomes.drop(listed)
+        await outcomes.disown(user_id, listed)
+        # One may have been made, or have ended, while it stood in no list.
+        return {
+            "sessions": dropped + await drop(listed),
+            "outcomes": ended + await outcomes.drop(listed),
+        }
+
+    async def count(user_id: str) -> dict[str, int]:
+        return {"sessions": len(await sessions.of_user(user_id))}
+
+    return UserStore("sessions", forget, count)
+
 
 STORES = (
     Store(
@@ -58,10 +92,8 @@ STORES = (
         ),
         bound="`runs`; values of phases by the code of agents and `TASKLORE_SESSION_VALUE_MAX_BYTES`",
         writers=EVERY_ROLE,
-        scripts=(
-            scripts,
-            pipeline_scripts,
-        ),
+        scripts=(scripts, pipeline_scripts),
+        of_users=_open,
     ),
     Store(
         name="pipeline runs",

@@ -1,8 +1,17 @@
 """The declaration of webhooks."""
 
-from tasklore.memory.store import Store, StoreKey, StoreRole
+from redis.asyncio import Redis
+
+from tasklore.memory.store import Store, StoreKey, StoreRole, UserStore, user_store
 from tasklore.memory.webhooks import scripts
 from tasklore.memory.webhooks.keys import WEBHOOKS
+from tasklore.memory.webhooks.outbox import WebhookOutbox
+
+
+def _open(redis: Redis, deadline_s: float) -> UserStore:
+    outbox = WebhookOutbox(redis, deadline_s=deadline_s)
+    return user_store("webhooks", outbox.forget, outbox.count)
+
 
 STORES = (
     Store(
@@ -19,5 +28,6 @@ STORES = (
         bound="numbers by maker and by host",
         writers=(StoreRole.SUPERVISOR,),
         scripts=(scripts,),
+        of_users=_open,
     ),
 )

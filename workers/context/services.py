@@ -70,9 +70,7 @@ class Services:
         """The stores of users' words, in the order in which a memory worker empties them."""
         from tasklore.workers.forgetting.stores import stores_in_redis
 
-        return stores_in_redis(
-            self.redis, self.documents, self.episodes, self.conversations
-        )
+        return stores_in_redis(self.redis, self.documents)
 
     def now(self) -> datetime:
         """Return the time in UTC."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from tasklore.contracts.errors import InvalidInput
+from tasklore.memory.store import UserStore as UserStore
 
 log = structlog.get_logger(__name__)
 
@@ -20,22 +21,6 @@ PASSES = 5
 
 #: Has a server write its files anew; returns by name how many messages or files may keep remains of removed data.
 Rewrite = Callable[[], Awaitable[Mapping[str, int]]]
-_Count = Callable[[str], Awaitable[Mapping[str, int]]]
-
-
-@dataclass(frozen=True, slots=True)
-class UserStore:
-    """One store in which data of users lies; every new one gets a row in `tasklore.workers.forgetting.stores`.
-
-    The declaration of a store in Redis names it as what forgets its keys.
-
-    `forget` removes the data of a user id and returns counts by kind, in the plural; a record on which others rely is
-    redacted instead. `count` counts again; a kind with nothing may be left out.
-    """
-
-    name: str
-    forget: _Count
-    count: _Count
 
 
 @dataclass(frozen=True, slots=True)
