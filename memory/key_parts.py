@@ -175,14 +175,19 @@ def token_of(owner: str, cure: str) -> str:
         ) from error
 
 
-class ScheduleKeys(NamedTuple):
-    """The keys of the schedules of a supervisor id: records, states, when to look at each, its user and its maker."""
+class RecordKeys(NamedTuple):
+    """The keys of owned records, of one tag: records and states by id, when to look at each, its owner, its maker."""
 
     records: str
     state: str
     due: str
     owned: str
     made: str
+
+    @classmethod
+    def under(cls, records: str) -> "RecordKeys":
+        """Return the keys beside that of the records."""
+        return cls(records, *(f"{records}:{part}" for part in cls._fields[1:]))
 
 
 class WebhookKeys(NamedTuple):

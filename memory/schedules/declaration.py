@@ -2,7 +2,7 @@
 
 from redis.asyncio import Redis
 
-from tasklore.memory.schedules import scripts
+from tasklore.memory.records import scripts
 from tasklore.memory.schedules.store import UserSchedules
 from tasklore.memory.store import Store, StoreKey, StoreRole, UserStore, user_store
 

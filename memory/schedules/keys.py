@@ -1,14 +1,13 @@
 """The Redis keys of schedules."""
 
-from tasklore.memory import key_parts
-from tasklore.memory.key_parts import check_name
+from tasklore.memory.key_parts import RecordKeys, check_name
 
 
-def schedules(supervisor_id: str) -> key_parts.ScheduleKeys:
+def schedules(supervisor_id: str) -> RecordKeys:
     """Return the keys of the schedules of *supervisor_id*."""
-    root = f"tl:schedules:{{{check_name(supervisor_id, 'supervisor id')}}}"
-    parts = ("state", "due", "owned", "made")
-    return key_parts.ScheduleKeys(root, *(f"{root}:{part}" for part in parts))
+    return RecordKeys.under(
+        f"tl:schedules:{{{check_name(supervisor_id, 'supervisor id')}}}"
+    )
 
 
 def schedule_books() -> str:

@@ -5,7 +5,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import Field, JsonValue
 from redis.asyncio import Redis
@@ -16,7 +16,7 @@ from tasklore.contracts.identifiers import Name, user_token
 from tasklore.contracts.message_parts import Part
 from tasklore.memory import keys
 from tasklore.memory.command_batch import CommandBatch
-from tasklore.memory.schedules import scripts
+from tasklore.memory.records.owned import OwnedRecords, RecordBounds, RecordPlace
 
 #: Schedules for one user, of one maker (a tenant, or a key without one), and of all together.
 MOST_OF_USER = 100
@@ -125,7 +125,9 @@ class ScheduleStore:
         self, client: Redis, supervisor_id: str, *, deadline_s: float = 1.0
     ) -> None:
         self._batch = CommandBatch(client, deadline_s, has_large_replies=True)
-        self._keys = keys.schedules(supervisor_id)
+        self._records = OwnedRecords[KeptSchedule](
+            self._batch, keys.schedules(supervisor_id), read=_read, place=_place_of
+        )
         self._supervisor_id = supervisor_id
 
     async def put(
@@ -136,77 +138,50 @@ class ScheduleStore:
         0 means that another version is there, -1 that its user has `MOST_OF_USER`, -2 that there are `MOST`, or all
         that makers may have, -3 that its maker has `MOST_OF_MAKER`.
         """
-        owner = _owner_of(schedule)
         maker = owner_of(schedule.caller)
-        most = MOST_OF_USER if schedule.user_id else MOST
-        most_of_all = MOST - RESERVED if maker else MOST
-        record = schedule.model_dump_json()
-        bounds = (f"[{owner}:", f"({owner};")
-        words = (
-            schedule.id,
-            record,
-            schedule.version,
-            state.spell(),
-            _ms(look_at),
-            f"{owner}:{schedule.id}",
-            *bounds,
+        bounds = RecordBounds(
+            of_owner=MOST_OF_USER if schedule.user_id else MOST,
+            of_maker=MOST_OF_MAKER,
+            of_all=MOST - RESERVED if maker else MOST,
         )
         # First, so that no schedule of a user is ever unknown to forgetting.
         await self._batch.run([("SADD", keys.schedule_books(), self._supervisor_id)])
-        return await self._call(
-            scripts.PUT, self._keys, *words, most, most_of_all, maker, MOST_OF_MAKER
+        return await self._records.put(
+            RecordPlace(schedule.id, _owner_of(schedule), maker),
+            schedule.model_dump_json(),
+            version=schedule.version,
+            state=state.spell(),
+            look_at=look_at,
+            bounds=bounds,
         )
 
     async def is_idle(self) -> bool:
         """Return whether there is no schedule to look at, now or later."""
-        return not await self._batch.exists(self._keys.due)
+        return await self._records.is_idle()
 
     async def due(self, now: datetime, lease_ms: int, limit: int) -> list[str]:
         """Return ids that are due, the longest first; no other process is given them for *lease_ms*."""
-        words = _ms(now), lease_ms, limit
-        found = (
-            await self._batch.run([("FCALL", scripts.DUE, 1, self._keys[2], *words)])
-        )[0]
-        return [one.decode() for one in found]
+        return await self._records.take(now, lease_ms=lease_ms, limit=limit)
 
     async def advance(
         self, kept: KeptSchedule, state: State, look_at: datetime | None
     ) -> bool:
         """Note that *kept* has come to *state*; False when it was changed, removed or noted meanwhile."""
-        words = (
+        return await self._records.note(
             kept.schedule.id,
-            kept.schedule.version,
-            kept.state.spell(),
-            state.spell(),
-            _ms(look_at),
+            version=kept.schedule.version,
+            before=kept.state.spell(),
+            state=state.spell(),
+            look_at=look_at,
         )
-        return bool(await self._call(scripts.ADVANCE, self._keys[:3], *words))
 
     async def remove(self, schedule: Schedule) -> bool:
         """Remove *schedule*; False when it was gone."""
-        return bool(
-            await self._call(
-                scripts.REMOVE,
-                self._keys,
-                schedule.id,
-                f"{_owner_of(schedule)}:{schedule.id}",
-                f"{owner_of(schedule.caller)}:{schedule.id}",
-            )
-        )
+        return await self._records.remove(_place_of(KeptSchedule(schedule, State())))
 
     async def read(self, *ids: str) -> list[KeptSchedule | None]:
         """Return the schedule of each of *ids*, None for one that is not there."""
-        if not ids:
-            return []
-        found = await self._batch.run(
-            [("HMGET", self._keys[0], *ids), ("HMGET", self._keys[1], *ids)]
-        )
-        return [
-            KeptSchedule(Schedule.model_validate_json(record), State.read(state))
-            if record and state
-            else None
-            for record, state in zip(*found, strict=True)
-        ]
+        return await self._records.read(*ids)
 
     async def list(
         self,
@@ -223,19 +198,15 @@ class ScheduleStore:
         owner = (
             _CODE if declared else user_token(user_id) if user_id is not None else None
         )
-        first, last = ("-", "+") if owner is None else (f"[{owner}:", f"({owner};")
-        if after and (kept := (await self.read(after))[0]) is not None:
-            first = f"({_owner_of(kept.schedule)}:{after}"
-        command = ("ZRANGEBYLEX", self._keys[3], first, last, "LIMIT", 0, limit)
-        members = (await self._batch.run([command]))[0]
-        found = await self.read(*(one.decode().rpartition(":")[2] for one in members))
-        return [one for one in found if one is not None]
+        return await self._records.list(owner, after=after, limit=limit)
 
-    async def _call(self, script: str, keys_of: Sequence[str], *words: Any) -> int:
-        done: int = (
-            await self._batch.run([("FCALL", script, len(keys_of), *keys_of, *words)])
-        )[0]
-        return done
+    async def count_of(self, user_id: str) -> int:
+        """Return how many schedules a user has."""
+        return await self._records.count(user_token(user_id))
+
+    async def forget(self, user_id: str) -> int:
+        """Remove the schedules of a user, and return how many there were."""
+        return await self._records.forget(user_token(user_id))
 
 
 class UserSchedules:
@@ -248,30 +219,20 @@ class UserSchedules:
 
     async def count(self, user_id: str) -> int:
         """Return how many there are."""
-        return len(await self._find(user_id))
+        return sum([await one.count_of(user_id) for one in await self._stores()])
 
     async def forget(self, user_id: str) -> int:
         """Remove them, and return how many there were."""
-        found = await self._find(user_id)
-        for store, schedule in found:
-            await store.remove(schedule)
-        return len(found)
+        return sum([await one.forget(user_id) for one in await self._stores()])
 
-    async def _find(
-        self, user_id: str
-    ) -> builtins.list[tuple[ScheduleStore, Schedule]]:
+    async def _stores(self) -> builtins.list[ScheduleStore]:
         listed = (await self._batch.run([("SMEMBERS", keys.schedule_books())]))[0]
         supervisors = {one.decode() for one in listed}
         if _COMPLETE not in supervisors:
             supervisors = await self._scan()
-        stores = [
+        return [
             ScheduleStore(self._client, one, deadline_s=self._deadline_s)
             for one in sorted(supervisors - {_COMPLETE})
-        ]
-        return [
-            (store, kept.schedule)
-            for store in stores
-            for kept in await store.list(user_id, limit=MOST)
         ]
 
     async def build_index(self) -> None:
@@ -303,5 +264,10 @@ def _owner_of(schedule: Schedule) -> str:
     return user_token(schedule.user_id) if schedule.user_id else ""
 
 
-def _ms(moment: datetime | None) -> str:
-    return "" if moment is None else str(int(moment.timestamp() * 1000))
+def _place_of(kept: KeptSchedule) -> RecordPlace:
+    schedule = kept.schedule
+    return RecordPlace(schedule.id, _owner_of(schedule), owner_of(schedule.caller))
+
+
+def _read(record: bytes, state: bytes) -> KeptSchedule:
+    return KeptSchedule(Schedule.model_validate_json(record), State.read(state))

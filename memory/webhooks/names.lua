@@ -1,7 +1,6 @@
 -- Gives the keys of the outbox their names; a state is "NEXT SINCE ATTEMPTS PROBLEM", its times of 13 digits, in ms.
 local records, states, queue, hosts, failed, callbacks, owned, expiry, made = unpack(KEYS)
 local function place(host, state, id) return host .. ' ' .. string.sub(state, 1, 13) .. ' ' .. id end
-local function waits_of(maker) return '[' .. maker .. ':', '(' .. maker .. ';' end
 local function drop(id)
   local record, state = redis.call('HGET', records, id), redis.call('HGET', states, id)
   local callback = redis.call('HGET', callbacks, id)

@@ -15,6 +15,7 @@ from tasklore.contracts.callers import Caller, owner_of
 from tasklore.contracts.identifiers import user_token
 from tasklore.memory import keys
 from tasklore.memory.command_batch import CommandBatch
+from tasklore.memory.records.owned import RecordReader
 from tasklore.memory.webhooks import scripts
 
 #: Webhooks that are kept at most: of all, and of those that wait for one host.
@@ -96,6 +97,14 @@ class WebhookOutbox:
 
     def __init__(self, client: Redis, *, deadline_s: float = 2.0) -> None:
         self._batch = CommandBatch(client, deadline_s)
+        own = keys.WEBHOOKS
+        self._reader = RecordReader[Kept](
+            self._batch,
+            records=own.records,
+            states=own.states,
+            owned=own.owned,
+            read=_read,
+        )
 
     async def put(self, webhook: Webhook, now: datetime) -> int:
         """Store *webhook*; return 1 when that is done, 0 when its event is known, -1 when there is no room."""
@@ -190,16 +199,7 @@ class WebhookOutbox:
 
     async def read(self, *ids: str) -> list[Kept | None]:
         """Return the webhook of each of *ids*, None for one that is not there."""
-        if not ids:
-            return []
-        own = keys.WEBHOOKS
-        found = await self._batch.run(
-            [("HMGET", own.records, *ids), ("HMGET", own.states, *ids)]
-        )
-        return [
-            _read(record, state) if record and state else None
-            for record, state in zip(*found, strict=True)
-        ]
+        return await self._reader.read(*ids)
 
     async def find(self, which: Undelivered, limit: int) -> list[Kept]:
         """Return up to *limit* webhooks: those that wait, by host, or that were given up, the last ones first."""
@@ -239,20 +239,11 @@ class WebhookOutbox:
 
     async def forget(self, user_id: str) -> int:
         """Remove what concerns a user, and return how many webhooks and addresses there were."""
-        return await self.remove(*await self._owned(user_id))
+        return await self.remove(*await self._reader.ids(user_token(user_id)))
 
     async def count(self, user_id: str) -> int:
         """Return how many webhooks and addresses concern a user."""
-        return len(await self._owned(user_id))
-
-    async def _owned(self, user_id: str) -> list[str]:
-        token = user_token(user_id)
-        members = (
-            await self._batch.run(
-                [("ZRANGEBYLEX", keys.WEBHOOKS.owned, f"[{token}:", f"({token};")]
-            )
-        )[0]
-        return [one.decode().partition(":")[2] for one in members]
+        return await self._reader.count(user_token(user_id))
 
     async def _call(self, script: str, *words: str | int) -> Any:
         return (

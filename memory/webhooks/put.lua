@@ -3,23 +3,15 @@
 -- ARGV: id, record, state, most of all, most that wait for one host, most that wait of one maker
 -- Returns: 1: stored; 0: it is there, or was delivered; -1: there is no room
 -- include names
+-- include ../records/makers
 local id, record = ARGV[1], cjson.decode(ARGV[2])
 if redis.call('HEXISTS', records, id) == 1 or redis.call('ZSCORE', expiry, id) then return 0 end
 local waiting = redis.call('ZLEXCOUNT', queue, '[' .. record.host .. ' ', '(' .. record.host .. '!')
 if waiting >= tonumber(ARGV[5]) then return -1 end
-if record.maker ~= '' then
-  local first, last = waits_of(record.maker)
-  if redis.call('ZLEXCOUNT', made, first, last) >= tonumber(ARGV[6]) then
-    -- A supervisor of 0.2 delivers and gives up webhooks, and knows no makers.
-    for _, member in ipairs(redis.call('ZRANGEBYLEX', made, first, last)) do
-      local other = string.match(member, ':(.*)$')
-      if redis.call('HEXISTS', records, other) == 0 or redis.call('ZSCORE', failed, other) then
-        redis.call('ZREM', made, member)
-      end
-    end
-    if redis.call('ZLEXCOUNT', made, first, last) >= tonumber(ARGV[6]) then return -1 end
-  end
+local function is_gone(other)
+  return redis.call('HEXISTS', records, other) == 0 or redis.call('ZSCORE', failed, other)
 end
+if record.maker ~= '' and has_most(made, record.maker, ARGV[6], is_gone) then return -1 end
 if redis.call('HLEN', records) >= tonumber(ARGV[4]) then
   local oldest = redis.call('ZRANGE', failed, 0, 0)[1]
   if not oldest then return -1 end

@@ -1,4 +1,4 @@
--- Lists schedules that are due, and leases them.
+-- Lists records that are due, and leases them.
 -- KEYS: due
 -- ARGV: ms since 1970, ms of a lease, how many at most
 -- Returns: ids, the longest due first, due again once the lease is over

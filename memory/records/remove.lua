@@ -1,4 +1,4 @@
--- Removes a schedule.
+-- Removes a record.
 -- KEYS: records, states, due, owned, made
 -- ARGV: id, "owner:id", "maker:id"
 -- Returns: 1: it was there; 0: it was not

@@ -1,4 +1,4 @@
-"""The Lua of schedules: each script touches the keys of one supervisor id, which share a hash tag.
+"""The Lua of owned records: each script touches the keys of one set of records, which share a hash tag.
 
 Each may be sent again when its reply was lost.
 """
@@ -10,6 +10,6 @@ from tasklore.memory.scripts import load
 _HERE = Path(__file__).parent
 
 PUT = load(_HERE, "put", "refuse")
-DUE = load(_HERE, "due", "finish")
-ADVANCE = load(_HERE, "advance", "finish")
+TAKE = load(_HERE, "take", "finish")
+NOTE = load(_HERE, "note", "finish")
 REMOVE = load(_HERE, "remove", "finish")

@@ -1,4 +1,4 @@
--- Notes how far a schedule is.
+-- Notes how far a record is.
 -- KEYS: records, states, due
 -- ARGV: id, version of the record that this rests on, the state that this rests on, state, ms since 1970 when to look at
 --   it or nothing
