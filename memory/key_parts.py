@@ -40,6 +40,14 @@ class ConversationKeys(NamedTuple):
     observed_in: str
 
 
+class RequestKeys(NamedTuple):
+    """The keys of one request over HTTP, all of one tag: its record, who works on it, and its reply."""
+
+    record: str
+    held: str
+    reply: str
+
+
 class QueueKeys(NamedTuple):
     """The keys of one user's rows in a queue, all of one tag."""
 

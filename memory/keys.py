@@ -39,6 +39,7 @@ from tasklore.memory.ledger.keys import stream as stream
 from tasklore.memory.ledger.keys import task as task
 from tasklore.memory.ledger.keys import task_agent as task_agent
 from tasklore.memory.ledger.keys import task_pattern as task_pattern
+from tasklore.memory.ledger.keys import user_requests as user_requests
 from tasklore.memory.long_term.keys import FLIGHTS as FLIGHTS
 from tasklore.memory.long_term.keys import flight_of as flight_of
 from tasklore.memory.long_term.keys import hits_of as hits_of

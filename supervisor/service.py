@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import structlog
@@ -27,7 +28,6 @@ from tasklore.contracts.messages import (
     TaskAssignment,
     TaskCall,
 )
-from tasklore.memory.command_batch import Commands
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.dispatch import MOST_AHEAD, Dispatch
@@ -171,6 +171,8 @@ class Service:
         try:
             with reading_for(payer) as reader:
                 read = await self._understanding.of(asked, before)
+            if isinstance(read, FirstReading) and read.is_repeat:
+                asked = replace(asked, is_repeat=True)
             reply = (
                 read
                 if isinstance(read, PersonReply)
@@ -340,6 +342,12 @@ class Service:
         self, assignment: TaskAssignment, asked: Incoming
     ) -> CompletionReport | None:
         """Hand *assignment* over and return its report, None when it takes longer than *asked* waits."""
+        if asked.is_repeat and assignment.approval is None:
+            report = await self._reports.report_of(assignment, 0.0)
+            if report is not None:
+                # It ended long ago: nothing is handed over again, and nothing needs room.
+                asked.routed(assignment)
+                return report
         within_s = asked.request.wait_ms / 1000
         state = None
         if assignment.approval is not None:
@@ -454,9 +462,7 @@ class Service:
                 (reply.agent_id, reply.task),
                 kind=reply.kind,
             )
-            asked.alongside.has_ended = await self._note(
-                turn, asked.alongside.ending(reply)
-            )
+            await self._note(turn, asked, reply)
             return
         places = sorted(
             range(len(reply.parts)),
@@ -473,26 +479,28 @@ class Service:
                 place=place + 1,
                 kind=part.kind,
             )
-            beside = asked.alongside.ending(reply) if place == places[-1] else ()
-            asked.alongside.has_ended = await self._note(turn, beside)
+            await self._note(turn, asked, reply if place == places[-1] else None)
 
-    async def _note(self, turn: ChatTurn, beside: Commands) -> bool:
-        """Keep *turn* in its conversation together with *beside*, publish it, and return whether it is kept."""
+    async def _note(
+        self, turn: ChatTurn, asked: Incoming, reply: PersonReply | None
+    ) -> None:
+        """Keep *turn*, the last of *reply* if that is given, in its conversation, and publish it."""
         body = turn.model_dump_json(exclude_none=True).encode()
-        is_kept = True
+        alongside = asked.alongside
         try:
-            await self._conversations.append(
+            is_first = await self._conversations.append(
                 turn.conversation_id,
                 body,
                 turn.turn_id,
                 user_id=turn.user_id,
-                beside=beside,
+                beside=() if reply is None else alongside.ending(reply),
             )
         except MemoryUnavailable as error:
             log.warning("turn_not_kept", error=str(error))
-            is_kept = False
+        else:
+            alongside.has_ended = reply is not None
+            alongside.is_first = is_first
         self._send_turn(turn, body)
-        return is_kept
 
     def _publish_turn(self, turn: ChatTurn) -> None:
         self._send_turn(turn, turn.model_dump_json(exclude_none=True).encode())

@@ -22,11 +22,16 @@ _ALL_TURNS = 1_000_000
 
 def user_of(turn: bytes) -> object:
     """Return the user id of a turn; None when it has none or cannot be read."""
+    return turn_field(turn, "user_id")
+
+
+def turn_field(turn: bytes, name: str) -> object:
+    """Return the field *name* of a turn; None when it has none or cannot be read."""
     try:
         read = from_json(turn)
     except ValueError:
         return None
-    return read.get("user_id") if isinstance(read, dict) else None
+    return read.get(name) if isinstance(read, dict) else None
 
 
 def is_shared(turns: Sequence[bytes], user_id: str) -> bool:

@@ -1,7 +1,19 @@
 """The declaration of tasks and what is kept beside them."""
 
+from collections.abc import Sequence
+
+from redis.asyncio import Redis
+
+from tasklore.memory.conversations.conversation import Conversations
+from tasklore.memory.conversations.declaration import (
+    is_shared,
+    read_all_turns,
+    turn_field,
+    user_of,
+)
 from tasklore.memory.ledger import scripts
 from tasklore.memory.ledger.keys import ledger_agents, ledger_layout, run_agents
+from tasklore.memory.ledger.requests import RequestRecords, place_of
 from tasklore.memory.store import (
     AGENT,
     EVERY_ROLE,
@@ -10,7 +22,34 @@ from tasklore.memory.store import (
     Store,
     StoreKey,
     StoreRole,
+    UserStore,
+    user_store,
 )
+
+
+def _open_requests(redis: Redis, deadline_s: float) -> UserStore:
+    """Open the replies to a user, and to what was asked in conversations of theirs alone before they gave a name."""
+    requests = RequestRecords(redis, deadline_s=deadline_s)
+    conversations = Conversations(redis, deadline_s=deadline_s)
+
+    async def forget(user_id: str) -> int:
+        removed = await requests.forget(user_id)
+        for conversation_id in await conversations.of_user(user_id):
+            turns = await read_all_turns(conversations, conversation_id)
+            if not is_shared(turns, user_id):
+                removed += await requests.forget_replies(_nameless_requests(turns))
+        return removed
+
+    return user_store("requests", forget, requests.count)
+
+
+def _nameless_requests(turns: Sequence[bytes]) -> list[str]:
+    """Return the places of the requests over HTTP that *turns* of nobody known may be of."""
+    ids = {
+        str(turn_field(turn, "request_id")) for turn in turns if user_of(turn) is None
+    }
+    return [place_of("", "request", request_id) for request_id in sorted(ids)]
+
 
 STORES = (
     Store(
@@ -198,14 +237,29 @@ STORES = (
         name="requests",
         keys=(
             StoreKey(
-                names=("tl:request:{id}", ":held", ":end"),
-                type="strings",
+                names=("tl:request:{id}", ":held"),
+                type="string",
                 lasts="1 day",
-                holds="a request over HTTP; who works on it; how it ended",
+                holds="a request over HTTP, without its words; who works on it",
                 ends_by_itself=True,
             ),
+            StoreKey(
+                names=("tl:request:{id}:reply",),
+                type="string",
+                lasts="1 day",
+                holds="the reply to it, as it was first made",
+                forgotten_as=("requests",),
+            ),
+            StoreKey(
+                names=("tl:user-requests:{token}",),
+                type="sorted set",
+                lasts="1 day",
+                holds="requests with replies to a user, by when each is over, in ms",
+                forgotten_as=("requests",),
+            ),
         ),
-        bound="`words`",
+        bound="`words`; a reply is 32 KiB and the words of a result that is no text, one a request, for a day",
         writers=(StoreRole.SUPERVISOR,),
+        of_users=_open_requests,
     ),
 )

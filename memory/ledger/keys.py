@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from tasklore.contracts.identifiers import TaskName
 from tasklore.memory import key_parts
-from tasklore.memory.key_parts import check_name, escape, is_name
+from tasklore.memory.key_parts import check_name, check_token, escape, is_name
 from tasklore.memory.slots import companion, companions
 
 _TASK = "tl:task:"
@@ -104,13 +104,15 @@ def stream(name: str) -> str:
     return f"tl:stream:{{{check_name(name, 'stream')}}}"
 
 
-def request(digest: str) -> tuple[str, str, str]:
-    """Return the keys of a request over HTTP: itself, its holder, its end."""
-    return (
-        (root := f"tl:request:{{{check_name(digest, 'request digest')}}}"),
-        f"{root}:held",
-        f"{root}:end",
-    )
+def request(digest: str) -> key_parts.RequestKeys:
+    """Return the keys of a request over HTTP."""
+    root = f"tl:request:{{{check_name(digest, 'request digest')}}}"
+    return key_parts.RequestKeys(root, f"{root}:held", f"{root}:reply")
+
+
+def user_requests(user_token: str) -> str:
+    """Return the key that lists the requests with replies to a user."""
+    return f"tl:user-requests:{{{check_token(user_token)}}}"
 
 
 def _task_tag(task_id: str) -> str:

@@ -1,23 +1,31 @@
-"""Requests over HTTP, by the id that their sender chose: repeats are known, and any replica knows their end.
+"""Requests over HTTP, by the id that their sender chose: repeats are known, and any replica knows their reply.
 
-No words of a user are kept here: they stand in the conversation and in the ledger, where forgetting a person
-finds them. A record only says where to look.
+A record has no words of a user. Its reply lies beside it, from when it was first made: what is first counts, whoever
+makes another one. Those of a user are listed, so that forgetting a person finds them.
 """
 
 import hashlib
 import json
+import time
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 from redis.asyncio import Redis
 
+from tasklore.contracts.callers import Caller
+from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.message_parts import is_none
+from tasklore.contracts.task_messages import MemoryMode
+from tasklore.contracts.words import reads_unknown_as_other
 from tasklore.memory import keys
 from tasklore.memory.command_batch import Command, CommandBatch
 
 #: How long an id is known, and what came of it can be asked for.
 KEEP = timedelta(days=1)
+#: Replies of a user that are forgotten in one round trip.
+_PAGE = 1000
 
 
 class RequestRecord(BaseModel):
@@ -26,7 +34,8 @@ class RequestRecord(BaseModel):
     `task_id` is that of the task it becomes, known before it becomes one; of several tasks it is their parent.
     `at_ms` is when it came, ms since 1970; `time_zone` is where its sender is, None for where all are believed to be.
     `not_before` is when its tasks may begin, None for at once. `tenant` is that of its sender, None for no tenant's,
-    and in a record of 0.2.
+    and in a record of 0.2. `sender` is its caller without the user, whom whoever reaches the record shares; None in one
+    of 0.2, and of what is no request in words.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
@@ -35,40 +44,25 @@ class RequestRecord(BaseModel):
     task_id: str
     at_ms: int
     conversation_id: str | None = None
-    memory: str = "use"
+    memory: Annotated[MemoryMode, reads_unknown_as_other(MemoryMode)] = "use"
     time_zone: str | None = None
     not_before: datetime | None = Field(default=None, exclude_if=is_none)
     tenant: str | None = Field(default=None, exclude_if=is_none)
+    sender: Caller | None = Field(default=None, exclude_if=is_none)
 
 
-class PartEnd(BaseModel):
-    """How one of several parts of a request ended: its `kind`, and missing fields."""
+class Reply(NamedTuple):
+    """A reply as it is kept: its *body*, and the user whose words it holds, None for a nameless one's."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
-
-    kind: str
-    missing: tuple[str, ...] = ()
-
-
-class RequestEnd(BaseModel):
-    """How a request ended, beside its turn and its report: `kind` of the reply, missing fields.
-
-    Of a request that asked for several tasks `parts` has each, in order; else it is empty.
-    """
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
-
-    kind: str
-    missing: tuple[str, ...] = ()
-    elapsed_ms: int = 0
-    parts: tuple[PartEnd, ...] = ()
+    body: bytes
+    user_id: str | None
 
 
 class Known(NamedTuple):
-    """All that is kept of a request; `is_held` while some process works on it."""
+    """All that is kept of a request; *reply* is the body of its reply, `is_held` while some process works on it."""
 
     record: RequestRecord | None
-    end: RequestEnd | None
+    reply: bytes | None
     is_held: bool
 
 
@@ -76,15 +70,22 @@ class RequestRecords:
     """Keeps requests; every method raises MemoryUnavailable without an answer within *deadline_s*.
 
     Args:
-        keep: How long a request is known.
+        keep: How long a request and its reply are known.
         deadline_s: Seconds for one round trip.
+        now: The clock, in seconds since 1970.
     """
 
     def __init__(
-        self, client: Redis, *, keep: timedelta = KEEP, deadline_s: float = 1.0
+        self,
+        client: Redis,
+        *,
+        keep: timedelta = KEEP,
+        deadline_s: float = 1.0,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._batch = CommandBatch(client, deadline_s)
         self._keep_ms = keep // timedelta(milliseconds=1)
+        self._now = now
 
     async def claim(
         self, request: str, record: RequestRecord, hold_ms: int = 0
@@ -112,17 +113,19 @@ class RequestRecords:
 
     async def find(self, request: str) -> Known:
         """Return the record of *request*."""
-        key, held, end = keys.request(request)
-        record, holder, ended = (await self._batch.run([("MGET", key, held, end)]))[0]
+        key, held, replied = keys.request(request)
+        record, holder, reply = (await self._batch.run([("MGET", key, held, replied)]))[
+            0
+        ]
         return Known(
             RequestRecord.model_validate_json(record) if record is not None else None,
-            RequestEnd.model_validate_json(ended) if ended is not None else None,
+            reply,
             holder is not None,
         )
 
     async def hold(self, request: str, hold_ms: int) -> bool:
         """Work on *request* for *hold_ms*, and return True; False when another replica does."""
-        _, held, _ = keys.request(request)
+        held = keys.request(request).held
         return (await self._batch.run([("SET", held, "1", "NX", "PX", hold_ms)]))[
             0
         ] is not None
@@ -130,20 +133,59 @@ class RequestRecords:
     async def keep_holding(self, requests: list[str], hold_ms: int) -> None:
         """Work on *requests* for *hold_ms* more."""
         await self._batch.run(
-            [("SET", keys.request(one)[1], "1", "PX", hold_ms) for one in requests]
+            [("SET", keys.request(one).held, "1", "PX", hold_ms) for one in requests]
         )
 
-    async def let_go(self, request: str, end: RequestEnd | None) -> None:
-        """Work on *request* no more; None is no end, so that the next who asks begins it again."""
-        await self._batch.run(self.letting_go(request, end))
+    async def let_go(self, request: str, reply: Reply | None) -> bool:
+        """Work on *request* no more, and return whether *reply* is its first; without one the next who asks goes on."""
+        commands = self.letting_go(request, reply)
+        replies = await self._batch.run(commands)
+        return reply is None or replies[-2] is not None
 
-    def letting_go(self, request: str, end: RequestEnd | None) -> list[Command]:
-        """Return the commands of `let_go`, to be sent with others."""
-        _, held, ended = keys.request(request)
-        kept: Command = ("UNLINK", ended)
-        if end is not None:
-            kept = ("SET", ended, end.model_dump_json(), "PX", self._keep_ms)
-        return [kept, ("UNLINK", held)]
+    def letting_go(self, request: str, reply: Reply | None) -> list[Command]:
+        """Return the commands of `let_go`, to be sent with others; a reply that is there already stays."""
+        _, held, replied = keys.request(request)
+        commands: list[Command] = []
+        if reply is not None:
+            if reply.user_id is not None:
+                commands += self._noting_user(reply.user_id, request)
+            commands.append(("SET", replied, reply.body, "NX", "PX", self._keep_ms))
+        return [*commands, ("UNLINK", held)]
+
+    async def forget_replies(self, requests: Sequence[str]) -> int:
+        """Remove the replies of *requests*, and return how many there were: whoever asks again has them begun again."""
+        if not requests:
+            return 0
+        commands: list[Command] = [
+            ("UNLINK", keys.request(one).reply) for one in requests
+        ]
+        return sum(await self._batch.run(commands))
+
+    async def forget(self, user_id: str) -> int:
+        """Remove every reply to *user_id*, and return how many were listed."""
+        listed = keys.user_requests(user_token(user_id))
+        removed = 0
+        while found := (await self._batch.run([("ZRANGE", listed, 0, _PAGE - 1)]))[0]:
+            requests = [one.decode() for one in found]
+            await self.forget_replies(requests)
+            await self._batch.run([("ZREM", listed, *requests)])
+            removed += len(requests)
+        return removed
+
+    async def count(self, user_id: str) -> int:
+        """Return how many replies to *user_id* are listed."""
+        listed = keys.user_requests(user_token(user_id))
+        return int((await self._batch.run([("ZCARD", listed)]))[0])
+
+    def _noting_user(self, user_id: str, request: str) -> list[Command]:
+        """Return the commands that list the reply to *request* as one to *user_id*, before it holds a word."""
+        listed = keys.user_requests(user_token(user_id))
+        now_ms = int(self._now() * 1000)
+        return [
+            ("ZADD", listed, now_ms + self._keep_ms, request),
+            ("ZREMRANGEBYSCORE", listed, "-inf", now_ms),
+            ("PEXPIRE", listed, self._keep_ms),
+        ]
 
 
 def place_of(space: str, kind: str, request_id: str) -> str:

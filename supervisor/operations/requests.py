@@ -259,6 +259,7 @@ async def accept(
         time_zone=new.time_zone,
         not_before=starts_at,
         tenant=caller.tenant,
+        sender=caller.model_copy(update={"user": None}),
     )
     if not is_repeat:
         # A repeat takes no room.
@@ -305,7 +306,7 @@ async def _claim(
     asked = await read_outcome(services, place, new.text)
     is_unstarted_yet = asked.reply is not None and is_unstarted(asked.reply)
     if is_unstarted_yet:
-        await services.work.forget_end(place.key)
+        await services.records.forget_replies([place.key])
     # What said that it is pending is followed by nobody: its answer is not in the conversation yet.
     is_to_be_heard = new.hears_pending and asked.state == "running"
     if is_unstarted_yet or is_to_be_heard or asked.state == "accepted":

@@ -27,12 +27,15 @@ def combine(
         request_id=request_id,
         conversation_id=conversation_id,
         kind=next((kind for kind in _KINDS if kind in kinds), "other"),
-        text=BETWEEN.join(
-            number_part(place, part) for place, part in enumerate(parts, 1)
-        ),
+        text=join_parts(parts),
         missing=next((part.missing for part in parts if part.kind == "question"), ()),
         parts=tuple(parts),
     )
+
+
+def join_parts(parts: Sequence[ReplyPart]) -> str:
+    """Return the texts of *parts* as they stand in the text of the whole."""
+    return BETWEEN.join(number_part(place, part) for place, part in enumerate(parts, 1))
 
 
 def number_part(place: int, part: ReplyPart) -> str:

@@ -1,7 +1,8 @@
-"""The outcome of a request, from wherever it is known: this process, the conversation, or the ledger.
+"""The outcome of a request: its reply as it is kept, and until there is one how far it is.
 
-No process has to remember: a record says which task a request becomes, the ledger how that ended, the conversation what
-was answered without one. A request whose process died before it was understood is begun again by the next look.
+No process has to remember: a reply is kept when it is first made, and until then the ledger says how far its tasks are.
+A request whose process died before that is begun again by the next look: it was read once for all, so that the same
+tasks are waited for, and what has ended is answered at once. So is one that 0.2 has answered, which kept no replies.
 """
 
 import asyncio
@@ -12,13 +13,13 @@ from typing import Literal, NamedTuple
 from pydantic import Field
 
 from tasklore.contracts.callers import Caller
+from tasklore.contracts.identifiers import TaskName
 from tasklore.contracts.message_parts import is_none
 from tasklore.contracts.messages import (
     CompletionReport,
     PersonReply,
     PersonRequest,
     ReplyPart,
-    Speaker,
     TaskAssignment,
     TaskCall,
 )
@@ -27,15 +28,13 @@ from tasklore.memory.conversations.inbox import is_utterance
 from tasklore.memory.ledger.requests import Known, RequestRecord
 from tasklore.supervisor.operations.forms import View
 from tasklore.supervisor.operations.refusals import not_found, refusal_of
-from tasklore.supervisor.replies.report_texts import Wording, has_result, word_report
+from tasklore.supervisor.requests.kept_replies import read_reply, reports_of
 from tasklore.supervisor.requests.outcome_parts import (
     build_part,
     read_body,
     read_tasks,
-    rebuild_combined,
 )
 from tasklore.supervisor.requests.readings import HeardTurn, PartRead, parse_turn
-from tasklore.supervisor.requests.request import place_of_turn
 from tasklore.supervisor.requests.services import RequestServices
 from tasklore.supervisor.requests.work import MOST, Underway
 
@@ -46,9 +45,13 @@ PENDING_LATE_S = 2.0
 #: Messages of a conversation among which the turns of a request are looked for first, and then.
 _NEAR = 50
 _FAR = 2000
-#: The reply to a request that was lost before anything of it was kept, and to one of which nothing is left.
-_LOST = "This request was lost before it was understood. Send it again with the same Idempotency-Key."
-_GONE = "Something went wrong with this request, or what was answered is no longer kept. Send it again."
+#: Seconds that a look waits for a request which it begins again: one of which all tasks have ended takes none.
+AGAIN_S = 1.0
+#: The reply to a request of which no words are left.
+_LOST = (
+    "This request was lost before it was understood, or what was said is no longer kept. Send it again with the same"
+    " Idempotency-Key."
+)
 
 
 class AskedPart(View):
@@ -174,15 +177,15 @@ async def begin(
     *,
     is_new: bool = False,
     claim: Commands = (),
-) -> None:
-    """Begin *request* at *place*, unless it is under way there; *is_new* and *claim* as in `Work.begin`.
+) -> Underway | None:
+    """Begin *request* at *place*, unless it is under way there; arguments and result as of `Work.begin`.
 
     Raises:
         Refused: 429, too much with the caller's key is under way; 503, too much of all.
     """
     holder = place.caller.holder
     most = services.share(MOST)
-    await services.work.begin(
+    return await services.work.begin(
         place.key, request, holder, most, is_new=is_new, claim=claim
     )
 
@@ -266,152 +269,115 @@ async def _read_stored(
     record: RequestRecord,
     text: str | None,
 ) -> Lookup:
-    entry = await services.ledger.read(await services.ledger.name(record.task_id))
-    newest = entry.generations[entry.newest] if entry is not None else None
-    report = read_body(CompletionReport, newest.report) if newest is not None else None
-    assignment = (
-        read_body(TaskAssignment, newest.assignment) if newest is not None else None
-    )
-    conversation_id = record.conversation_id or place.request_id
+    reply = await _read_kept(services, place, known)
+    if reply is not None:
+        return _finish(place, reply)
     is_held = (
         known.is_held
         or services.work.find(place.key) is not None
         or services.draining.is_set()
     )
-    # A cancellation leaves an entry, too, where the request became several tasks.
-    is_one_task = newest is not None and (
-        newest.assignment is not None or report is not None
+    going = await _read_going(services, place, record, is_held=is_held)
+    if going is not None:
+        return going
+    accepted = Lookup(
+        request_id=place.request_id,
+        conversation_id=record.conversation_id or place.request_id,
+        state="accepted",
     )
-    if not is_one_task and (known.end is None or known.end.parts):
-        tasks = await read_tasks(services.ledger, record.task_id)
-        if known.end is not None:
-            turns = await _read_turns(services, place, record)
-            answers = {
-                place_of_turn(turn.turn_id): turn
-                for turn in turns
-                if turn.speaker == "assistant"
-            }
-            return _finish(
-                place,
-                rebuild_combined(
-                    services.catalogue(),
-                    request_id=place.request_id,
-                    conversation_id=conversation_id,
-                    end=known.end,
-                    tasks=tasks,
-                    answers=answers,
-                ),
-            )
-        has_ended = any(task.report is not None for task in tasks.values())
-        going = [
-            one.assignment
-            for one in tasks.values()
-            if one.assignment is not None and one.report is None
-        ]
-        needed = _needed_approvals(going)
-        read = _parts_read(
-            await _read_turns(services, place, record) if has_ended or needed else []
-        )
-        # One that waits for a person is not begun again by each look, once all of it was handed over.
-        is_whole = bool(needed) and len(tasks) == sum(
-            one.kind == "task" for one in read
-        )
-        if tasks and (is_held or is_whole):
-            found = []
-            for number, task in tasks.items():
-                one = read[number - 1] if number <= len(read) else None
-                call = (
-                    task.assignment.task
-                    if task.assignment is not None
-                    else one.task
-                    if one is not None
-                    else None
-                )
-                reply = build_part(services.catalogue(), task, one)
-                found.append(
-                    AskedPart(
-                        task_id=task.task_id,
-                        agent_id=task.agent_id,
-                        task=call,
-                        reply=reply,
-                    )
-                )
-            asked = Lookup(
-                request_id=place.request_id,
-                conversation_id=conversation_id,
-                state="running",
-            )
-            return asked.model_copy(update={"parts": tuple(found), "approvals": needed})
-    if known.end is not None or report is not None:
-        turns = await _read_turns(services, place, record)
-        return _finish(
-            place,
-            _rebuild(
-                services,
-                place=place,
-                known=known,
-                conversation_id=conversation_id,
-                report=report,
-                turns=turns,
-            ),
-        )
-    if assignment is not None:
-        return _running(place, [assignment], conversation_id)
-    lost = None if is_held else await _begin_again(services, place, record, text)
-    return lost or Lookup(
-        request_id=place.request_id, conversation_id=conversation_id, state="accepted"
-    )
+    if is_held:
+        return accepted
+    return await _begin_again(services, place, record, text) or accepted
 
 
-def _rebuild(
+async def _read_kept(
+    services: RequestServices, place: RequestPlace, known: Known
+) -> PersonReply | None:
+    """Return the reply as it is kept, None when there is none, or when tasks that failed have been sent again since."""
+    if known.reply is None:
+        return None
+    reply = await read_reply(known.reply, services.ledger)
+    if reply is None or reply.kind != "failed":
+        return reply
+    for report in reports_of(reply):
+        entry = await services.ledger.read(TaskName(report.agent_id, report.task_id))
+        if entry is not None and entry.newest > report.generation:
+            await services.records.forget_replies([place.key])
+            return None
+    return reply
+
+
+async def _read_going(
     services: RequestServices,
     place: RequestPlace,
-    known: Known,
-    conversation_id: str,
-    report: CompletionReport | None,
-    turns: Sequence[HeardTurn],
-) -> PersonReply:
-    """Return the reply as it was, from its remains."""
-    turn = _latest(turns, "assistant")
-    end = known.end
-    read = _parts_read(turns)
-    one = read[0] if len(read) == 1 else PartRead(kind="task")
-    task = turn.task if turn is not None else one.task
+    record: RequestRecord,
+    *,
+    is_held: bool,
+) -> Lookup | None:
+    """Return a request whose tasks go on, None where there are none, or where they have ended.
+
+    Of several tasks that some process follows, or a person is asked about, those that have ended have their replies.
+    """
+    conversation_id = record.conversation_id or place.request_id
+    entry = await services.ledger.read(await services.ledger.name(record.task_id))
+    newest = entry.generations[entry.newest] if entry is not None else None
+    report = read_body(CompletionReport, newest.report) if newest is not None else None
     if report is not None:
-        card = services.catalogue().card_of(report.agent_id, report.task_name)
-        kind = "answer" if has_result(report) else "failed"
-        wording = word_report(
-            report,
-            card=card,
-            call=task,
-            remembered=one.remembered,
-            computed=one.computed,
+        if not is_held:
+            return None
+        # It has ended, and its reply is about to be kept.
+        said = await _read_words(services, place, record)
+        return Lookup(
+            request_id=place.request_id,
+            conversation_id=conversation_id,
+            state="running",
+            task_id=record.task_id,
+            agent_id=report.agent_id,
+            task=next((one.task for one in _parts_read(said)), None),
         )
-        if turn is not None and end is not None and end.kind == kind:
-            # As it was said: with remembered values, or those computed from an earlier one.
-            wording = wording._replace(text=turn.text)
-    elif turn is not None:
-        kind = end.kind if end is not None else "unable"
-        wording = Wording(turn.text)
-    else:
-        kind = "failed"
-        wording = Wording(_GONE)
-    return PersonReply.model_validate(
-        {
-            "request_id": place.request_id,
-            "conversation_id": conversation_id,
-            "kind": kind,
-            **wording._asdict(),
-            "agent_id": report.agent_id
-            if report is not None
-            else turn.agent_id
-            if turn is not None
-            else None,
-            "task": task,
-            "missing": end.missing if end is not None else (),
-            "report": report,
-            "elapsed_ms": end.elapsed_ms if end is not None else 0,
-        }
+    assignment = (
+        read_body(TaskAssignment, newest.assignment) if newest is not None else None
+    )
+    if assignment is not None:
+        return _running(place, [assignment], conversation_id)
+    # A cancellation leaves an entry, too, where the request became several tasks.
+    tasks = await read_tasks(services.ledger, record.task_id)
+    has_ended = any(task.report is not None for task in tasks.values())
+    going = [
+        one.assignment
+        for one in tasks.values()
+        if one.assignment is not None and one.report is None
+    ]
+    needed = _needed_approvals(going)
+    read = _parts_read(
+        await _read_words(services, place, record) if has_ended or needed else None
+    )
+    # One that waits for a person is not begun again by each look, once all of it was handed over.
+    is_whole = bool(needed) and len(tasks) == sum(one.kind == "task" for one in read)
+    if not tasks or not (is_held or is_whole):
+        return None
+    found = []
+    for number, task in tasks.items():
+        one = read[number - 1] if number <= len(read) else None
+        call = (
+            task.assignment.task
+            if task.assignment is not None
+            else one.task
+            if one is not None
+            else None
+        )
+        reply = build_part(services.catalogue(), task, one)
+        found.append(
+            AskedPart(
+                task_id=task.task_id, agent_id=task.agent_id, task=call, reply=reply
+            )
+        )
+    return Lookup(
+        request_id=place.request_id,
+        conversation_id=conversation_id,
+        state="running",
+        parts=tuple(found),
+        approvals=needed,
     )
 
 
@@ -421,10 +387,12 @@ async def _begin_again(
     record: RequestRecord,
     text: str | None,
 ) -> Lookup | None:
-    """Go on with a request that no process works on, and return None; or its end when nothing is known of it."""
+    """Go on with a request that no process works on, and return it if that takes no time, else None.
+
+    One of which nothing is known has its end; where its sender says the *text* again, they begin it.
+    """
     conversation_id = record.conversation_id or place.request_id
-    turns = await _read_turns(services, place, record)
-    person = _latest(turns, "person")
+    person = await _read_words(services, place, record)
     if person is None and text is None:
         reply = PersonReply(
             request_id=place.request_id,
@@ -433,27 +401,37 @@ async def _begin_again(
             text=_LOST,
         )
         return _finish(place, reply)
-    if person is not None:
-        request = PersonRequest.model_validate(
-            {
-                "text": person.text,
-                "request_id": place.request_id,
-                "conversation_id": conversation_id,
-                "user_id": person.user_id,
-                "tenant": record.tenant,
-                "memory": record.memory,
-                "time_zone": record.time_zone,
-                "not_before": record.not_before,
-                "wait_ms": 600_000,
-            }
-        )
-        await begin(services, place, request)
-    return None
+    if person is None:
+        return None
+    caller = record.sender
+    if caller is not None:
+        caller = caller.model_copy(update={"user": place.caller.user})
+    request = PersonRequest(
+        text=person.text,
+        request_id=place.request_id,
+        conversation_id=conversation_id,
+        user_id=person.user_id,
+        tenant=record.tenant,
+        caller=caller,
+        memory=record.memory,
+        time_zone=record.time_zone,
+        not_before=record.not_before,
+        wait_ms=600_000,
+    )
+    underway = await begin(services, place, request)
+    if underway is None:
+        return None
+    has_ended = await underway.wait(AGAIN_S)
+    if has_ended and underway.reply is None and underway.error is None:
+        # A part of the answer was there: what is kept with it counts.
+        known = await services.records.find(place.key)
+        kept = await _read_kept(services, place, known)
+        return None if kept is None else _finish(place, kept)
+    return _read_underway(place, underway)
 
 
-def _parts_read(turns: Sequence[HeardTurn]) -> tuple[PartRead, ...]:
-    """Return what the person's words among *turns* were read as; nothing when that is not known."""
-    person = _latest(turns, "person")
+def _parts_read(person: HeardTurn | None) -> tuple[PartRead, ...]:
+    """Return what the words of *person* were read as; nothing when that is not known."""
     return (
         person.read_as.parts
         if person is not None and person.read_as is not None
@@ -461,15 +439,10 @@ def _parts_read(turns: Sequence[HeardTurn]) -> tuple[PartRead, ...]:
     )
 
 
-def _latest(turns: Sequence[HeardTurn], speaker: Speaker) -> HeardTurn | None:
-    """Return the last of *turns*, which are in order, that *speaker* said; an earlier try may have left others."""
-    return next((turn for turn in reversed(turns) if turn.speaker == speaker), None)
-
-
-async def _read_turns(
+async def _read_words(
     services: RequestServices, place: RequestPlace, record: RequestRecord
-) -> list[HeardTurn]:
-    """Return the turns of one request, oldest first."""
+) -> HeardTurn | None:
+    """Return the person's turn of a request, the last if an earlier try left another; None where it is not kept."""
     conversation_id = record.conversation_id or place.request_id
     request_id = place.request_id.encode()
     for count in (_NEAR, _FAR):
@@ -482,12 +455,15 @@ async def _read_turns(
             turn
             for turn in turns
             if turn.request_id == place.request_id
+            and turn.speaker == "person"
             and place.caller.may_hear(turn.user_id)
             and _is_of(services, turn, record)
         ]
-        if own or len(stored) < count:
-            return own
-    return []
+        if own:
+            return own[-1]
+        if len(stored) < count:
+            break
+    return None
 
 
 def _is_of(services: RequestServices, turn: HeardTurn, record: RequestRecord) -> bool:

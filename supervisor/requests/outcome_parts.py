@@ -1,29 +1,20 @@
-"""The outcome of a request that asked for several tasks, from the ledger and the conversation.
+"""A request that asked for several tasks, as far as it has come: its tasks, from the ledger, and their cancellation.
 
 No record lists these tasks: their ids follow from that of the request.
 """
 
 import asyncio
-from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
 
 import structlog
 from pydantic import BaseModel, ValidationError
 
-from tasklore.contracts.messages import (
-    ChatTurn,
-    CompletionReport,
-    PersonReply,
-    ReplyPart,
-    TaskAssignment,
-)
+from tasklore.contracts.messages import CompletionReport, ReplyPart, TaskAssignment
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.requests import PartEnd, RequestEnd
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.operations.forms import Cancelled
-from tasklore.supervisor.replies.combined import combine
-from tasklore.supervisor.replies.report_texts import Wording, has_result, word_report
+from tasklore.supervisor.replies.report_texts import has_result, word_report
 from tasklore.supervisor.requests.readings import PartRead
 from tasklore.supervisor.requests.request import part_task_id
 from tasklore.supervisor.understanding.rules import MOST_TASKS
@@ -31,8 +22,6 @@ from tasklore.supervisor.understanding.rules import MOST_TASKS
 log = structlog.get_logger(__name__)
 
 _Model = TypeVar("_Model", bound=BaseModel)
-#: The text of a part when nothing is left of its answer.
-_GONE = "Something went wrong with this, or what was answered is no longer kept. Ask for it again."
 
 
 class PartTask(NamedTuple):
@@ -67,56 +56,6 @@ async def read_tasks(ledger: Ledger, whole: str) -> dict[int, PartTask]:
             report = read_body(CompletionReport, newest.report)
             found[place] = PartTask(part_task_id(whole, place), assignment, report)
     return found
-
-
-def rebuild_combined(
-    catalogue: Catalogue,
-    request_id: str,
-    conversation_id: str,
-    end: RequestEnd,
-    tasks: Mapping[int, PartTask],
-    answers: Mapping[int, ChatTurn],
-) -> PersonReply:
-    """Return the reply as it was, from the remains of each of its parts."""
-    found = [
-        _rebuild_part(catalogue, one, tasks.get(place), answers.get(place))
-        for place, one in enumerate(end.parts, 1)
-    ]
-    reply = combine(found, request_id=request_id, conversation_id=conversation_id)
-    return reply.model_copy(update={"elapsed_ms": end.elapsed_ms})
-
-
-def _rebuild_part(
-    catalogue: Catalogue, end: PartEnd, task: PartTask | None, turn: ChatTurn | None
-) -> ReplyPart:
-    report = task.report if task is not None else None
-    wording = Wording(_GONE)
-    if report is not None:
-        card = catalogue.card_of(report.agent_id, report.task_name)
-        wording = word_report(report, card, turn.task if turn is not None else None)
-    if turn is not None:
-        # As it was said: with remembered values, or those computed from an earlier one.
-        wording = wording._replace(text=turn.text)
-    assignment = task.assignment if task is not None else None
-    return ReplyPart.model_validate(
-        {
-            "kind": end.kind,
-            **wording._asdict(),
-            "task_id": task.task_id if task is not None else None,
-            "agent_id": turn.agent_id
-            if turn is not None
-            else task.agent_id
-            if task is not None
-            else None,
-            "task": turn.task
-            if turn is not None
-            else assignment.task
-            if assignment is not None
-            else None,
-            "missing": end.missing,
-            "report": report,
-        }
-    )
 
 
 def build_part(

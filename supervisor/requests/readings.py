@@ -88,7 +88,7 @@ class FirstReading(BaseModel):
     """All wishes of a request, in the order said; `task_id` is that of its one task, or of the whole.
 
     A version that means something else by any of this counts `form` up, so that an older one starts nothing by it: a
-    reading of form 2 has an approver.
+    reading of form 2 has an approver. `is_repeat` is True where it was kept by an earlier request of the same id.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
@@ -96,6 +96,7 @@ class FirstReading(BaseModel):
     form: Literal[1, 2] = 1
     task_id: Name
     parts: tuple[PartRead, ...] = Field(min_length=1)
+    is_repeat: bool = Field(default=False, exclude=True)
 
 
 class HeardTurn(ChatTurn):
@@ -342,7 +343,7 @@ class RequestReadings:
         if first.read_as is None:
             return _refuse(asked, "another version")
         self._publish(asked.turn("person", first.text, first.at))
-        return first.read_as
+        return first.read_as.model_copy(update={"is_repeat": True})
 
 
 def make_reading(found: Interpretation, task_id: str) -> FirstReading:

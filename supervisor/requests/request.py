@@ -45,12 +45,14 @@ def ignore_part(_place: int, _part: ReplyPart) -> None:
 class Alongside:
     """Commands that the store takes in the same round trip: *words* with the person's turn, *ending* with the answer.
 
-    `has_ended` is set once the answer is kept with the commands that *ending* makes of the reply.
+    `has_ended` is set once the answer is kept with the commands that *ending* makes of the reply, `is_first` where it
+    was the first answer to the request.
     """
 
     words: Commands = ()
     ending: Callable[[PersonReply], Commands] = lambda _reply: ()
     has_ended: bool = False
+    is_first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +60,8 @@ class Incoming:
     """A request with its ids. *routed* is called with each task that it becomes, once that is handed over.
 
     *ended* is called with each of several parts once it is answered, while others may go on. With *is_new* its ids were
-    just made, so that nothing of it can have been handed over. *among* is the part of the catalogue that its sender
-    chose, None all of it.
+    just made, so that nothing of it can have been handed over; with *is_repeat* it was read before, so that all of it
+    may have ended. *among* is the part of the catalogue that its sender chose, None all of it.
     """
 
     request: PersonRequest
@@ -69,6 +71,7 @@ class Incoming:
     routed: Callable[[TaskAssignment], None]
     ended: Ended = ignore_part
     is_new: bool = False
+    is_repeat: bool = False
     alongside: Alongside = field(default_factory=Alongside)
     among: Catalogue | None = None
 
@@ -144,8 +147,3 @@ def whole_task_id(task_id: str) -> str | None:
 def part_turn_id(base: str, place: int) -> str:
     """Return the id of the turn that answers the part at *place*; *base* is that of a request's one answer."""
     return f"{base}{place}"
-
-
-def place_of_turn(turn_id: str) -> int:
-    """Return the place that a `part_turn_id` was made for; 0 for the turn of a request's one answer."""
-    return int(turn_id.rpartition("-a")[2] or "0") if "-a" in turn_id else 0

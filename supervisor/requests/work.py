@@ -15,8 +15,9 @@ from tasklore.contracts.messages import (
     TaskAssignment,
 )
 from tasklore.memory.command_batch import Commands
-from tasklore.memory.ledger.requests import PartEnd, RequestEnd, RequestRecords
+from tasklore.memory.ledger.requests import Reply, RequestRecords
 from tasklore.supervisor.operations.refusals import over_share, unavailable
+from tasklore.supervisor.requests.kept_replies import spell_reply
 from tasklore.supervisor.requests.request import Alongside
 from tasklore.supervisor.service import Service
 
@@ -27,11 +28,14 @@ MOST = 2000
 #: Milliseconds for which this process holds a request; renewed three times within it.
 HOLD_MS = 9000
 _RENEW_S = 3.0
+#: The reply to a request that met a fault of ours before it became a task.
+_BROKEN = "Something went wrong with this request. Send it again."
 
 
 class Underway:
     """One request of the caller *holder*: `routed` are its tasks so far; `reply` is there at its end.
 
+    Where another process made its reply first, which counts, there is none here.
     `parts` are those of several that have been answered, by the ids of their tasks. `changed` is set, once, when there
     is more to tell than when it was looked up.
     """
@@ -88,14 +92,6 @@ class Work:
 
     def __len__(self) -> int:
         return len(self._under_way)
-
-    async def forget_end(self, place: str) -> None:
-        """Let a request that ended without a task at *place* be begun again.
-
-        Raises:
-            MemoryUnavailable: the store does not answer.
-        """
-        await self._records.let_go(place, None)
 
     def find(self, place: str) -> Underway | None:
         """Return the request under way at *place* in this process, or None."""
@@ -175,9 +171,12 @@ class Work:
         is_new: bool,
         claim: Commands,
     ) -> None:
-        end: RequestEnd | None = None
+        kept: Reply | None = None
         alongside = Alongside(
-            claim, lambda reply: self._records.letting_go(place, _end_of(reply))
+            claim,
+            lambda reply: self._records.letting_go(
+                place, spell_reply(reply, request.user_id)
+            ),
         )
         try:
             reply = await self._service.answer(
@@ -189,19 +188,29 @@ class Work:
                 alongside=alongside,
             )
             underway.reply = reply
-            if reply.kind != "pending":
-                end = _end_of(reply)
+            if reply.kind != "pending" and not alongside.has_ended:
+                kept = spell_reply(reply, request.user_id)
         except Exception as error:
             log.exception("http_work_failed")
             underway.error = error
-            end = RequestEnd(kind="failed")
+            if not underway.routed:
+                kept = spell_reply(_say_broken(place, request), request.user_id)
         finally:
+            is_first = alongside.is_first
             if not alongside.has_ended:
-                try:
-                    await self._records.let_go(place, end)
-                except MemoryUnavailable as error:
-                    log.info("request_end_not_kept", error=str(error))
+                is_first = await self._let_go(place, kept)
+            if not is_first and underway.reply is not None:
+                # Another process was the first: whoever waits here reads what it kept.
+                underway.reply = None
             self._end(place, underway)
+
+    async def _let_go(self, place: str, kept: Reply | None) -> bool:
+        """Work on the request at *place* no more, and return whether *kept*, if that is given, is its first reply."""
+        try:
+            return await self._records.let_go(place, kept)
+        except MemoryUnavailable as error:
+            log.info("reply_not_kept", error=str(error))
+            return True
 
     def _end(self, place: str, underway: Underway) -> None:
         if self._under_way.get(place) is underway:
@@ -221,10 +230,13 @@ class Work:
                     log.info("requests_not_held", error=str(error))
 
 
-def _end_of(reply: PersonReply) -> RequestEnd:
-    ends = tuple(PartEnd(kind=part.kind, missing=part.missing) for part in reply.parts)
-    return RequestEnd(
-        kind=reply.kind, missing=reply.missing, elapsed_ms=reply.elapsed_ms, parts=ends
+def _say_broken(place: str, request: PersonRequest) -> PersonReply:
+    """Return the reply to a *request* that failed by a fault of ours."""
+    return PersonReply(
+        request_id=request.request_id or place,
+        conversation_id=request.conversation_id or place,
+        kind="failed",
+        text=_BROKEN,
     )
 
 

@@ -24,6 +24,7 @@ from tasklore.supervisor.operations.memory.hand_edits import Erased
 from tasklore.supervisor.operator_process import open_operator
 from tests.acceptance.house import AGENTS, BUDGET, PROBE, House, Served
 from tests.acceptance.outside import PATIENCE_S, Outside, outside
+from tests.http_client import ask
 from tests.traces import files_with, until_away
 
 EAR = str(AGENTS / "ear.py")
@@ -92,6 +93,11 @@ class Village:
         )
         assert budget["kind"] == "answer", budget
         await self.ask_supervisor(user, f"What about {words}?")
+        # Over HTTP a reply is kept beside its request.
+        answered = await ask(
+            self.processes[1].api, "POST", "/v1/requests", {"text": words, "user": user}
+        )
+        assert answered.status == 200, answered.body
         asked = {"user_id": user}
         answer = await self.program.ask(
             "ProbeAgent", "remembered", {"label": words}, **asked
@@ -120,8 +126,8 @@ class Village:
             await self.program.eventually(
                 lambda label=label: self._ran(f"{words}-{label}")
             )  # type: ignore[misc]
-        # What was said in the chat, and both questions with their answers.
-        await self.learned(user, 5)
+        # What was said in the chat, and three questions with their answers.
+        await self.learned(user, 7)
 
     async def learned(self, user: str, count: int) -> None:
         """Return once *count* facts of *user* are dealt with."""
@@ -203,6 +209,7 @@ async def test_whoever_is_forgotten_leaves_no_trace_in_files_and_logs(
             "documents",
             "conversations",
             "answers",
+            "requests",
         }
         assert kinds <= said["removed"].keys()
         await until_away(folders, *traces)

@@ -150,6 +150,7 @@ PROFITS: dict[str, tuple[tuple[str, str], ...]] = {
     "schedules": (("x", json.dumps({"id": "x", "caller": BOSS})),),
     "webhooks": (("x", json.dumps({"url": "https://mallory", "caller": BOSS})),),
     "request": (("x", '{"state": "done"}'),),
+    "user-requests": (("x", "0"),),
     "holdings": (("x", "0"),),
     "budget": (("limits", '{"limits": []}'), ("s", "0"), ("x", "0")),
     "flights": (("x", "tl:flight:{OtherAgent}:x"),),

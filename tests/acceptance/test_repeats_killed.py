@@ -16,6 +16,7 @@ from redis.asyncio import Redis
 from tasklore.memory.conversations.conversation import Conversations
 from tests.acceptance.house import NAPPER, PROBE, House
 from tests.acceptance.outside import PATIENCE_S, Json, Outside, outside
+from tests.http_client import ask
 from tests.llm_double import Asked, Canned, ScriptedLlm, answer
 
 REQUESTS = "requests.SupervisorAgent"
@@ -182,4 +183,48 @@ async def test_a_repeat_waits_for_the_part_that_was_not_done_and_runs_the_other_
             (await program.client.request(REQUESTS, body, timeout=90)).data
         )
     assert [part["kind"] for part in reply["parts"]] == ["answer", "answer"]
+    assert len(own_house.runs(label)) == 1
+
+
+async def test_a_supervisor_killed_between_report_and_reply_leaves_one_reply(
+    own_house: House,
+) -> None:
+    """Whoever is asked next makes it, and whoever after that has the same; the task ran once."""
+    label = f"L{uuid4().hex}"
+    own_house.worker(PROBE).ready()
+    dying = own_house.supervisor().ready()
+    dying.await_agents(1)
+    async with outside(own_house.servers.nats_url) as program:
+        body = {
+            "text": f"fresh probe, label {label}, ms 1500",
+            "user": "ann",
+            "wait_seconds": 0,
+        }
+        path, key = "/v1/requests", {"Idempotency-Key": label}
+        sent = await ask(dying.api, "POST", path, body, key)
+        assert sent.status == 202, sent.body
+
+        async def has_begun() -> bool:
+            return bool(own_house.runs(label))
+
+        await program.eventually(has_begun)
+        dying.stop()
+
+        async def is_reported() -> bool:
+            return bool(await program.counts("REPORTS", "reports.>"))
+
+        await program.eventually(is_reported)
+        dying.kill()
+        told = []
+        for _ in range(2):
+            with own_house.supervisor().ready() as next_one:
+                look = f"{path}/{label}"
+
+                async def is_done(url: str = next_one.api, look: str = look) -> bool:
+                    return (await ask(url, "GET", look)).body["state"] == "done"
+
+                await program.eventually(is_done)
+                told.append((await ask(next_one.api, "POST", path, body, key)).body)
+    assert told[0]["reply"]["kind"] == "answer"
+    assert told[0] == told[1]
     assert len(own_house.runs(label)) == 1

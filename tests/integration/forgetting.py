@@ -35,6 +35,7 @@ from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.storage.store import DocumentStore
 from tasklore.memory.episodes.store import Episode, Episodes
 from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.requests import Reply, RequestRecords, place_of
 from tasklore.memory.ledger.run_rows import RunRow, row_of
 from tasklore.memory.ledger.runs import Finish
 from tasklore.memory.long_term.store import LongTermMemory
@@ -312,6 +313,9 @@ class Town:
             at=NOW,
             text=secret_of(user),
         )
+        requests = RequestRecords(self.redis, deadline_s=PATIENCE_S)
+        reply = Reply(secret_of(user).encode(), user)
+        assert await requests.let_go(place_of("", "request", user), reply)
         episodes = Episodes(self.redis, deadline_s=PATIENCE_S)
         assert await episodes.append(user, [said]) == 1
         notices = Notices(self.redis, deadline_s=PATIENCE_S)

@@ -16,6 +16,7 @@ from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import CompletionReport, MemoryNote
 from tasklore.memory import keys
 from tasklore.memory.conversations.inbox import Inbox
+from tasklore.memory.ledger.requests import Reply, RequestRecords, place_of
 from tasklore.memory.ledger.run_index import RunIndex
 from tasklore.memory.ledger.runs import Finish
 from tasklore.memory.ledger.user_tasks import UserTasks
@@ -25,14 +26,21 @@ from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.workers.forgetting.erasure import UserStore, forget_user
 from tasklore.workers.forgetting.server_files import rewrite_redis, rewrite_streams
 from tasklore.workers.forgetting.tasks import TaskEraser
-from tests.integration.forgetting import AT_MS, FOOD, Town, secret_of, town_on
+from tests.integration.forgetting import (
+    AT_MS,
+    FOOD,
+    PATIENCE_S,
+    Town,
+    secret_of,
+    town_on,
+)
 from tests.traces import files_with, until_away
 
 ANN = "ann@example.org"
 BOB = "bob"
-#: Kinds of keys that the town has none of: counts of what is served, what ends by itself, and what a run leaves, which
+#: Kinds of keys that the town has none of: counts of what is served, and what a run leaves, which
 #: test_project_forgetting.py forgets.
-NOT_IN_THE_TOWN = frozenset({"ltm-hits", "ltm-served", "request", "run", "running"})
+NOT_IN_THE_TOWN = frozenset({"ltm-hits", "ltm-served", "run", "running"})
 
 
 @pytest.fixture
@@ -75,6 +83,7 @@ async def test_a_forgotten_user_is_gone_from_every_store_and_file(town: Town) ->
         "episodes": 1,
         "notices": 1,
         "schedules": 1,
+        "requests": 1,
         **dict.fromkeys(others, 1),
     }
     assert await everything(town, "ann") == {}
@@ -124,6 +133,33 @@ async def test_the_table_of_keys_says_what_forgets_words_of_people(town: Town) -
         f"nobody leaves {sorted(missing)} in Town.live of tests/integration/forgetting.py: add it there, so that "
         "forgetting it is proven"
     )
+
+
+async def test_replies_to_what_was_asked_before_they_gave_a_name_are_forgotten(
+    town: Town,
+) -> None:
+    """With the conversation, and not where it is of others too."""
+    requests = RequestRecords(town.redis, deadline_s=PATIENCE_S)
+    for conversation_id, speakers in (("hers", ["ann"]), ("shared", ["ann", BOB])):
+        for user in (None, *speakers):
+            turn = {"user_id": user, "request_id": f"{conversation_id}-{user}"}
+            await town.conversations.append(
+                conversation_id,
+                json.dumps(turn).encode(),
+                turn["request_id"] or "",
+                user_id=user,
+            )
+            reply = Reply(b"words", user)
+            place = place_of("", "request", str(turn["request_id"]))
+            assert await requests.let_go(place, reply)
+    await town.forget("ann")
+    names = ("hers-None", "hers-ann", "shared-None", "shared-ann", "shared-bob")
+    left = [
+        name
+        for name in names
+        if (await requests.find(place_of("", "request", name))).reply
+    ]
+    assert left == ["shared-None", "shared-bob"]
 
 
 async def test_a_running_task_can_store_nothing_of_a_forgotten_user(town: Town) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import logging
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -29,7 +30,7 @@ from tasklore.contracts.messages import (
 )
 from tasklore.memory.command_batch import Command
 from tasklore.memory.ledger.requests import (
-    RequestEnd,
+    Reply,
     RequestRecord,
     RequestRecords,
     place_of,
@@ -189,37 +190,7 @@ async def test_a_request_whose_process_died_is_begun_again_by_the_replica_that_i
         assert done["reply"]["text"] == "Heard: hello"  # type: ignore[index]  # it is done
         again = [(one.text, one.user_id, one.time_zone) for one in second.service.asked]
         assert again == [("hello", "ann", "Asia/Tokyo")]
-
-
-async def test_the_latest_answer_to_a_request_counts(
-    stand: Stand, servers: EmbeddedServers, redis: Redis
-) -> None:
-    stand.service.gate.clear()
-    await ask(
-        stand.url,
-        "POST",
-        "/v1/requests",
-        HELLO | {"wait_seconds": 0},
-        {"Idempotency-Key": "twice"},
-    )
-    words = {
-        "conversation_id": "twice",
-        "request_id": "twice",
-        "at": "2026-01-01T00:00:00Z",
-    }
-    for speaker in ("person", "assistant"):
-        turn = ChatTurn.model_validate(
-            words | {"turn_id": f"early-{speaker}", "speaker": speaker, "text": "early"}
-        )
-        await stand.parts.conversations.append(
-            "twice", turn.model_dump_json().encode(), turn.turn_id
-        )
-    stand.service.gate.set()
-    await shown(stand, "/v1/requests/twice", "done")
-    async with http_stand(servers, redis) as other:
-        seen = await ask(other.url, "GET", "/v1/requests/twice")
-
-    assert seen.body["reply"]["text"] == "Heard: hello"
+        assert second.service.asked[0].caller == first.service.asked[0].caller
 
 
 async def test_an_internal_error_is_a_500_without_details_and_may_be_retried(
@@ -327,29 +298,6 @@ async def test_a_client_that_hangs_up_leaves_nothing_behind(stand: Stand) -> Non
     await shown(stand, "/v1/requests/left", "done")
 
 
-async def test_a_report_in_the_ledger_answers_the_request(
-    stand: Stand, servers: EmbeddedServers, redis: Redis
-) -> None:
-    stand.service.gate.clear()
-    stand.service.assigns = True
-    await ask(
-        stand.url,
-        "POST",
-        "/v1/requests",
-        HELLO | {"wait_seconds": 0},
-        {"Idempotency-Key": "long"},
-    )
-    running = await shown(stand, "/v1/requests/long", "running")
-    assert (running["agent_id"], running["task_id"]) == ("EchoAgent", "r-long")
-    await stand.parts.ledger.finish(
-        "r-long", 1, "completed", report_on("r-long").model_dump_json().encode()
-    )
-    async with http_stand(servers, redis) as other:
-        done = await shown(other, "/v1/requests/long", "done")
-    assert done["reply"]["kind"] == "answer"  # type: ignore[index]  # it is done
-    assert "Word: hi" in done["reply"]["text"]  # type: ignore[index]
-
-
 async def test_a_task_is_sent_once_and_its_report_comes_back(stand: Stand) -> None:
     body = {
         "agent_id": "EchoAgent",
@@ -444,28 +392,6 @@ async def test_a_task_whose_report_has_expired_is_shown_with_its_end(
     error = found["report"]["error"]
     assert error["type"] == "ReportExpired"
     assert "its report has expired" in error["message"]
-
-
-async def test_a_request_whose_report_has_expired_is_not_begun_again(
-    servers: EmbeddedServers, redis: Redis
-) -> None:
-    await set_layout(redis, "2")
-    async with http_stand(servers, redis) as stand:
-        stand.service.gate.clear()
-        stand.service.assigns = True
-        await ask(
-            stand.url,
-            "POST",
-            "/v1/requests",
-            HELLO | {"wait_seconds": 0},
-            {"Idempotency-Key": "old"},
-        )
-        await shown(stand, "/v1/requests/old", "running")
-        await finish_long_ago(redis, TaskName("EchoAgent", "r-old"))
-    async with http_stand(servers, redis) as other:
-        done = await shown(other, "/v1/requests/old", "done")
-        assert other.service.asked == []
-    assert "expired" in done["reply"]["text"]  # type: ignore[index]  # it is done
 
 
 async def test_a_cancelled_task_is_shown_as_running_while_it_still_runs(
@@ -909,23 +835,49 @@ async def test_a_new_id_is_claimed_and_held_in_one_step(valkey_or_redis: Redis) 
     assert await records.find(PLACE) == (RECORD, None, True)
 
 
-async def test_an_end_is_known_until_the_request_is_begun_again(
+async def test_the_first_reply_is_known_until_it_is_forgotten(
     valkey_or_redis: Redis,
 ) -> None:
+    """And listed for its user, as long; that no process works on a request any more says nothing of it."""
     records = RequestRecords(
         valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S
     )
     await records.claim(PLACE, RECORD)
-    end = RequestEnd(kind="question", missing=("spent",), elapsed_ms=3)
-    await records.let_go(PLACE, end)
-    assert await records.find(PLACE) == (RECORD, end, False)
+    assert await records.let_go(PLACE, Reply(b"first", "ann"))
+    assert not await records.let_go(PLACE, Reply(b"second", "ann"))
+    await records.let_go(PLACE, None)
+    assert await records.find(PLACE) == (RECORD, b"first", False)
     lives_ms = [
         await valkey_or_redis.pttl(key) for key in await valkey_or_redis.keys("*")
     ]
-    assert len(lives_ms) == 2
+    assert len(lives_ms) == 3
     assert all(0 < one <= 60_000 for one in lives_ms)
-    await records.let_go(PLACE, None)
+    assert (await records.count("ann"), await records.count("bob")) == (1, 0)
+    assert await records.forget_replies([PLACE]) == 1
     assert await records.find(PLACE) == (RECORD, None, False)
+
+
+async def test_all_replies_to_a_user_are_forgotten_and_those_that_are_over_not_listed(
+    valkey_or_redis: Redis,
+) -> None:
+    now = time.time()
+    records = RequestRecords(valkey_or_redis, deadline_s=PATIENCE_S, now=lambda: now)
+    for number in range(30):
+        assert await records.let_go(f"p{number}", Reply(b"x", "ann"))
+    await records.let_go("bobs", Reply(b"x", "bob"))
+    await records.let_go("nobodys", Reply(b"x", None))
+    later = RequestRecords(
+        valkey_or_redis, deadline_s=PATIENCE_S, now=lambda: now + 86_400
+    )
+    await later.let_go("new", Reply(b"x", "ann"))
+    assert await records.count("ann") == 1
+    for number in range(30):
+        await records.let_go(f"q{number}", Reply(b"x", "ann"))
+    assert await records.forget("ann") == 31
+    assert await records.count("ann") == 0
+    left = {key for key in await valkey_or_redis.keys("*") if b"{p" not in key}
+    assert len(left) == 3
+    assert (await records.find("bobs")).reply == b"x"
 
 
 def test_a_place_contains_no_id_and_differs_by_space_kind_and_id() -> None:

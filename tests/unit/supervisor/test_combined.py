@@ -9,8 +9,6 @@ from tasklore.contracts.subjects import MAX_BODY
 from tasklore.supervisor.replies.combined import combine, fit
 from tasklore.supervisor.requests.request import (
     part_task_id,
-    part_turn_id,
-    place_of_turn,
     whole_task_id,
 )
 from tasklore.supervisor.requests.work import is_unstarted
@@ -92,8 +90,6 @@ def test_ids_of_parts_and_of_the_whole_follow_from_each_other() -> None:
     assert whole_task_id(part_task_id(base, 8)) == base
     assert whole_task_id(base) is None
     assert whole_task_id("t-1-1") is None
-    assert place_of_turn(part_turn_id("0af1-a", 3)) == 3
-    assert (place_of_turn("0af1-a"), place_of_turn("0af1-p")) == (0, 0)
 
 
 def test_a_text_that_is_the_result_is_kept_once_where_two_do_not_fit() -> None:
