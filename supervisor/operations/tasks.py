@@ -69,6 +69,7 @@ from tasklore.supervisor.operations.table import (
     Unfinished,
     operation,
 )
+from tasklore.supervisor.operations.task_words import TaskWords, find_words
 from tasklore.supervisor.requests.outcome_parts import cancel_task
 
 TaskId = Annotated[
@@ -546,6 +547,29 @@ async def show_assignment(
 
 @operation(
     "tasks",
+    "words",
+    "GET /v1/tasks/{task_id}/words",
+    roles=("read",),
+    problems=(404,),
+    shows=Shows(example="tasks words r-1f2e3d"),
+)
+async def show_words(services: TaskLooks, caller: Caller, task_id: TaskId) -> TaskWords:
+    """See what a person said that became a task, and how it was read; as long as their conversation has it.
+
+    Raises:
+        Refused: 404, there is no such task, or no words of it are known.
+    """
+    await read_task(services, caller, task_id)
+    if (found := await find_words(services, caller, task_id)) is None:
+        raise not_found(
+            f"no words are known of task {task_id!r}: it was sent by its name, by nobody who is known, or the "
+            "conversation does not hold them any more"
+        )
+    return found
+
+
+@operation(
+    "tasks",
     "cancel",
     "DELETE /v1/tasks/{task_id}",
     roles=("ask",),
@@ -622,6 +646,7 @@ LOOKS: Operations[TaskLooks] = (
     count_tasks,
     show_task,
     show_assignment,
+    show_words,
     trace_task,
     cancel,
 )

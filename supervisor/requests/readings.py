@@ -70,6 +70,7 @@ class PartRead(BaseModel):
     """One wish of a request: a `task` to run, a `question` back, or the text when it is `unable`.
 
     Of a task, *remembered* names parameters that were not said, *computed* says how one was; *approver* must agree.
+    *by* says whether a model was asked beside the rules; None where an earlier version read it.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
@@ -82,6 +83,7 @@ class PartRead(BaseModel):
     remembered: tuple[str, ...] = ()
     computed: dict[str, str] = Field(default_factory=dict)
     approver: str | None = None
+    by: Literal["rules", "model"] | None = None
 
 
 class FirstReading(BaseModel):
@@ -369,6 +371,7 @@ def _make_part(found: Single) -> PartRead:
             remembered=tuple(sorted(found.remembered)),
             computed=dict(found.computed),
             approver=found.approver,
+            by="model" if found.by_model else "rules",
         )
     return PartRead(
         kind="question",

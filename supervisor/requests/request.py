@@ -144,6 +144,11 @@ def whole_task_id(task_id: str) -> str | None:
     return match[1] if match is not None else None
 
 
+def place_of_task(task_id: str) -> int:
+    """Return the place that a `part_task_id` was made for; 1 for the one task of a request."""
+    return int(task_id.rpartition("-")[2]) if whole_task_id(task_id) else 1
+
+
 def part_turn_id(base: str, place: int) -> str:
     """Return the id of the turn that answers the part at *place*; *base* is that of a request's one answer."""
     return f"{base}{place}"

@@ -2809,6 +2809,29 @@ class TaskWait(Model):
     until: datetime | None = None
 
 
+class TaskWords(Model):
+    """The words of a person that a task was made of, said `at` that time, and what was understood of them.
+
+    `parameters` are those of the task. `remembered` names such as nobody said: they come from the person's memory.
+    `computed` says by name how a value was computed of what was said. `by` is `rules`, or `model` where a language
+    model was asked as well; null of words that an earlier version read. Where the words asked `of` several things, the
+    task is that at `place`, counted from 1.
+    """
+
+    at: datetime
+    by: Literal["rules", "model"] | str | None
+    computed: dict[str, str]
+    conversation_id: str
+    of: int
+    parameters: dict[str, JsonValue]
+    place: int
+    remembered: tuple[str, ...]
+    request_id: str | None
+    task_id: str
+    text: str
+    user: str | None
+
+
 class Tastes(Model):
     """What a character likes and dislikes in others: points by trait, positive in both; dislikes are subtracted."""
 

@@ -3718,6 +3718,13 @@ class TasksFlows:
             models.Trace,
         )
 
+    def words(self, task_id: str) -> Flow[models.TaskWords]:
+        """See what a person said that became a task, and how it was read; as long as their conversation has it."""
+        return fetch(
+            Call("GET", fill_path("/v1/tasks/{task_id}/words", task_id=task_id)),
+            models.TaskWords,
+        )
+
 
 class Tasks(Noun):
     """The operations on tasks."""
@@ -3732,6 +3739,7 @@ class Tasks(Noun):
     show = waiting(TasksFlows.show)
     signal = waiting(TasksFlows.signal)
     trace = waiting(TasksFlows.trace)
+    words = waiting(TasksFlows.words)
 
 
 class AsyncTasks(AsyncNoun):
@@ -3747,6 +3755,7 @@ class AsyncTasks(AsyncNoun):
     show = awaited(TasksFlows.show)
     signal = awaited(TasksFlows.signal)
     trace = awaited(TasksFlows.trace)
+    words = awaited(TasksFlows.words)
 
 
 class WebhooksFlows:

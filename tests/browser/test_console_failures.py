@@ -325,3 +325,37 @@ def test_a_cause_is_three_clicks_away(
     expect(main.get_by_text(failure.cause).first).to_be_visible()
     assert reader.clicks <= MOST_CLICKS
     assert not window.complaints
+
+
+def test_a_run_shows_the_words_that_it_was_made_of_and_its_parameters(
+    seeded: Seeded, window: Window
+) -> None:
+    """It ended without a dead letter: the ledger has its parameters no more, and the conversation does."""
+    page = window.page
+    base = seeded.consoles.operations.api
+    seeded.consoles.enter(page, base)
+    page.goto(f"{base}/console/runs/{seeded.ids['refused']}")
+    said = page.get_by_role("region", name="What was said")
+    expect(said).to_contain_text('transfer: label "L-7", amount 12')
+    expect(said).to_contain_text("read by rules")
+    expect(page.get_by_role("region", name="Parameters").first).to_contain_text(
+        '"amount": 12'
+    )
+
+
+def test_a_run_shows_whether_the_memory_answered_it(
+    seeded: Seeded, window: Window
+) -> None:
+    """Of both the parameters are found with the result that is remembered."""
+    page = window.page
+    base = seeded.consoles.operations.api
+    seeded.consoles.enter(page, base)
+    recalled = page.get_by_role("region", name="Answered from memory")
+    for name, count in (("computed", 0), ("recalled", 1)):
+        page.goto(f"{base}/console/runs/{seeded.ids[name]}")
+        expect(recalled).to_have_count(count)
+        expect(page.get_by_role("region", name="Parameters").first).to_contain_text(
+            '"number": 21'
+        )
+    expect(recalled).to_contain_text("by an earlier run of this task")
+    assert not window.complaints

@@ -24,8 +24,10 @@ from tasklore.supervisor.operations.dead_letters import (
     show_dead_letter,
 )
 from tasklore.supervisor.operations.refusals import Refused
+from tasklore.supervisor.operations.results import ResultView, show_result
 from tasklore.supervisor.operations.sent_tasks import Sent
 from tasklore.supervisor.operations.table import Unfinished
+from tasklore.supervisor.operations.task_words import TaskWords
 from tasklore.supervisor.operations.tasks import (
     Send,
     TaskAssigned,
@@ -34,6 +36,7 @@ from tasklore.supervisor.operations.tasks import (
     send,
     show_assignment,
     show_task,
+    show_words,
     trace_task,
 )
 
@@ -50,6 +53,8 @@ class RunFindings:
     assigned: TaskAssigned | None
     letter: LetterDetails | None
     questions: tuple[ApprovalQuestion, ...]
+    words: TaskWords | None
+    remembered: ResultView | None
 
 
 async def show(visit: Visit) -> Shown:
@@ -109,7 +114,34 @@ async def _find(visit: Visit, sent: Sent) -> RunFindings:
     if is_open and visit.may(list_approvals):
         asked = await visit.call(list_approvals, limit=_MOST_QUESTIONS, task_id=task_id)
         questions = asked.approvals
-    return RunFindings(sent=sent, assigned=assigned, letter=letter, questions=questions)
+    return RunFindings(
+        sent=sent,
+        assigned=assigned,
+        letter=letter,
+        questions=questions,
+        words=await _find_words(visit, task_id),
+        remembered=await _find_remembered(visit, sent),
+    )
+
+
+async def _find_words(visit: Visit, task_id: str) -> TaskWords | None:
+    if not visit.may(show_words):
+        return None
+    try:
+        return await visit.call(show_words, task_id)
+    except Refused:
+        return None
+
+
+async def _find_remembered(visit: Visit, sent: Sent) -> ResultView | None:
+    """Return the result as the memory has it: of a run that was answered from there, or left its own there."""
+    key = None if sent.report is None else sent.report.memory.key
+    if key is None or visit.is_bound or not visit.may(show_result):
+        return None
+    try:
+        return await visit.call(show_result, key)
+    except Refused:
+        return None
 
 
 async def _read_trace(visit: Visit, task_id: str) -> Trace | None:
@@ -132,14 +164,26 @@ async def _find_absent(visit: Visit, trace: Trace | None) -> str:
 
 
 def _parameters_of(found: RunFindings) -> object:
-    """Return the parameters of a run, None where they are not kept."""
+    """Return the parameters of a run, None where they are kept nowhere.
+
+    The ledger has those of an open one. Of one that has ended they are in its dead letter, with the words that it was
+    made of, or with its result in the memory.
+    """
     if found.assigned is not None:
         return found.assigned.parameters
     payload = None if found.letter is None else found.letter.payload
-    if not isinstance(payload, dict):
-        return None
-    call = payload.get("task")
-    return call.get("parameters") if isinstance(call, dict) else None
+    call = payload.get("task") if isinstance(payload, dict) else None
+    if isinstance(call, dict) and "parameters" in call:
+        return call["parameters"]
+    if found.words is not None:
+        return found.words.parameters
+    is_own = found.remembered is not None and _is_exact(found.sent)
+    return found.remembered.parameters if found.remembered and is_own else None
+
+
+def _is_exact(sent: Sent) -> bool:
+    """Return whether the memory has the result of these very parameters, and not those of a neighbour."""
+    return sent.report is not None and sent.report.memory.outcome in ("hit", "miss")
 
 
 async def redrive(visit: Visit) -> Said:
