@@ -114,7 +114,7 @@ FAILURES = (
     Failure(
         kind="the provider of a model is away",
         links=(),
-        cause=f"{MODEL} is away since",
+        cause=f"{MODEL} went away",
     ),
 )
 
