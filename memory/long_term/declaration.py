@@ -128,8 +128,9 @@ STORES = (
             StoreKey(
                 names=("tl:ltm-quarantine:{Agent}",),
                 type="hash",
-                lasts="none",
+                lasts="30 days from its first entry",
                 holds="entries of imported files that may answer another question",
+                ends_by_itself=True,
             ),
             StoreKey(
                 names=("tl:ltm-imports:{Agent}",),

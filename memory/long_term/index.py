@@ -6,6 +6,7 @@ the question. Entries that 0.2 stored are in no index: until it is said that all
 """
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 from redis.asyncio import Redis
@@ -16,6 +17,9 @@ from tasklore.memory.long_term import scripts
 
 #: Keys a page: one page is well under the 10 ms for which a script or a scan may hold Redis.
 PAGE = 500
+#: How long a quarantine is kept behind its first entry. An entry of a file names no user, so that nobody can tell whose
+#: words it holds: all of them go within this time, and who wants one back has the file.
+QUARANTINE_KEPT = timedelta(days=30)
 #: The end of what is remembered for ever.
 NEVER = "+inf"
 #: PTTL of a key without an end, and of one that is gone.
@@ -45,6 +49,11 @@ def listing_user(token: str, until: int | str) -> Command:
 def trimming(index: str, before_ms: int) -> Command:
     """Return the command that lets go of up to a page of what ended *before_ms*; its reply is how many went."""
     return ("FCALL", scripts.TRIM_INDEX, 1, index, before_ms, PAGE)
+
+
+def ending(quarantine: str) -> Command:
+    """Return the command by which *quarantine* ends `QUARANTINE_KEPT` from now, unless its end is set already."""
+    return ("PEXPIRE", quarantine, QUARANTINE_KEPT // timedelta(milliseconds=1), "NX")
 
 
 class EntryIndex:
@@ -102,7 +111,12 @@ class EntryIndex:
                 yield key
 
     async def trim(self, now_ms: int) -> None:
-        """Let go of all that is over by *now_ms*, in every index."""
+        """Let go of all that is over by *now_ms*, in every index, and have each quarantine end.
+
+        Quarantines of before they had an end get one by this.
+        """
+        async for key in self.quarantines():
+            await self._batch.run([ending(key)])
         agents = await self._listed_agents() - {_COMPLETE}
         for index in (*map(keys.ltm_index, sorted(agents)), keys.ltm_user_lists()):
             while (await self._batch.run([trimming(index, now_ms)]))[0] == PAGE:

@@ -35,6 +35,7 @@ from tasklore.memory.long_term.index import (
     NEVER,
     PAGE,
     EntryIndex,
+    ending,
     listing,
     listing_near,
     listing_user,
@@ -460,13 +461,17 @@ class LongTermMemory:
         )
 
     async def quarantine(self, agent_id: str, results: Mapping[str, bytes]) -> None:
-        """Keep imported *results* by seed key for people to look at; nothing here is ever served."""
+        """Keep imported *results* by seed key for people to look at; nothing here is ever served.
+
+        All of the agent's are gone `QUARANTINE_KEPT` after the first of them came.
+        """
         if results:
             fields = [part for pair in results.items() for part in pair]
             await self._patient.run(
                 [
                     ("SADD", keys.ltm_agents(), agent_id),
                     ("HSET", keys.quarantine(agent_id), *fields),
+                    ending(keys.quarantine(agent_id)),
                 ]
             )
 

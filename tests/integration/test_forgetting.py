@@ -40,7 +40,9 @@ ANN = "ann@example.org"
 BOB = "bob"
 #: Kinds of keys that the town has none of: counts of what is served, and what a run leaves, which
 #: test_project_forgetting.py forgets.
-NOT_IN_THE_TOWN = frozenset({"ltm-hits", "ltm-served", "run", "running"})
+NOT_IN_THE_TOWN = frozenset(
+    {"ltm-hits", "ltm-served", "ltm-quarantine", "run", "running"}
+)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.long_term.entries import Remembered
-from tasklore.memory.long_term.index import EntryIndex
+from tasklore.memory.long_term.index import QUARANTINE_KEPT, EntryIndex
 from tasklore.memory.long_term.owners import EntryOwners
 from tasklore.memory.long_term.store import LongTermMemory
 from tasklore.runtime.servers.embedded import ValkeyServer
@@ -299,6 +299,22 @@ async def test_an_unusable_key_lifetime_or_selection_is_refused(
             await memory.remember(key("q:1"), b"1", computed_ms=1, ttl=ttl, now_ms=1)
     with pytest.raises(InvalidInput, match="everything"):
         await memory.forget()
+
+
+async def test_a_quarantine_is_over_in_bounded_time(
+    memory: LongTermMemory, valkey_or_redis: Redis
+) -> None:
+    """From its first entry on, however many follow; one that had no end gets it when somebody is forgotten."""
+    place = keys.quarantine("Budget")
+    kept_ms = QUARANTINE_KEPT // timedelta(milliseconds=1)
+    await memory.quarantine("Budget", {"analyze:1,2,3,4,5": b"1"})
+    assert 0 < await valkey_or_redis.pttl(place) <= kept_ms
+    await valkey_or_redis.pexpire(place, 60_000)
+    await memory.quarantine("Budget", {"analyze:1,2,3,4,6": b"2"})
+    assert 0 < await valkey_or_redis.pttl(place) <= 60_000
+    await valkey_or_redis.persist(place)
+    await EntryOwners(valkey_or_redis, deadline_s=60.0).release(ANNA)
+    assert 0 < await valkey_or_redis.pttl(place) <= kept_ms
 
 
 async def test_quarantined_entries_are_listed_and_never_served(
