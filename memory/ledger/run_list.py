@@ -267,9 +267,17 @@ class TaskList:
         self._ledger = Ledger(client, deadline_s=deadline_s)
 
     async def read(
-        self, asked: RunFilter, *, after: str = "", limit: int = 50
+        self,
+        asked: RunFilter,
+        *,
+        after: str = "",
+        limit: int = 50,
+        has_glances: bool = True,
     ) -> TaskPage:
         """Return at most *limit* tasks that are as *asked*, from *after* on, the `after` of the page before.
+
+        Without *has_glances* the ledger is not asked for each, which is for sums over those that ended: their rows say
+        what they knew at the end, and nothing of attempts.
 
         Raises:
             InvalidInput: *after* or the state is none, or *limit* is not 1 to 200.
@@ -288,7 +296,8 @@ class TaskList:
         while len(found) < limit:
             wanted = min(limit - len(found), MOST_AT_ONCE)
             batch, last = await self._take(walks, asked, wanted)
-            found += await self._fitting(asked, [one.row for one in batch])
+            rows = [one.row for one in batch]
+            found += await self._fitting(asked, rows, has_glances=has_glances)
             seen += len(batch)
             is_short = len(batch) < wanted or seen >= MOST_ASKED
             if last is None or is_short:
@@ -397,12 +406,14 @@ class TaskList:
             walk.fill(reply, asked)
 
     async def _fitting(
-        self, asked: RunFilter, rows: Sequence[RunRow]
+        self, asked: RunFilter, rows: Sequence[RunRow], *, has_glances: bool
     ) -> list[ListedTask]:
-        """Return the tasks of *rows* whose state, as the ledger has it, is as *asked*."""
-        glances = await self._ledger.glance(
-            [(row.agent_id, row.task_id, row.generation) for row in rows]
-        )
+        """Return the tasks of *rows* whose state, as the ledger has it, is as *asked*; as the row does without."""
+        glances: Sequence[RunGlance | None] = [None] * len(rows)
+        if has_glances:
+            glances = await self._ledger.glance(
+                [(row.agent_id, row.task_id, row.generation) for row in rows]
+            )
         now = datetime.now(UTC)
         tasks = (
             _task_of(row, seen, now) for row, seen in zip(rows, glances, strict=True)

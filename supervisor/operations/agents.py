@@ -496,6 +496,7 @@ async def _read_load(
         tasks.read(
             replace(asked, ended_from_ms=int(since.timestamp() * 1000)),
             limit=MOST_OF_PAGE,
+            has_glances=False,
         ),
     )
     count = len(opened.tasks)

@@ -237,6 +237,27 @@ async def test_a_load_has_open_tasks_times_and_code(
     assert (len(first.agents), first.after) == (2, "SoloAgent")
 
 
+async def test_a_load_costs_the_same_however_many_tasks_there_are(
+    client: Client, redis: Redis
+) -> None:
+    """A few commands for the tasks that ended, and one glance for each open one that is looked at."""
+    index = RunIndex(redis)
+    services = looks_at(client, redis)
+
+    async def asked(number: int) -> int:
+        await index.write([run(one) for one in range(1, number + 1)])
+        await list_loads(services, OPERATOR, agent="TripAgent")
+        await redis.config_resetstat()
+        (load,) = (await list_loads(services, OPERATOR, agent="TripAgent")).agents
+        assert load.ended == min(number, 200)
+        found = await redis.info("commandstats")
+        return sum(int(one["calls"]) for one in found.values())
+
+    costs = [await asked(number) for number in (300, 3_000)]
+    assert max(costs) < 40
+    assert costs[0] == costs[1]
+
+
 async def test_agents_are_for_keys_that_ask_or_read(
     client: Client, own_servers: EmbeddedServers, redis: Redis, tmp_path: Path
 ) -> None:
