@@ -27,6 +27,7 @@ class Lines(Parameters):
     choice: Literal["</select><img src=x onerror=window.ran=1>", "plain"] = Field(
         "plain", description="</textarea><svg onload=window.ran=1>"
     )
+    who: str | None = None
     ends: Literal["return", "fail", "raise", "ask", "answer", "hold"] = "return"
 
 
@@ -50,10 +51,14 @@ async def say(lines: Lines, context: Context) -> dict[str, object]:
     if lines.ends == "raise":
         raise type(lines.text[:60] or "Odd", (Exception,), {})(lines.text)
     if lines.ends == "ask":
-        said = await context.ask_person(f"{{text}} {len(lines.text)}", text=lines.text)
+        said = await context.ask_person(
+            f"{{text}} {len(lines.text)}", who=lines.who, text=lines.text
+        )
         return {"note": said.note}
     if lines.ends == "answer":
-        given = await context.ask_person("Say {text}", Answer, text=lines.text)
+        given = await context.ask_person(
+            "Say {text}", Answer, who=lines.who, text=lines.text
+        )
         return {"answer": given.text}
     if lines.ends == "hold":
         await context.progress(0.9, lines.text)
