@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-#: What the page of keys says where no store forgets: nothing of a user is there, or it ends by itself within days.
+#: What the page of keys says where no store forgets: nothing of a user is there, or it ends by itself within a month.
 NOTHING: Final = "-"
 ITS_END: Final = "its end"
 #: Stands in a pattern for the id of each agent of the role.
@@ -43,7 +43,7 @@ class StoreKey:
     pair of braces is that tag, `{token}` that of a user, and `...` any further parts. `type` is that of the first, and
     of others where they differ; `lasts` the time to live, "none" for keys that only their store removes. `forgotten_as`
     names the `UserStore` of each that removes what a user left there; `ends_by_itself` is for words that no store has
-    to forget, since they are gone within days.
+    to forget, since they are gone within a month.
     """
 
     names: tuple[str, ...]

@@ -47,7 +47,7 @@ _OPTIONS = ("user", "tenant", "priority", "memory", "at", "after")
 
 async def show(visit: Visit) -> Shown:
     """Return a page of agents, each with its load."""
-    after = visit.after(list_agents) or None
+    after = visit.after or None
     listed, loads = await asyncio.gather(
         visit.call(list_agents, limit=_PAGE, after=after),
         read_loads(visit, after=after),

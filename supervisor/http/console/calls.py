@@ -4,20 +4,29 @@ A page knows nothing else: no store, no stream, no key.
 """
 
 import inspect
-from collections.abc import Iterable, Mapping
-from typing import Any, Never, ParamSpec, TypeVar, cast
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, Never, ParamSpec, TypeVar, cast, get_type_hints
 from urllib.parse import quote, urlencode
 
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.warnings import UnsupportedFieldAttributeWarning
 
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import NotPermitted
+from tasklore.contracts.faults import complaint_of
 from tasklore.contracts.handed_requests import HandedRequest, HandedResponse
 from tasklore.supervisor.http.hand_over import HandOver
 from tasklore.supervisor.http.mount import mount, read_views
 from tasklore.supervisor.operations.console import ConsoleServices
-from tasklore.supervisor.operations.refusals import Fault, Problem, Refused
+from tasklore.supervisor.operations.refusals import (
+    Fault,
+    Problem,
+    Refused,
+    unusable,
+)
 from tasklore.supervisor.operations.table import (
     BoundOperation,
     Operation,
@@ -73,24 +82,54 @@ class OperationCalls:
 
         Raises:
             NotPermitted: the caller has none of its roles.
-            Refused: it refuses, or 404, it is not served here.
+            Refused: it refuses, 422, it takes no such value, or 404, it is not served here.
         """
+        operation.demand_role(caller)
+        bound = inspect.signature(operation.function).bind(
+            None, caller, *args, **kwargs
+        )
+        _demand_values(operation, bound.arguments)
         if operation.id in self._own:
             run = self._own[operation.id].run
-            return cast("R", await run(caller, *args, **kwargs))
-        operation.demand_role(caller)
+            return cast("R", await run(*bound.args[1:], **bound.kwargs))
         if operation.id not in self._known or self._hand_over is None:
             raise Refused(
                 404,
                 "elsewhere",
                 "only a process that runs with `tasklore supervisor --operations` serves this; open the console there",
             )
-        bound = inspect.signature(operation.function).bind(
-            None, caller, *args, **kwargs
-        )
         given = dict(list(bound.arguments.items())[2:])
         answer = await self._hand_over.ask(_write_request(operation, caller, given))
         return cast("R", _read_answer(operation, answer))
+
+
+def _demand_values(operation: Operation[Any, ..., Any], given: dict[str, Any]) -> None:
+    """Make each value in *given* what *operation* declares it to be, as HTTP does of a path and a query.
+
+    Raises:
+        Refused: 422, names the one that is none.
+    """
+    for name, reader in _readers_of(operation.function).items():
+        value = given.get(name)
+        if value is None or isinstance(value, BaseModel):
+            continue
+        try:
+            given[name] = reader.validate_python(value)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            fault = Fault(where=name, message=complaint_of(first))
+            raise unusable([fault]) from error
+
+
+@cache
+def _readers_of(function: Callable[..., Any]) -> Mapping[str, TypeAdapter[Any]]:
+    """Return what reads each value of an operation's *function*, behind its services and its caller."""
+    hints = get_type_hints(function, include_extras=True)
+    names = list(inspect.signature(function).parameters)[2:]
+    with warnings.catch_warnings():
+        # A page passes values by name: the other name that one has in a query is of no use.
+        warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)
+        return {name: TypeAdapter(hints[name]) for name in names}
 
 
 def _write_request(

@@ -37,7 +37,7 @@ async def show(visit: Visit) -> Shown:
         for name in _FIELDS
         if visit.query.get(name, "").strip()
     }
-    after = visit.query.get("after", "")
+    after = visit.after
     fault = ""
     groups = letters = None
     try:
@@ -50,6 +50,7 @@ async def show(visit: Visit) -> Shown:
             visit.call(list_dead_letters, query),
         )
     return Shown(
+        is_unusable=bool(fault),
         values={
             "groups": groups,
             "letters": letters,
@@ -60,7 +61,7 @@ async def show(visit: Visit) -> Shown:
                 "dead-letters", letters.after if letters else None, **wanted
             ),
             "may_redrive": visit.may(redrive_dead_letters),
-        }
+        },
     )
 
 

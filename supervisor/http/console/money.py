@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any, Literal, get_args
+from http import HTTPStatus
+from typing import Any, Literal, cast, get_args
 
 from pydantic import ValidationError
 
@@ -77,11 +78,8 @@ class DayBar:
 
 async def show(visit: Visit) -> Shown:
     """Return spending and the room under each limit."""
-    chosen = visit.query.get("by", "")
-    by: Grouping = next((one for one in GROUPINGS if one == chosen), GROUPINGS[0])
-    days = next(
-        (one for one in DAYS if f"{one}" == visit.query.get("days", "")), DAYS[0]
-    )
+    by = cast("Grouping", visit.choose("by", GROUPINGS))
+    days = int(visit.choose("days", [f"{one}" for one in DAYS]))
     today, by_day, grouped = await asyncio.gather(
         visit.call(show_budget, limit=_MOST_ACCOUNTS),
         visit.call(show_budget, by="day", days=days, limit=1),
@@ -157,7 +155,7 @@ async def show_limit_list(visit: Visit) -> Shown:
         visit.call(show_limits),
         visit.call(
             list_limit_versions,
-            after=visit.after(list_limit_versions),
+            after=visit.after,
             limit=_VERSIONS,
         ),
     )
@@ -293,6 +291,11 @@ async def save_limit(visit: Visit) -> Said | Shown:
         return _make_form(given, version, is_there, faults)
     except InvalidInput as error:
         return _make_form(given, version, is_there, [str(error)])
+    except Refused as error:
+        if error.problem.status != HTTPStatus.UNPROCESSABLE_ENTITY:
+            raise
+        faults = [f"{one.where}: {one.message}" for one in error.problem.problems]
+        return _make_form(given, version, is_there, faults)
     text = f"{name} holds, in version {changed.version} of the limits."
     if not changed.concerns:
         text = "Nothing was changed."

@@ -4,14 +4,12 @@ import base64
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, Literal, ParamSpec, TypeVar, get_type_hints
+from typing import Any, Literal, ParamSpec, TypeVar
 from urllib.parse import quote, unquote, urlencode, urlsplit
-
-from pydantic import TypeAdapter, ValidationError
 
 from tasklore.contracts.callers import Caller
 from tasklore.supervisor.http.console.calls import OperationCalls
+from tasklore.supervisor.operations.refusals import Fault, unusable
 from tasklore.supervisor.operations.table import Operation
 
 P = ParamSpec("P")
@@ -20,6 +18,8 @@ R = TypeVar("R")
 #: Characters, and bytes of UTF-8, of what is said after an action: a browser keeps cookies of 4,096 bytes.
 _MOST_SAID = 600
 _MOST_SAID_BYTES = 2_400
+#: Digits of a number in an address.
+_MOST_DIGITS = 9
 #: Parts of an address that a browser takes as the way up.
 _UPWARDS = frozenset({".", ".."})
 
@@ -64,21 +64,43 @@ class Visit:
         """
         return await self.calls.call(operation, self.caller, *args, **kwargs)
 
-    def after(self, operation: Operation[Any, ..., Any]) -> str:
-        """Return the place in the address behind which a page of *operation* begins; "" for one that it has not."""
-        said = self.query.get("after", "")
-        try:
-            _reader_of_after(operation.function).validate_python(said)
-        except ValidationError:
-            return ""
-        return said
+    @property
+    def after(self) -> str:
+        """The place in the address behind which a page of a list begins, "" for the first page."""
+        return self.query.get("after", "")
 
     def paging(self, path: str, after: str | None, /, **wanted: object) -> "Paging":
         """Return the ways from this page of the list at *path* that *wanted* filters; *after* leads to the next."""
         return Paging(
-            first=address(path, **wanted) if self.query.get("after") else "",
+            first=address(path, **wanted) if self.after else "",
             next=address(path, after=after, **wanted) if after else "",
         )
+
+    def choose(self, name: str, known: Sequence[str]) -> str:
+        """Return the value *name* of the query, one of *known*; the first of these where it is left out.
+
+        Raises:
+            Refused: 422, it is none of them.
+        """
+        said = self.query.get(name, "")
+        if said and said not in known:
+            words = ", ".join(one for one in known if one)
+            raise unusable([Fault(where=name, message=f"must be one of {words}")])
+        return said or known[0]
+
+    def number(self, name: str) -> int | None:
+        """Return the value *name* of the query as a whole number, None where it is left out.
+
+        Raises:
+            Refused: 422, it is none.
+        """
+        said = self.query.get(name, "")
+        if not said:
+            return None
+        if not (said.isascii() and said.isdecimal() and len(said) <= _MOST_DIGITS):
+            fault = Fault(where=name, message="must be a whole number from 0 on")
+            raise unusable([fault])
+        return int(said)
 
     def one(self, name: str) -> str:
         """Return the field *name* of the form, "" where it was left out."""
@@ -96,11 +118,15 @@ class Visit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A page to be shown: `values` of its template, and its `title` where that is not the page's."""
+    """A page to be shown: `values` of its template, and its `title` where that is not the page's.
+
+    `is_unusable` says that a value of the address cannot be used, and the page what is wrong with it: it is 422.
+    """
 
     values: Mapping[str, object]
     title: str = ""
     template: str = ""
+    is_unusable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,12 +238,6 @@ def address(path: str, /, **query: object) -> str:
     return f"/console/{quote(path, errors='replace')}" + (
         f"?{urlencode(said, errors='replace')}" if said else ""
     )
-
-
-@cache
-def _reader_of_after(function: Callable[..., Any]) -> TypeAdapter[Any]:
-    """Return what reads the parameter `after` of an operation, by its own bounds."""
-    return TypeAdapter(get_type_hints(function, include_extras=True)["after"])
 
 
 def _is_here(said: str) -> bool:

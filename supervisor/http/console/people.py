@@ -89,8 +89,7 @@ class Proof:
 async def show(visit: Visit) -> Shown:
     """Return one part of the memory of the person in the address, or the form that asks for a name."""
     user = _user_of(visit, visit.query.get("user", ""))
-    view = visit.query.get("view", "memory")
-    view = view if view in VIEWS else "memory"
+    view = visit.choose("view", tuple(VIEWS))
     values: dict[str, object] = {
         "user": user,
         "is_own": visit.caller.user is not None,
@@ -111,7 +110,7 @@ async def show(visit: Visit) -> Shown:
     if user and not values["fault"]:
         values |= await _read(visit, user, view)
     title = f"{user} · memory" if user else ""
-    return Shown(title=title, values=values)
+    return Shown(title=title, values=values, is_unusable=bool(values["fault"]))
 
 
 async def _read(visit: Visit, user: str, view: str) -> Mapping[str, object]:
@@ -121,14 +120,13 @@ async def _read(visit: Visit, user: str, view: str) -> Mapping[str, object]:
         listed = await visit.call(list_items, user, category=below)
         return {"items": listed.items, "category": below}
     if view == "history":
-        after = visit.after(list_plans)
-        plans = await visit.call(list_plans, user, after=after, limit=_PAGE)
+        plans = await visit.call(list_plans, user, after=visit.after, limit=_PAGE)
         return {"plans": plans, "paging": _page_through(visit, user, view, plans.after)}
     if view == "facts":
         waiting = await visit.call(list_waiting, user)
         if not visit.may(list_facts):
             return {"waiting": waiting}
-        after = visit.after(list_facts)
+        after = visit.after
         facts = await visit.call(list_facts, user, after=after, limit=50)
         return {
             "facts": facts,

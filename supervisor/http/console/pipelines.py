@@ -58,12 +58,11 @@ class PhaseRow:
 
 async def show(visit: Visit) -> Shown:
     """Return a page of runs."""
-    state = visit.query.get("state", "")
     wanted = cast(
         "Literal['running', 'failed', 'completed', 'cancelled'] | None",
-        state if state in _STATES else None,
+        visit.choose("state", ("", *_STATES)) or None,
     )
-    found = await visit.call(list_runs, state=wanted, after=visit.after(list_runs))
+    found = await visit.call(list_runs, state=wanted, after=visit.after)
     return Shown(
         values={
             "runs": found.runs,

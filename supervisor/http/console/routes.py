@@ -430,6 +430,7 @@ class Console:
                 "url": request.url.path
                 + (f"?{request.url.query}" if request.url.query else ""),
             },
+            HTTPStatus.UNPROCESSABLE_ENTITY if shown.is_unusable else HTTPStatus.OK,
         )
         if _SAID in cookies and request.method == "GET":
             response.delete_cookie(_SAID, path=CONSOLE)

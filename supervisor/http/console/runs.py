@@ -69,7 +69,7 @@ def make_query(given: Mapping[str, str], **more: Any) -> TaskQuery:
 async def show(visit: Visit) -> Shown:
     """Return a page of runs; a filter that cannot be used is shown with its fault."""
     wanted = read_filter(visit.query)
-    after = visit.query.get("after", "")
+    after = visit.after
     fault = ""
     found = None
     try:
@@ -83,6 +83,7 @@ async def show(visit: Visit) -> Shown:
         listed = await visit.call(list_agents)
         agents = tuple(one.agent_id for one in listed.agents)
     return Shown(
+        is_unusable=bool(fault),
         values={
             "tasks": found.tasks if found is not None else (),
             "wanted": wanted,
@@ -93,7 +94,7 @@ async def show(visit: Visit) -> Shown:
             "here": address("runs", **wanted),
             "may_cancel": visit.may(cancel),
             "may_retry": visit.may(redrive_dead_letters),
-        }
+        },
     )
 
 

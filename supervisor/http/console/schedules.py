@@ -66,7 +66,7 @@ async def show(visit: Visit) -> Shown:
     found = await visit.call(
         list_schedules,
         user=user or None,
-        after=visit.after(list_schedules),
+        after=visit.after,
         limit=_PAGE,
     )
     return Shown(

@@ -24,13 +24,11 @@ from tasklore.supervisor.operations.stories import (
 
 #: Responses that the page offers by their numbers, the newest.
 _MOST_RESPONSES = 30
-#: Digits of the number of a response.
-_MOST_DIGITS = 9
 
 
 async def show(visit: Visit) -> Shown:
     """Return a page of stories."""
-    found = await visit.call(list_stories, after=visit.after(list_stories))
+    found = await visit.call(list_stories, after=visit.after)
     return Shown(
         values={
             "stories": found.stories,
@@ -46,10 +44,8 @@ async def show_one(visit: Visit) -> Shown:
         UnknownStory: there is none.
     """
     story_id = visit.path["story_id"]
+    response = visit.number("response")
     standing = await visit.call(show_story, story_id)
-    wanted = visit.query.get("response", "")
-    is_number = wanted.isdecimal() and len(wanted) <= _MOST_DIGITS
-    response = int(wanted) if is_number else None
     analysis: Analysis | None = None
     context: AnalysisContext | None = None
     missing = ""

@@ -15,24 +15,27 @@ from tasklore.supervisor.http.console.pages import (
 from tasklore.supervisor.operations.refusals import Refused
 from tasklore.supervisor.operations.worlds import WorldMessage, list_unheard, tell_agent
 
-_LONGEST_NAME = 256
-
 
 async def show(visit: Visit) -> Shown:
     """Return what waits for the agent in the address, or the form that asks for one."""
-    name = visit.query.get("conversation", "").strip()[:_LONGEST_NAME]
+    name = visit.query.get("conversation", "").strip()
     fault = ""
+    is_unusable = False
     found = None
     if name:
         try:
             found = await visit.call(
-                list_unheard, conversation_id=name, after=visit.after(list_unheard)
+                list_unheard, conversation_id=name, after=visit.after
             )
         except (Refused, InvalidInput) as refused:
             if isinstance(refused, Refused) and refused.problem.status >= 500:
                 raise
             fault = f"{refused}."
+            is_unusable = (
+                isinstance(refused, InvalidInput) or refused.problem.status == 422
+            )
     return Shown(
+        is_unusable=is_unusable,
         title=f"{name} · world" if name else "",
         values={
             "name": name,

@@ -93,9 +93,9 @@ async def test_a_memory_is_opened_by_the_name_of_a_person(
         assert "Nothing waits." in text
         text = await tab.open("/console/people?user=ana&at=2020-01-01")
         assert "Nothing was remembered of ana on that day." in text
-        text = await tab.open("/console/people?user=ana&at=yesterday")
+        text = await tab.open("/console/people?user=ana&at=yesterday", 422)
         assert "is no day" in text
-        text = await tab.open("/console/people?user=a/b")
+        text = await tab.open("/console/people?user=a/b", 422)
         assert "A name has no slash" in text
 
 

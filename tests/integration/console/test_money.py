@@ -77,7 +77,8 @@ async def test_spending_is_shown_by_day_and_by_whose_it_is(
         assert 'href="/console/agents/Research"' in text
         assert "$12.00" in text
         # A word that nobody offered is the first choice.
-        assert "By agent" in await tab.open("/console/money?by=user&days=9999999999")
+        text = await tab.open("/console/money?by=user&days=9999999999", 422)
+        assert "must be one of agent, tenant, model" in text
         assert "/console/money/limit?" not in text
         await tab.open("/console/money/limit", 403)
 

@@ -97,7 +97,7 @@ async def test_what_others_chose_is_text_and_nothing_else(
 async def test_a_filter_says_what_is_wrong_with_it(console: ConsoleStand) -> None:
     """It stays as it was typed, and names its cure."""
     async with console.tab("admin") as tab:
-        text = await tab.open("/console/runs?created_after=yesterday&error=Boom")
+        text = await tab.open("/console/runs?created_after=yesterday&error=Boom", 422)
         assert "must be a span before now" in text
         assert 'value="yesterday"' in text
         assert 'value="Boom"' in text
@@ -154,3 +154,39 @@ async def test_several_runs_are_cancelled_once_it_was_said_how_many(
             assert "2 not found" in text
         text = await tab.send("/console/runs/cancel", sure="yes", **fields)
         assert "2 cancelled." in text
+
+
+@pytest.mark.parametrize(
+    ("address", "field"),
+    [
+        ("runs?state=odd", "state"),
+        ("runs?created_after=yesterday", "created_after"),
+        ("runs?after=%21%21", "after"),
+        ("runs?agent=a%20b", "agent"),
+        ("agents?after=a%20b", "after"),
+        ("agents/a%20b", "agent_id"),
+        ("money?by=moon", "by"),
+        ("money?days=0", "days"),
+        ("money?days=many", "days"),
+        ("money/limits?after=x", "after"),
+        ("pipelines?state=odd", "state"),
+        ("pipelines?after=%21", "after"),
+        ("people?user=ana&view=odd", "view"),
+        ("people?user=ana&at=yesterday", "day"),
+        ("people?user=ana&view=history&after=x", "after"),
+        ("people?user=a%2Fb", "name"),
+        ("stories?after=x", "after"),
+        ("stories/s?response=x", "response"),
+        ("schedules?after=" + "x" * 65, "after"),
+        ("worlds?conversation=a&after=x", "after"),
+        (f"worlds?conversation={'x' * 300}", "conversation"),
+    ],
+)
+async def test_no_odd_value_of_an_address_is_passed_over(
+    console: ConsoleStand, address: str, field: str
+) -> None:
+    """The page is 422, as the API is, and names the field and the cure."""
+    async with console.tab("admin") as tab:
+        text = await tab.open(f"/console/{address}", 422)
+        main = text.partition("<main")[2].partition("</main>")[0] or text
+        assert field in main.lower()
