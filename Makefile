@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup docs demo test test-fast check unit coverage long generated lint browser clients-check platforms-check deploy-check monitoring-check image bench chaos soak memory-storm \
+.PHONY: setup docs demo test test-fast check unit coverage long generated lint browser pictures clients-check platforms-check deploy-check monitoring-check image bench chaos soak memory-storm \
 	changelog pipeline-storm restore-drill sbom release-check local-model clean
 
 setup: $(READY) ## put all that the tests need into .venv
@@ -40,6 +40,12 @@ long: $(READY) ## what takes minutes, left out of test: a task of 60 s under a l
 browser: $(READY) ## the page of the coin world in Debian's Chromium, which it installs when it may
 	sh tests/browser/install.sh
 	$(BIN)/pytest -q -m browser tests/browser
+
+pictures: $(READY) ## the pictures of the console in docs/images
+	sh tests/browser/install.sh
+	$(BIN)/pytest -q -m browser tests/browser/test_console.py -k pictures --basetemp .pictures
+	cp .pictures/*/console-*.png docs/images/
+	rm -rf .pictures
 
 clients-check: $(READY) ## TypeScript generated from a running system, under --strict; needs Node 20 and asks npm's registry
 	$(BIN)/pytest -q -m clients tests/clients

@@ -78,6 +78,14 @@
     const { width, height } = control.getBoundingClientRect();
     if (shown(control) && (width < 24 || height < 24)) faults.push(`${called(control)} is ${width} x ${height}, too small to hit`);
   }
+  // What a box cuts off is in its title, or can be scrolled to.
+  for (const element of board ? [] : document.body.querySelectorAll("*:not(svg, svg *, input, select, textarea)")) {
+    const { overflowX, overflowY } = getComputedStyle(element);
+    const isCut = (overflow, size, room) => ["hidden", "clip"].includes(overflow) && size > room + 1;
+    const cuts = isCut(overflowX, element.scrollWidth, element.clientWidth) || isCut(overflowY, element.scrollHeight, element.clientHeight);
+    if (cuts && shown(element) && !element.title) faults.push(`${called(element)} cuts off ${element.textContent.slice(0, 40)}`);
+    if (element.tagName === "TD" && !shown(element) && element.textContent.trim()) faults.push(`${called(element)} hides ${element.textContent.trim()}`);
+  }
   const levels = [...document.querySelectorAll("h1, h2, h3, h4")].filter((one) => !one.closest("[hidden]")).map((one) => Number(one.tagName[1]));
   if (levels.filter((level) => level === 1).length !== 1) faults.push("there is not one h1");
   levels.forEach((level, at) => at && level > levels[at - 1] + 1 && faults.push(`h${level} follows h${levels[at - 1]}`));

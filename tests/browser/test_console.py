@@ -1,23 +1,27 @@
 """The console in a browser: every page in both lights and at three widths, by keys, without a script, and live."""
 
 import json
+import re
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 from redis import Redis
 
 from tasklore.contracts.admission.limits import NANO_USD, Payer
 from tasklore.memory.budgets.store import book_field, book_of
 from tasklore.supervisor.http.admission.key_file import make_key
+from tasklore.supervisor.http.console.routes import PAGES
 from tests.acceptance.house import AGENTS, PROBE, House, Served, running_house
 from tests.browser.conftest import Window
+from tests.browser.pictures import take_picture
 
 pytestmark = pytest.mark.browser
 
@@ -36,6 +40,18 @@ LOOKS = [
     for width, height in SIZES
     for scheme in ("light", "dark")
 ]
+LOOKS += [
+    {
+        "viewport": {"width": 640, "height": 450},
+        "device_scale_factor": 2,
+        "color_scheme": "light",
+    }
+]
+#: Finds the violations that axe calls serious or critical, each with the elements.
+AXE = (resources.files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
+GRAVE = """axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations
+  .filter((one) => ["serious", "critical"].includes(one.impact))
+  .map((one) => `${one.id}: ${one.help}: ${one.nodes.map((node) => node.html.slice(0, 200)).join(" ")}`))"""
 
 
 ENDED = "It has ended: completed."
@@ -209,36 +225,26 @@ def consoles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Consoles]:
         yield Consoles(house, operations, supervisors, key)
 
 
-@pytest.mark.parametrize(
-    "context",
-    LOOKS,
-    indirect=True,
-    ids=lambda look: f"{look['viewport']['width']}-{look['color_scheme']}",
-)
-def test_every_page_fits_its_window(
-    consoles: Consoles, window: Window, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    """None is wider, the browser complains of nothing, and nothing is asked for elsewhere.
-
-    Pictures in docs/images are those that it leaves in its folder at 1,280 pixels (`--basetemp`).
-    """
-    label = f"F{id(window)}"
-    failed = consoles.fail(label, "error")
-    spread = consoles.send("TreeAgent", "spread", label=label, width=3)
-    asking = consoles.send("PayerAgent", "pay", label=label, amount=1200)
+@pytest.fixture(scope="module")
+def paths(consoles: Consoles) -> Mapping[str, str]:
+    """Return every page of the console below its address, by name, in a system where each has something to show."""
+    failed = consoles.fail("order-1041", "error")
+    spread = consoles.send("TreeAgent", "spread", label="order-1042", width=3)
+    asking = consoles.send("PayerAgent", "pay", label="order-1043", amount=1200)
+    consoles.send("PayerAgent", "pay", label="order-1044", amount=80)
     consoles.await_state(spread, "completed")
     consoles.await_state(asking, "waiting")
-    consoles.schedule("nightly", label=label, width=2)
+    consoles.schedule("nightly", label="nightly", width=2)
     consoles.spend()
-    page = window.page
-    base = consoles.operations.api
-    pipeline = consoles.break_pipeline(label)
+    pipeline = consoles.break_pipeline("import")
     consoles.tell_of_others()
-    consoles.enter(page, base)
+    base = consoles.operations.api
     letter = consoles.call("GET", f"/v1/dead-letters/{failed}", base=base)["sequence"]
-    for name, path in {
+    return {
         "overview": "",
         "runs": "runs",
+        "runs-none": "runs?error=NoSuchError",
+        "runs-fault": "runs?created_after=nonsense",
         "run-failed": f"runs/{failed}",
         "run-tree": f"runs/{spread}",
         "run-waiting": f"runs/{asking}",
@@ -262,20 +268,105 @@ def test_every_page_fits_its_window(
         "history": "people?user=ana&view=history",
         "facts": "people?user=ana&view=facts",
         "search": "people?user=ana&view=search&q=lamp",
+        "why": "people/why?user=ana&path=food.likes[0]",
         "forget": "people/forget?user=ana",
         "stories": "stories",
         "story": "stories/lighthouse",
         "worlds": "worlds",
         "world": "worlds?conversation=coins.Ana",
-    }.items():
+    }
+
+
+#: Pages that the guide shows, and the bytes that each picture has at most.
+PICTURED = (
+    "overview",
+    "runs",
+    "run-tree",
+    "approvals",
+    "dead-letters",
+    "agents",
+    "money",
+    "schedules",
+    "pipeline",
+    "memory",
+)
+MOST_PICTURE_BYTES = 60_000
+#: Pages that ask first: the page and the button that lead to each; where several can be chosen, all are.
+ASKING: Mapping[str, tuple[str, str]] = {
+    "ask-cancel": ("run-waiting", "Cancel"),
+    "ask-cancel-several": ("runs", "Cancel the chosen…"),
+    "ask-send-again": ("dead-letters", "Send again…"),
+    "ask-send-letter-again": ("dead-letter", "Send again…"),
+    "ask-approve-several": ("approvals", "Approve the chosen"),
+    "ask-limit": ("limits", "Remove…"),
+    "ask-schedule": ("schedules", "Remove…"),
+    "ask-story": ("story", "Remove…"),
+    "ask-phase": ("pipeline", " again…"),
+}
+
+
+def test_every_page_is_looked_at(paths: Mapping[str, str]) -> None:
+    """One that is added to the table of pages is added to `paths`, above."""
+    opened = [path.partition("?")[0] for path in paths.values()]
+    for page in PAGES:
+        pattern = re.sub(r"\{[^}]+\}", "[^/]+", page.path)
+        assert any(re.fullmatch(pattern, path) for path in opened), page.path
+
+
+@pytest.mark.parametrize(
+    "context",
+    LOOKS,
+    indirect=True,
+    ids=lambda look: f"{look['viewport']['width']}-{look['color_scheme']}",
+)
+def test_every_page_fits_its_window(
+    consoles: Consoles, paths: Mapping[str, str], window: Window, tmp_path: Path
+) -> None:
+    """None is wider or cuts words off, the browser complains of nothing, and nothing is asked for elsewhere.
+
+    Half of 1,280 pixels with two of the screen for each is a zoom of 200 %. Pictures are left in the test's folder.
+    """
+    page = window.page
+    base = consoles.operations.api
+    consoles.enter(page, base)
+    for name, path in paths.items():
         page.goto(f"{base}/console/{path}")
-        expect(page.locator("h1")).to_have_count(1)
-        width = page.viewport_size["width"] if page.viewport_size else 0
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-        assert page.evaluate(CHECKS) == [], path
-        page.screenshot(path=tmp_path / f"{name}.png", full_page=True)
+        look_at(page, name, tmp_path)
+    for name, (path, button) in ASKING.items():
+        page.goto(f"{base}/console/{paths[path]}")
+        for box in page.locator("main input[type=checkbox]:not([data-all])").all():
+            box.check()
+        page.get_by_role("button", name=button).first.click()
+        expect(page.get_by_role("link", name="Leave it")).to_be_visible()
+        page.wait_for_load_state()
+        look_at(page, name, tmp_path)
     assert not window.complaints
+    for name, path in {"sign-in": "sign-in?link=1", "signed-out": "sign-in"}.items():
+        page.goto(f"{base}/console/{path}")
+        look_at_alone(page, name, tmp_path)
+    page.goto(f"{base}/console/runs/unknown")
+    look_at_alone(page, "problem", tmp_path)
+    assert all("404 (Not Found)" in one for one in window.complaints)
     assert window.origins() == {base}
+
+
+def look_at(page: Page, name: str, folder: Path) -> None:
+    """Demand that nothing is wrong with a page of the navigation that a machine can find, and take its picture."""
+    assert page.evaluate(CHECKS) == [], name
+    look_at_alone(page, name, folder)
+
+
+def look_at_alone(page: Page, name: str, folder: Path) -> None:
+    """Demand of a page what holds without navigation too, and take its picture."""
+    expect(page.locator("h1")).to_have_count(1)
+    width = page.viewport_size["width"] if page.viewport_size else 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+    # Once in each light: contrast is checked in every window, and the rest is the same in a wider one.
+    is_dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    if (width, is_dark) in ((640, False), (1280, True)):
+        page.evaluate(AXE)
+        assert page.evaluate(GRAVE) == [], name
+    page.screenshot(path=folder / f"{name}.png", full_page=True)
 
 
 def test_a_cause_is_three_clicks_away_and_its_task_sent_again(
@@ -294,6 +385,125 @@ def test_a_cause_is_three_clicks_away_and_its_task_sent_again(
     expect(page.get_by_role("heading", name="This concerns")).to_be_visible()
     page.get_by_role("button", name="Send again").click()
     expect(page.get_by_role("status").first).to_contain_text("sent again")
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
+        {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},
+    ],
+    indirect=True,
+    ids=["light", "dark"],
+)
+def test_pictures_of_the_guide_are_small(
+    consoles: Consoles,
+    paths: Mapping[str, str],
+    window: Window,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> None:
+    """`make pictures` puts them into docs/images."""
+    scheme = request.node.callspec.id
+    page = window.page
+    base = consoles.operations.api
+    consoles.enter(page, base)
+    for name in PICTURED:
+        page.goto(f"{base}/console/{paths[name]}")
+        picture = take_picture(page)
+        assert len(picture) <= MOST_PICTURE_BYTES, name
+        (tmp_path / f"console-{name}-{scheme}.png").write_bytes(picture)
+
+
+def test_every_page_reads_the_same_without_a_script(
+    consoles: Consoles, paths: Mapping[str, str], browser: Browser
+) -> None:
+    """The words in each are those that are there with one, numbers and times aside."""
+    base = consoles.operations.api
+    words: dict[bool, dict[str, set[str]]] = {}
+    for has_script in (True, False):
+        context = browser.new_context(java_script_enabled=has_script)
+        page = context.new_page()
+        consoles.enter(page, base)
+        words[has_script] = {}
+        for name, path in paths.items():
+            page.goto(f"{base}/console/{path}")
+            found = re.findall(r"[^\W\d_]{3,}", page.locator("main").inner_text())
+            words[has_script][name] = set(found) - {"now", "ago", "min"}
+        context.close()
+    assert words[False] == words[True]
+
+
+@pytest.mark.parametrize("context", [{"java_script_enabled": False}], indirect=True)
+def test_without_a_script_every_form_posts(
+    consoles: Consoles, paths: Mapping[str, str], window: Window
+) -> None:
+    """A task is started, cancelled and sent again, a schedule is kept and removed, a limit is set."""
+    page = window.page
+    base = consoles.operations.api
+    consoles.enter(page, base)
+
+    def open_page(path: str) -> None:
+        page.goto(f"{base}/console/{path}")
+
+    def press(name: str, of: str = "") -> None:
+        pattern = re.compile(rf"^{name}\W*{of}$")
+        page.get_by_role("button").filter(has_text=pattern).first.click()
+
+    def expect_said(words: str) -> None:
+        expect(page.locator(".said.good")).to_contain_text(words)
+
+    open_page("runs")
+    page.get_by_label("State").select_option("failed")
+    press("Filter")
+    expect(page.locator("td.state .badge").first).to_have_text("failed")
+    open_page("agents/TreeAgent/spread")
+    page.get_by_label("label").fill("plain")
+    press("Start")
+    expect_said("It is started.")
+    waiting = consoles.send("PayerAgent", "pay", label="plain-cancelled", amount=1)
+    consoles.await_state(waiting, "waiting")
+    open_page(f"runs/{waiting}")
+    press("Cancel")
+    press("Cancel it")
+    expect_said("1 cancelled")
+    open_page("dead-letters")
+    page.locator("input[name=sequence][type=checkbox]").first.check()
+    press("Send the chosen again…")
+    press("Send again")
+    expect_said("sent again")
+    open_page("schedules/new?task=TreeAgent.spread")
+    page.get_by_label("When", exact=True).fill("6h")
+    page.get_by_label("Its name").fill("plain")
+    page.get_by_label("label").fill("plain")
+    press("Keep it")
+    expect_said("plain is kept")
+    press("Pause", of="plain")
+    expect_said("plain is paused")
+    press("Remove…", of="plain")
+    press("Remove it")
+    expect_said("plain is removed")
+    open_page("money/limit")
+    page.get_by_label("Its name").fill("plain")
+    page.get_by_label("At most").fill("7")
+    page.get_by_label("In each").select_option("day")
+    press("Set the limit")
+    expect_said("plain")
+    press("Remove…", of="plain")
+    press("Remove it")
+    expect_said("plain is removed")
+    open_page("worlds?conversation=coins.Ana")
+    page.get_by_label("Who speaks").fill("Carol")
+    page.get_by_label("What they say").fill("Land!")
+    press("Say it")
+    expect_said("It is said")
+    open_page("people?user=ana&view=history")
+    page.get_by_role("button", name="Take back").first.click()
+    # No worker of memory is there, which the page says.
+    expect(page.locator(".said.bad")).to_contain_text("not taken back")
+    open_page(paths["pipeline"])
+    press("Resume")
+    expect_said("")
 
 
 @pytest.mark.parametrize("context", [{"java_script_enabled": False}], indirect=True)
@@ -444,28 +654,39 @@ def test_the_page_goes_on_when_a_supervisor_is_killed(
         expect(page.get_by_role("heading", name="Runs")).to_be_visible()
 
 
-def test_by_keys_alone_a_question_is_approved_and_runs_filtered(
+def test_by_keys_alone_a_task_is_approved_another_sent_again_and_runs_filtered(
     consoles: Consoles, window: Window
 ) -> None:
-    """Focus reaches each field and button, at 200 % too: half the pixels of a window, in which nothing is cut off."""
+    """Focus reaches each field and button, in a window of half the width too."""
     asking = consoles.send("PayerAgent", "pay", label="keys", amount=88)
     consoles.await_state(asking, "waiting")
+    failed = consoles.fail("keys-failed", "give_up")
     page = window.page
     page.set_viewport_size({"width": 640, "height": 400})
-    consoles.enter(page, consoles.operations.api)
-    page.goto(f"{consoles.operations.api}/console/runs/{asking}")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 640
+    base = consoles.operations.api
+    consoles.enter(page, base)
+    page.goto(f"{base}/console/runs/{asking}")
     focus_by_keys(page, "Note, which the task sees")
     page.keyboard.type("by keys")
     focus_by_keys(page, "Approve")
     page.keyboard.press("Enter")
     expect(page.get_by_role("status").first).to_contain_text("Approved: Pay 88?")
-    page.goto(f"{consoles.operations.api}/console/runs")
+    page.goto(f"{base}/console/runs/{failed}")
+    focus_by_keys(page, "Send again")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status").first).to_contain_text("sent again")
+    page.goto(f"{base}/console/dead-letters")
+    focus_by_keys(page, "Send again…")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="This concerns")).to_be_visible()
+    focus_by_keys(page, "Send again")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status").first).to_contain_text("sent again")
+    page.goto(f"{base}/console/runs")
     focus_by_keys(page, "TaskExpired")
     page.keyboard.type("NoSuchError")
     page.keyboard.press("Enter")
     expect(page.get_by_text("No run is like that.")).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 640
 
 
 def focus_by_keys(page: Page, name: str) -> None:
