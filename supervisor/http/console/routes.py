@@ -141,7 +141,11 @@ def _templates() -> Environment:
         auto_reload=False,
     )
     made.filters |= FILTERS
-    made.globals |= {"address": address, "marks": MARKS}
+    made.globals |= {
+        "address": address,
+        "file_address": _file_address,
+        "marks": MARKS,
+    }
     return made
 
 
@@ -527,23 +531,30 @@ async def _go_home(_request: Request) -> Response:
 
 
 async def _serve_file(request: Request) -> Response:
-    """Serve one of the files that pages are shown with, which a browser keeps as long as its name is the same."""
+    """Serve one of the files that pages are shown with; a browser keeps what it asked for by the file's own tag."""
     name = request.path_params["name"]
     body, tag = _files().get(name, (None, ""))
     if body is None:
         raise not_found("there is no such file")
     kind = _KINDS[Path(name).suffix]
-    headers = HEADERS | {"Cache-Control": "no-cache", "ETag": tag}
-    if request.headers.get("if-none-match") == tag:
+    is_its_own = request.query_params.get("v") == tag
+    kept = "max-age=31536000, immutable" if is_its_own else "no-cache"
+    headers = HEADERS | {"Cache-Control": kept, "ETag": f'"{tag}"'}
+    if request.headers.get("if-none-match") == headers["ETag"]:
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     return Response(body, media_type=kind, headers=headers)
+
+
+def _file_address(name: str) -> str:
+    """Return the address of a file, which is another one when the file is."""
+    return f"{CONSOLE}static/{name}?v={_files()[name][1]}"
 
 
 @cache
 def _files() -> Mapping[str, tuple[bytes, str]]:
     """Return each file with its tag, by name."""
     return {
-        file.name: (body, f'"{hashlib.sha256(body).hexdigest()[:16]}"')
+        file.name: (body, hashlib.sha256(body).hexdigest()[:16])
         for file in sorted(_STATIC.iterdir())
         if file.suffix in _KINDS
         for body in [file.read_bytes()]

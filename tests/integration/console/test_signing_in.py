@@ -1,6 +1,7 @@
 """Signing in to the console: a link for one use, a cookie without a key, and forms that are of that session."""
 
 import json
+import re
 import time
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -239,3 +240,20 @@ async def test_every_answer_has_the_headers(console: ConsoleStand) -> None:
             assert said["referrer-policy"] == "no-referrer"
             kept = "no-cache" if "static" in path else "no-store"
             assert said["cache-control"] == kept, path
+
+
+async def test_a_browser_asks_once_for_a_file_and_again_for_another_version(
+    console: ConsoleStand,
+) -> None:
+    """The address has the tag of the file; by another tag, as of an older page, it is asked for each time."""
+    async with console.tab("admin") as tab:
+        text = await tab.open("/console/")
+        address, tag = re.findall(
+            r'href="(/console/static/console.css)\?v=(\w+)"', text
+        )[0]
+        for asked, kept in (
+            (tag, "max-age=31536000, immutable"),
+            ("0" * 16, "no-cache"),
+        ):
+            answer = await tab.client.get(address, params={"v": asked})
+            assert answer.headers["cache-control"] == kept
