@@ -39,7 +39,7 @@ long: $(READY) ## what takes minutes, left out of test: a task of 60 s under a l
 
 browser: $(READY) ## the page of the coin world in Debian's Chromium, which it installs when it may
 	sh tests/browser/install.sh
-	$(BIN)/pytest -q -m browser tests/browser
+	$(BIN)/pytest -q -n 2 --dist loadfile -m browser tests/browser
 
 pictures: $(READY) ## the pictures of the console in docs/images
 	sh tests/browser/install.sh

@@ -208,7 +208,11 @@ def consoles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Consoles]:
     folder = tmp_path_factory.mktemp("house")
     file = folder / "keys.json"
     key = make_key(file, "admin", ("admin",), None, ("finance",))
-    shared = {"api_keys_file": file, "approval_secret": SECRET}
+    shared = {
+        "api_keys_file": file,
+        "approval_secret": SECRET,
+        "evidence_dir": folder / "evidence",
+    }
     models = {"llm_base_url": "", "llm_api_key": ""}
     with running_house(folder) as house:
         worker = house.worker(
