@@ -208,7 +208,7 @@ def consoles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Consoles]:
     folder = tmp_path_factory.mktemp("house")
     file = folder / "keys.json"
     key = make_key(file, "admin", ("admin",), None, ("finance",))
-    shared = {
+    shared: dict[str, Any] = {
         "api_keys_file": file,
         "approval_secret": SECRET,
         "evidence_dir": folder / "evidence",
