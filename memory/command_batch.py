@@ -186,7 +186,9 @@ class CommandBatch:
     async def _give_functions(
         self, commands: Sequence[Command], replies: list[Any]
     ) -> list[Any]:
-        """Return *replies*, those repeated for which the server lacked the function.
+        """Return *replies*, repeated from the first one on for which the server lacked the function.
+
+        Commands behind it may be about what it stores, and every batch may be sent again.
 
         Raises:
             RedisError: the server refused a command.
@@ -199,14 +201,15 @@ class CommandBatch:
         ]
         if not unknown:
             raise errors[0]
-        repeated = [commands[index] for index in unknown]
-        names = {str(one[1]) for one in repeated}
+        names = {str(commands[index][1]) for index in unknown}
         loads: list[Command] = [("FUNCTION", "LOAD", LIBRARIES[name]) for name in names]
-        answers = await self._exchange(loads + repeated, has_large_replies=True)
+        first = unknown[0]
+        answers = await self._exchange(
+            loads + list(commands[first:]), has_large_replies=True
+        )
         for answer in answers[: len(loads)]:
             demand_loaded(answer)
-        for index, answer in zip(unknown, answers[len(loads) :], strict=True):
-            replies[index] = answer
+        replies[first:] = answers[len(loads) :]
         refused = [reply for reply in replies if isinstance(reply, RedisError)]
         if refused:
             raise refused[0]

@@ -21,6 +21,7 @@ from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.runs import Run
 from tasklore.memory.long_term import scripts as long_term_scripts
 from tasklore.memory.projects import scripts as project_scripts
+from tasklore.memory.records import scripts as record_scripts
 from tasklore.runtime.servers.embedded import ValkeyServer
 from tests.servers import PATIENCE_S
 
@@ -52,6 +53,26 @@ async def test_versions_stand_side_by_side(valkey_or_redis: Redis) -> None:
     listed = {one[1].decode() for one in await valkey_or_redis.function_list()}
     assert listed == {"tl_earlier", *LIBRARIES}
     assert await valkey_or_redis.fcall("tl_earlier", 0) == 7
+
+
+async def test_commands_behind_a_missing_function_are_run_behind_it(
+    valkey_or_redis: Redis,
+) -> None:
+    """They may be about what it stores: a time to live was given to no key, and never again."""
+    await valkey_or_redis.function_flush("SYNC")
+    at = keys.schedules("x")
+    put = (record_scripts.PUT, 5, *at, "a", '{"version": 1}', 1, "s", "", ":a")
+    within = ("[:", "(;", 1, 1, "", 1)
+    batch = CommandBatch(valkey_or_redis, PATIENCE_S)
+    assert await batch.run(
+        [
+            ("SET", "before", 1),
+            ("FCALL", *put, *within),
+            ("PEXPIRE", at.records, 600_000),
+            ("HLEN", at.records),
+        ]
+    ) == [b"OK", 1, 1, 1]
+    assert await valkey_or_redis.pttl(at.records) > 0
 
 
 async def test_a_missing_function_is_loaded_in_the_middle_of_work(
