@@ -6,6 +6,8 @@ to do more than the commands. Each process looks at moments of its own.
 
 import random
 
+#: Seconds between two sweeps of expired items and sessions; these are never shown, swept or not.
+EXPIRY_SWEEP_S = 3600.0
 #: Seconds by which the looks of this process are moved against those of others.
 _MOVED_S = random.uniform(0.0, 60.0)  # noqa: S311 - no secret
 #: Seconds before a look within which the next one but that is meant: a timer may be early by its resolution.

@@ -24,8 +24,10 @@ from tasklore.contracts.zones import TimeZone
 from tasklore.runtime.models.prices import parse_prices
 from tasklore.runtime.models.settings import (
     DEFAULT_ROLE,
+    FINDER_TEMPERATURE,
     MEDIUM_MODEL,
     SMALL_MODEL,
+    SUPERVISOR_TEMPERATURE,
     LlmRole,
     LlmSettings,
     is_extension,
@@ -38,6 +40,7 @@ from tasklore.runtime.servers.endpoints import DEFAULT_DATA_DIR, masked_url
 from tasklore.runtime.variables import (
     PREFIX,
     folders_in,
+    removed_variables,
     unknown_variables,
     variable_of,
 )
@@ -130,9 +133,9 @@ class Settings(BaseSettings):
     slots: int = Field(default=128, ge=1, le=4096)
     """Tasks of each agent that a worker holds at once; more hides latency, fewer share work evenly between workers."""
     ack_wait_s: float = Field(default=30.0, ge=1, le=3600)
-    """Time after which a silent worker's task goes to another; a C call that blocks longer runs twice."""
+    """Time after which what a silent worker holds goes to another; a C call that blocks longer runs twice."""
     max_attempts: int = Field(default=5, ge=1, le=1000)
-    """Runs of a task that sets no `max_attempts`, the first included."""
+    """Runs of a task that sets no `max_attempts`, and of a turn or a fact, the first included."""
     task_deadline_s: float | None = Field(default=None, gt=0)
     """Deadline of a task that sets none, its time in the queue included; `none` is no limit."""
     retry_base_s: float = Field(default=1.0, gt=0, le=3600)
@@ -141,8 +144,6 @@ class Settings(BaseSettings):
     """The longest pause between two runs."""
     retry_schedule_s: float = Field(default=5.0, ge=0, le=86_400)
     """The pause above which a task waits in the stream LATER instead of its queue, where it occupies no slot."""
-    publish_deadline_s: float = Field(default=240.0, gt=0, le=270)
-    """Time for which an unstored message is published again; below the 300 s in which NATS recognises a repeat."""
     grace_s: float = Field(default=30.0, ge=0, le=86_400)
     """Time for running tasks to finish after SIGTERM; keep the termination grace period of the pod above it."""
 
@@ -160,18 +161,8 @@ class Settings(BaseSettings):
     """Turns or facts of one person that a listener gets at once, oldest first; more share one question to a model."""
     listen_users: int = Field(default=16, ge=1, le=1000)
     """People whose rows one listener of this process works on at once; each person's rows go in order."""
-    listen_attempts: int = Field(default=5, ge=1, le=1000)
-    """How many runs a turn or a fact may have before it is set aside as failed and the next one goes on."""
-    listen_lease_s: float = Field(default=30.0, ge=1, le=3600)
-    """Lease on a person's turns and facts: a silent worker's go to another after it; renewed three times within it."""
-    listen_batch_turns: int = Field(default=8, ge=1, le=100)
-    """Turns of one person that are put to a model in one question, where the agent takes several."""
     listen_idle_s: float = Field(default=20.0, ge=0, le=3600)
-    """Time for which such turns wait for another one after the last; without a model they do not wait."""
-    listen_longest_s: float = Field(default=120.0, ge=0, le=86_400)
-    """Longest wait of the first of them."""
-    turns_keep_days: float = Field(default=7.0, gt=0)
-    """Time for which a learned turn is known: a repeat within it is not learned again."""
+    """Time for which turns wait for another one after the last, to be read together; without a model they do not."""
     facts_keep_days: float = Field(default=30.0, gt=0)
     """Time for which a fact that is done, refused or failed is kept with its reason; waiting facts are always kept."""
     episodes_keep_days: float | None = Field(default=730.0, ge=0)
@@ -182,8 +173,6 @@ class Settings(BaseSettings):
     """Model of that endpoint."""
     say_learned: bool = True
     """Whether a reply lists new facts about the person since the last one: "Noted: you love sushi."."""
-    sweep_s: float = Field(default=3600.0, ge=1)
-    """Time between two sweeps of expired items and sessions; these are never shown, swept or not."""
     erase_said: Literal["on_forget", "at_once"] = "on_forget"
     """When messages of people are overwritten in a stream's files; `at_once` takes up to 20 ms each, one by one."""
     session_value_max_bytes: int = Field(
@@ -191,7 +180,7 @@ class Settings(BaseSettings):
     )
     """Largest value of a session, before compression; keep a larger one elsewhere and its place in the session."""
     pipeline_lease_s: float = Field(default=5.0, ge=0.5, le=3600)
-    """Lease on a pipeline's run: another supervisor goes on after it; renewed three times within it."""
+    """Lease on a pipeline's run or an analysis: another supervisor goes on after it; renewed three times within it."""
     pipelines_dir: Path | None = None
     """Folder whose TOML files declare pipelines that can be asked for in words or as a task of agent `Pipeline`."""
     pipeline_roots: str = ""
@@ -208,17 +197,12 @@ class Settings(BaseSettings):
     """Folder in which a failed run leaves `SESSION-failed.json`: enough to go on from, with secrets masked."""
     analyses_kept: int = Field(default=100, ge=1, le=100_000)
     """Responses and analyses of a story that are kept, the last ones; the changes of all stay."""
-    analysis_lease_s: float = Field(default=5.0, ge=0.5, le=3600)
-    """Lease on an analysis: another supervisor goes on after it; renewed three times within it."""
     story_calls: Literal["ten", "grouped", "one"] = "ten"
     """Questions to models about a response: ten, one a group of agents, or one for all agents."""
     kinds_dir: Path | None = None
     """Folder with more kinds of documents, one TOML file each; a file with a shipped name replaces that kind."""
     agent_files: Path | None = None
     """Folder whose `AGENT/config.yaml` and `AGENT/prompts/` replace an agent's own."""
-
-    redis_max_connections: int = Field(default=32, ge=20, le=1000)
-    """Connections of one process to Redis; a command that finds none free waits within its deadline."""
 
     http_host: str = Field(default="127.0.0.1", min_length=1)
     """Address of health and metrics; `0.0.0.0` in a container."""
@@ -297,12 +281,8 @@ class Settings(BaseSettings):
     """Temperature of that model; `none` for reasoning models, which refuse any, as the shipped ones do."""
     llm_supervisor_model: ModelName | None = None
     """The model that finds agent, task and parameters in what a person says; without it `TASKLORE_LLM_MODEL`."""
-    llm_supervisor_temperature: Temperature = 0.0
-    """Its temperature: the same sentence should give the same task."""
     llm_finder_model: ModelName | None = None
     """The model that finds which place in a document a fact belongs to; without it as for any other role."""
-    llm_finder_temperature: Temperature = 0.1
-    """Its temperature."""
     llm_roles: str = ""
     """Further roles for agents with tools, `ROLE=PROVIDER:MODEL` joined by commas: `writer=anthropic:claude-opus-5`."""
     llm_anthropic_base_url: str | None = None
@@ -334,7 +314,7 @@ class Settings(BaseSettings):
     def load(cls, **arguments: Any) -> Self:
         """Return the settings of this process: *arguments* that are not None, then the environment, then defaults.
 
-        A variable with our prefix that names no setting is warned about in the log.
+        A variable with our prefix that names no setting is warned about in the log; one that did, with what it is now.
 
         Raises:
             ConfigurationError: values are unusable; the message names each variable and its cure, and no secret.
@@ -344,6 +324,8 @@ class Settings(BaseSettings):
             os.environ, cls.model_fields
         ).items():
             log.warning("unknown_setting", variable=variable, nearest=nearest)
+        for variable, instead in removed_variables(os.environ).items():
+            log.warning("removed_setting", variable=variable, instead=instead)
         try:
             settings = cls(**given)
             settings.llm()
@@ -394,18 +376,20 @@ class Settings(BaseSettings):
     def llm(self) -> LlmSettings:
         """Return the part for `tasklore.runtime.models.llm`."""
         provider, model = self.provider_of_all or ("openai", self.llm_model)
+        # A server that refuses one for its model refuses any.
+        takes_temperature = self.llm_temperature is not None
         small = SMALL_MODEL if provider == "openai" and not self.names_model else model
         named = {
             DEFAULT_ROLE: self._role(provider, model, self.llm_temperature),
             "supervisor": self._role(
                 provider,
                 self.llm_supervisor_model or model,
-                self.llm_supervisor_temperature,
+                SUPERVISOR_TEMPERATURE if takes_temperature else None,
             ),
             "finder": self._role(
                 provider,
                 self.llm_finder_model or small,
-                self.llm_finder_temperature,
+                FINDER_TEMPERATURE if takes_temperature else None,
             ),
         }
         named |= {

@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 
 from tasklore.runtime import settings as declarations
 from tasklore.runtime.settings import Settings, shown
+from tasklore.runtime.settings_use import SET_BY
 from tasklore.runtime.variables import variable_of
 
 _UNITS = {
@@ -24,7 +25,6 @@ _UNITS = {
     "listen_users": "people",
     "llm_max_attempts": "requests",
     "_attempts": "runs",
-    "_connections": "connections",
     "_tokens": "tokens",
     "_concurrency": "requests",
 }
@@ -33,11 +33,11 @@ _PAGE_HEAD = """# Settings
 
 Every process reads its settings from environment variables once, at its start; options of the command line come before
 them. An unusable value stops the process with a message that names the variable and the cure; an unknown variable that
-begins with `TASKLORE_` is warned about. `tasklore config` prints every value and its source. Made from
-`runtime/settings.py` by `make generated`.
+begins with `TASKLORE_` is warned about, and one that is no setting any more with what it is now. `tasklore config`
+prints every value and its source. Made from `runtime/settings.py` and `settings_use.py` by `make generated`.
 
-| variable | default | values | unit | meaning |
-|---|---|---|---|---|
+| variable | default | values | unit | meaning | who sets it: when |
+|---|---|---|---|---|---|
 """
 
 
@@ -107,7 +107,7 @@ def _line(name: str, field: FieldInfo, reason: str) -> str:
         _takes(field),
         _unit(name),
     ]
-    return f"| {' | '.join(cells)} | {reason} |"
+    return f"| {' | '.join(cells)} | {reason} | {SET_BY[name]} |"
 
 
 def _unit(name: str) -> str:

@@ -18,6 +18,20 @@ OF_CLIENTS = frozenset(
         "DIRECT",
     }
 )
+#: Settings of 0.2 that nobody had a reason to change, behind the prefix, and what each is now.
+REMOVED = {
+    "PUBLISH_DEADLINE_S": "a constant: an unstored message is published again for 240 s",
+    "TURNS_KEEP_DAYS": "a constant: a learned turn is known for 7 days",
+    "SWEEP_S": "a constant: expired items and sessions are swept every 3600 s",
+    "REDIS_MAX_CONNECTIONS": "a constant: 32 connections of a process to Redis",
+    "LISTEN_LEASE_S": "TASKLORE_ACK_WAIT_S, which holds for turns and facts as for tasks",
+    "LISTEN_ATTEMPTS": "TASKLORE_MAX_ATTEMPTS, or @agent.listen(attempts=...)",
+    "LISTEN_BATCH_TURNS": "a constant: 8 turns of one person in one question",
+    "LISTEN_LONGEST_S": "a constant: a turn waits 120 s for others at most",
+    "ANALYSIS_LEASE_S": "TASKLORE_PIPELINE_LEASE_S, which holds for analyses as for runs",
+    "LLM_SUPERVISOR_TEMPERATURE": "a constant: 0, or none with TASKLORE_LLM_TEMPERATURE=none",
+    "LLM_FINDER_TEMPERATURE": "a constant: 0.1, or none with TASKLORE_LLM_TEMPERATURE=none",
+}
 #: How alike a mistyped name must be to the one suggested, from 0 to 1.
 _ALIKE = 0.6
 
@@ -37,7 +51,11 @@ def unknown_variables(
         for name in sorted(environ)
         if name.upper().startswith(PREFIX)
     }
-    strangers = {name: bare for name, bare in ours.items() if bare not in known}
+    strangers = {
+        name: bare
+        for name, bare in ours.items()
+        if bare not in known and bare not in REMOVED
+    }
     nearest = {
         name: difflib.get_close_matches(bare, known, n=1, cutoff=_ALIKE)
         for name, bare in strangers.items()
@@ -45,6 +63,16 @@ def unknown_variables(
     return {
         name: variable_of(found[0]) if found else None
         for name, found in nearest.items()
+    }
+
+
+def removed_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return each variable that was a setting, with what it is now."""
+    return {
+        name: REMOVED[bare]
+        for name in sorted(environ)
+        if name.upper().startswith(PREFIX)
+        and (bare := name.upper().removeprefix(PREFIX)) in REMOVED
     }
 
 

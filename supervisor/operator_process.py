@@ -75,14 +75,11 @@ async def open_operator(
             valkey.connect(
                 settings.redis_url,
                 name=name,
-                max_connections=settings.redis_max_connections,
                 reconnected=reconnected,
             )
         )
         link = Link(client)
-        outbox = await stack.enter_async_context(
-            open_outbox(link, metrics, settings.publish_deadline_s)
-        )
+        outbox = await stack.enter_async_context(open_outbox(link, metrics))
         keep = timedelta(days=settings.ledger_keep_days)
         letters = await stack.enter_async_context(
             open_dead_letters(link, outbox, Ledger(redis, keep=keep, breaker=Breaker()))

@@ -331,7 +331,7 @@ def make_analyses(opened: Connections) -> tuple[AnalysisDesk, AnalysisRequests]:
         meter=opened.metrics,
         keep=settings.analyses_kept,
     )
-    desk = AnalysisDesk(parts, lease_s=settings.analysis_lease_s)
+    desk = AnalysisDesk(parts, lease_s=settings.pipeline_lease_s)
     return desk, AnalysisRequests(parts, desk)
 
 

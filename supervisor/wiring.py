@@ -18,6 +18,7 @@ from redis.asyncio import Redis
 
 from tasklore.contracts import subjects
 from tasklore.contracts.admission.waits import AnswerOutcome
+from tasklore.contracts.cadence import EXPIRY_SWEEP_S
 from tasklore.contracts.errors import ConfigurationError, MemoryUnavailable, Unreachable
 from tasklore.contracts.messages import (
     AgentCard,
@@ -360,8 +361,7 @@ class Supervisor:
         boxing = open_outbox(
             link,
             process.metrics,
-            settings.publish_deadline_s,
-            lambda: self._provision(client),
+            heal=lambda: self._provision(client),
         )
         outbox = await stack.enter_async_context(boxing)
         gate = await open_gate(link, Room(client, Budgets(redis, deadline_s=1.0)))
@@ -481,11 +481,9 @@ class Supervisor:
     def _connect_store(self) -> AbstractAsyncContextManager[Redis]:
         url = self.process.redis_url
         name = self.process.name
-        most = self._settings.redis_max_connections
         return valkey.connect(
             url,
             name=name,
-            max_connections=most,
             reconnected=self.process.count_redis_reconnect,
         )
 
@@ -614,7 +612,7 @@ class Supervisor:
     async def _sweep_sessions(self) -> None:
         """Remove expired values from sessions, and expired sessions from their list."""
         while True:
-            await asyncio.sleep(self._settings.sweep_s)
+            await asyncio.sleep(EXPIRY_SWEEP_S)
             try:
                 await self._demand_parts().sessions.sweep()
             except MemoryUnavailable as error:

@@ -251,7 +251,7 @@ class Worker:
         link = Link(client)
         heal = functools.partial(self._provision, client, again=True)
         outbox = await stack.enter_async_context(
-            open_outbox(link, self._metrics, settings.publish_deadline_s, heal)
+            open_outbox(link, self._metrics, heal=heal)
         )
         due_copies = await stack.enter_async_context(open_due_copies(link))
         llm, governor = await open_models(
@@ -293,13 +293,11 @@ class Worker:
         )
 
     async def _connect_redis(self, stack: AsyncExitStack, name: str) -> Redis:
-        most = self._settings.redis_max_connections
         told = self.process.count_redis_reconnect
         return await stack.enter_async_context(
             valkey.connect(
                 self.process.redis_url,
                 name=name,
-                max_connections=most,
                 reconnected=told,
             )
         )

@@ -64,9 +64,14 @@ class LlmRole(BaseModel):
         return None if is_shipped(str(info.data.get("model", ""))) else temperature
 
 
+#: The same sentence should give the same task.
+SUPERVISOR_TEMPERATURE = 0.0
+#: The same fact should find the same place; where a first answer is refused, another one may be written.
+FINDER_TEMPERATURE = 0.1
+
 _ROLES = {
-    "finder": LlmRole(model=SMALL_MODEL, temperature=0.1),
-    "supervisor": LlmRole(model=MEDIUM_MODEL, temperature=0.0),
+    "finder": LlmRole(model=SMALL_MODEL, temperature=FINDER_TEMPERATURE),
+    "supervisor": LlmRole(model=MEDIUM_MODEL, temperature=SUPERVISOR_TEMPERATURE),
     DEFAULT_ROLE: LlmRole(),
 }
 

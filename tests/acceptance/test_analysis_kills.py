@@ -39,7 +39,7 @@ async def test_another_supervisor_finishes_what_a_killed_one_began(
 ) -> None:
     """Started only after the death; agents that had ended are not asked again."""
     own_house.worker(TELLERS).ready()
-    first = own_house.supervisor(analysis_lease_s=LEASE_S).ready()
+    first = own_house.supervisor(pipeline_lease_s=LEASE_S).ready()
     gate = own_house.folder / "gate"
     async with editor(own_house) as desk:
         await desk.load({"contradiction": SeatSettings(enabled=True)}, patience_s=60)
@@ -54,7 +54,7 @@ async def test_another_supervisor_finishes_what_a_killed_one_began(
         with contextlib.suppress(asyncio.CancelledError):
             await asking
         gate.touch()
-        own_house.supervisor(analysis_lease_s=LEASE_S).ready()
+        own_house.supervisor(pipeline_lease_s=LEASE_S).ready()
         document = await desk.ended(1)
         await _judge(desk, document)
         ran = {
@@ -82,12 +82,12 @@ async def test_killed_at_any_moment_it_is_finished_by_the_next(
             ),
             1,
         ):
-            supervisor = own_house.supervisor(analysis_lease_s=LEASE_S).ready()
+            supervisor = own_house.supervisor(pipeline_lease_s=LEASE_S).ready()
             asking = asyncio.ensure_future(desk.ask(number, f"{TEXT} {number}"))
             await desk.begun(moment, number)
             supervisor.kill()
             asking.cancel()
-        own_house.supervisor(analysis_lease_s=LEASE_S).ready()
+        own_house.supervisor(pipeline_lease_s=LEASE_S).ready()
         documents = [await desk.ended(number) for number in range(1, 6)]
         standing = await desk.stories.standing(STORY, 6)
         changes = await desk.changes()
@@ -103,7 +103,7 @@ async def test_killed_at_any_moment_it_is_finished_by_the_next(
 async def test_the_tasks_of_a_killed_worker_come_again(own_house: House) -> None:
     """To another worker, within their deadlines; what it had finished does not."""
     worker = own_house.worker(TELLERS).ready()
-    own_house.supervisor(analysis_lease_s=LEASE_S).ready()
+    own_house.supervisor(pipeline_lease_s=LEASE_S).ready()
     gate = own_house.folder / "gate"
     async with editor(own_house) as desk:
         await desk.load({"contradiction": SeatSettings(enabled=True)}, patience_s=60)
@@ -130,7 +130,7 @@ async def test_a_supervisor_that_was_frozen_changes_nothing_when_it_wakes(
     own_house: House,
 ) -> None:
     own_house.worker(TELLERS).ready()
-    frozen = own_house.supervisor(analysis_lease_s=LEASE_S).ready()
+    frozen = own_house.supervisor(pipeline_lease_s=LEASE_S).ready()
     gate = own_house.folder / "gate"
     async with editor(own_house) as desk:
         await desk.load({"contradiction": SeatSettings(enabled=True)})
@@ -139,7 +139,7 @@ async def test_a_supervisor_that_was_frozen_changes_nothing_when_it_wakes(
         )
         await desk.begun("relationship", 1)
         frozen.stop()
-        own_house.supervisor(analysis_lease_s=LEASE_S).ready()
+        own_house.supervisor(pipeline_lease_s=LEASE_S).ready()
         gate.touch()
         document = await desk.ended(1)
         frozen.go_on()

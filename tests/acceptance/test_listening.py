@@ -21,7 +21,7 @@ EAR = str(AGENTS / "ear.py")
 FOOD = "resource_user_food_prefs"
 
 #: Leases short enough to be waited for, and quick looks.
-QUICK = {"listen_lease_s": 2, "listen_users": 4}
+QUICK = {"ack_wait_s": 2, "listen_users": 4}
 
 
 @dataclass
@@ -124,7 +124,7 @@ async def test_a_worker_that_leaves_gives_back_what_it_has_not_begun(
     own_house: House,
 ) -> None:
     """It ends within its grace period with status 0, and the next one waits for no lease."""
-    slow = QUICK | {"listen_lease_s": 3600, "grace_s": 0.5}
+    slow = QUICK | {"ack_wait_s": 3600, "grace_s": 0.5}
     worker = own_house.worker(EAR, **slow).ready()
     async with talk_in(own_house) as scene:
         await scene.say("ann", "t0", "sleep")
@@ -156,7 +156,7 @@ async def stream_is_empty(scene: Scene, stream: str) -> bool:
 
 async def test_a_fact_that_kills_every_worker_is_set_aside(own_house: House) -> None:
     """After its attempts; what was said before and after is kept, in order."""
-    settings = QUICK | {"listen_attempts": 1}
+    settings = QUICK | {"max_attempts": 1}
     worker: Served = own_house.worker(EAR, **settings).ready()
     async with talk_in(own_house) as scene:
         for number, text in enumerate(("one", "deadly", "three")):

@@ -8,6 +8,7 @@ from nats.aio.client import Client
 from redis.asyncio import Redis
 
 from tasklore.contracts import subjects
+from tasklore.contracts.cadence import EXPIRY_SWEEP_S
 from tasklore.contracts.errors import ConfigurationError
 from tasklore.memory.conversations.notices import Notices
 from tasklore.memory.documents.storage.reader import DocumentOwners
@@ -44,6 +45,13 @@ from tasklore.workers.listening.inflow import InflowDesk
 from tasklore.workers.listening.outflow import Outflow, Pace, Work
 from tasklore.workers.listening.sweep import Sweeper
 from tasklore.workers.listening.turns import TurnWork
+
+#: How long a learned turn is known: a repeat within it is not learned again.
+TURNS_KEPT = timedelta(days=7)
+#: Turns of one person that are put to a model in one question, where the agent takes several.
+BATCH_TURNS = 8
+#: Seconds that the first of them waits at most.
+LONGEST_S = 120.0
 
 _STREAMS: dict[Queue, str] = {"turns": subjects.TURNS, "facts": subjects.FACTS}
 
@@ -101,15 +109,16 @@ async def _open(agent: Agent, declared: Listener, ground: Ground) -> ListenBench
     listener = declared.with_defaults(
         items=settings.listen_items,
         users=settings.listen_users,
-        attempts=settings.listen_attempts,
+        attempts=settings.max_attempts,
     )
-    days = (
-        settings.turns_keep_days
+    keep = (
+        TURNS_KEPT
         if listener.queue == "turns"
-        else settings.facts_keep_days
+        else timedelta(days=settings.facts_keep_days)
     )
-    queue = PersonalQueue(ground.redis, listener.queue, keep=timedelta(days=days))
-    pace = Pace(listener.items or 1, listener.users or 1, settings.listen_lease_s)
+    queue = PersonalQueue(ground.redis, listener.queue, keep=keep)
+    # A silent worker's rows go to another after as long as its tasks do.
+    pace = Pace(listener.items or 1, listener.users or 1, settings.ack_wait_s)
     work = _work_of(agent, listener, queue, ground)
     outflow = Outflow(
         queue, work, pace, holder=ground.worker_id, exclusive=ground.exclusive
@@ -122,7 +131,7 @@ async def _open(agent: Agent, declared: Listener, ground: Ground) -> ListenBench
     if listener.queue == "facts":
         store = DocumentStore(ground.redis, ground.services.kinds)
         owners = DocumentOwners(ground.redis)
-        sweeper = Sweeper(store, owners, ground.services.now, settings.sweep_s)
+        sweeper = Sweeper(store, owners, ground.services.now, EXPIRY_SWEEP_S)
     return ListenBench(
         agent_id=agent.agent_id,
         queue_name=listener.queue,
@@ -159,11 +168,7 @@ def _work_of(
             retry=retry,
             agent_files=settings.agent_files,
             agent_id=agent.agent_id,
-            patience=Patience(
-                settings.listen_batch_turns,
-                settings.listen_idle_s,
-                settings.listen_longest_s,
-            ),
+            patience=Patience(BATCH_TURNS, settings.listen_idle_s, LONGEST_S),
             notices=Notices(ground.redis),
         )
     return FactWork(

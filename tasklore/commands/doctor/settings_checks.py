@@ -1,5 +1,6 @@
 """Checks of the settings themselves: only combinations that break a promise, whatever the servers do."""
 
+import os
 from collections.abc import Iterator, Mapping
 
 from tasklore.commands.doctor.rules import Diagnosis, Rule, apply_rules, ok
@@ -9,6 +10,7 @@ from tasklore.runtime.models.prices import is_priced
 from tasklore.runtime.models.settings import MEDIUM_MODEL, OPENAI_URL, SMALL_MODEL
 from tasklore.runtime.servers.endpoints import masked_url
 from tasklore.runtime.settings import Settings
+from tasklore.runtime.variables import removed_variables
 
 #: Seconds below which `ack_wait` ends while one C call holds the interpreter: 5.6 s were measured for a regex.
 SHORT_ACK_WAIT_S = 6.0
@@ -111,6 +113,15 @@ def check_settings(
                 cure=cure,
             )
         )
+    findings += [
+        Diagnosis(
+            check="settings.removed",
+            mark="warning",
+            found=f"{variable} is no setting any more",
+            cure=f"remove it; it is {instead}",
+        )
+        for variable, instead in removed_variables(os.environ).items()
+    ]
     yield from findings or [
         ok("settings.safe", "no setting of this environment breaks a promise")
     ]

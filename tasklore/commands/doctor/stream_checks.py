@@ -10,6 +10,7 @@ from tasklore.commands.doctor.server_checks import SAFE_COPIES
 from tasklore.commands.render.durations import read_aloud
 from tasklore.commands.render.words import count_of, join_names
 from tasklore.contracts import subjects
+from tasklore.runtime.messaging.outbox import PATIENCE_S
 from tasklore.runtime.messaging.streams import (
     Sizes,
     differences,
@@ -44,7 +45,7 @@ def check_streams(facts: Facts, settings: Settings) -> Iterator[Diagnosis]:
     }
     present = [one for one in declared if one["name"] in found]
     yield from _check_drift(present, found)
-    yield from _check_windows(present, found, settings)
+    yield from _check_windows(present, found)
     for name in (name for name, info in found.items() if stands_on_remains(info)):
         problem = (
             "its last message is older than the stream: it was created while its predecessor was being deleted, and"
@@ -128,7 +129,7 @@ def _check_drift(
 
 
 def _check_windows(
-    declared: list[dict[str, Any]], found: Mapping[str, Answer], settings: Settings
+    declared: list[dict[str, Any]], found: Mapping[str, Answer]
 ) -> Iterator[Diagnosis]:
     for one in declared:
         name = one["name"]
@@ -137,10 +138,9 @@ def _check_windows(
         if name in _BUCKETS or window_s == declared_s:
             continue
         problem = f"{name}: duplicate_window is {window_s:g} s, wanted {declared_s:g} s; processes do not start"
-        if window_s <= settings.publish_deadline_s:
+        if window_s <= PATIENCE_S:
             problem += (
-                f", and what they repeat for up to {settings.publish_deadline_s:g} s (TASKLORE_PUBLISH_DEADLINE_S) "
-                "may be stored twice"
+                f", and what they repeat for up to {PATIENCE_S:g} s may be stored twice"
             )
         cure = f"`nats stream edit {name} --dupe-window={declared_s:.0f}s`"
         yield Diagnosis(

@@ -17,7 +17,7 @@ _PARTITION_A_POD = 500
 #: Turns or facts that wait in their table for one pod: what its 16 users at once are given, 32 rows each.
 _ROWS_A_POD = 512
 #: When there is a pod for what is due without anybody asking: it sweeps what has expired out of documents as it starts,
-#: as often as one that stays does (TASKLORE_SWEEP_S).
+#: as often as one that stays does.
 _ROUND = Window("0 * * * *", "5 * * * *")
 #: Seconds: a worker has no right to the stream LATER, and lets every task wait for its next run in its queue.
 _RETRY_SCHEDULE_S = "86400"

@@ -36,8 +36,8 @@ PATIENCE_S = 1_800.0
 LOOK_S = 0.05
 #: Settings under which a killed worker's facts go on soon, and no fact is blamed for the kills that it is hit by.
 SETTINGS = {
-    "TASKLORE_LISTEN_LEASE_S": "2",
-    "TASKLORE_LISTEN_ATTEMPTS": "1000",
+    "TASKLORE_ACK_WAIT_S": "2",
+    "TASKLORE_MAX_ATTEMPTS": "1000",
     "TASKLORE_LLM_MAX_CONCURRENCY": "64",
     "TASKLORE_LOG_LEVEL": "warning",
 }

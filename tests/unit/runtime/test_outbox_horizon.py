@@ -7,7 +7,6 @@ from tasklore.contracts.errors import NotAccepted
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import PATIENCE_S, Outbox
 from tasklore.runtime.messaging.streams import DUPLICATE_WINDOW
-from tasklore.runtime.settings import Settings
 
 
 class DeafLink:
@@ -74,14 +73,3 @@ def test_a_letter_is_repeated_under_one_id_for_four_minutes_from_the_first_time_
     assert len(copies) > 10
     assert last - first <= PATIENCE_S <= told_at - first
     assert last - first <= DUPLICATE_WINDOW / 1e9 - 59
-
-
-def test_no_setting_goes_past_the_time_of_the_stream() -> None:
-    """The longest that can be set is below it too."""
-    wanted = Settings.model_fields["publish_deadline_s"]
-    limits = [
-        getattr(one, "lt", None) or getattr(one, "le", None) for one in wanted.metadata
-    ]
-    [limit] = [one for one in limits if one is not None]
-    assert limit <= DUPLICATE_WINDOW / 1e9
-    assert wanted.default == PATIENCE_S

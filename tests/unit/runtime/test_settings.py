@@ -1,6 +1,7 @@
 """Settings: read from the environment, explained, refused with a cure; and the file that says where the servers are."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,8 @@ from tasklore.runtime.servers.endpoints import (
 )
 from tasklore.runtime.settings import Settings
 from tasklore.runtime.settings_table import Row, explain
-from tasklore.runtime.variables import OF_CLIENTS, unknown_variables
+from tasklore.runtime.settings_use import SET_BY
+from tasklore.runtime.variables import OF_CLIENTS, REMOVED, unknown_variables
 
 RUNNING = Endpoints(
     nats="nats://127.0.0.1:4",
@@ -96,7 +98,6 @@ def test_an_empty_variable_is_no_setting_and_none_is_a_value(
     [
         ("TASKLORE_SLOTS", "0", "greater than or equal to 1"),
         ("TASKLORE_LLM_ATTEMPT_DEADLINE_S", "inf", "finite"),
-        ("TASKLORE_PUBLISH_DEADLINE_S", "300", "equal to 270"),
         ("TASKLORE_PROVISION", "maybe", "'auto' or 'never'"),
         ("TASKLORE_NATS_URL", "localhost:4222", "begins with nats://"),
         ("TASKLORE_LLM_PRICES", "own=cheap", "write MODEL=INPUT/OUTPUT"),
@@ -204,6 +205,32 @@ def test_a_mistyped_variable_is_warned_about_with_the_one_that_was_meant(
             "log_level": "warning",
         }
     ]
+
+
+def test_a_variable_that_is_no_setting_any_more_is_warned_about_with_what_it_is_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Once, and the process starts."""
+    monkeypatch.setenv("TASKLORE_LISTEN_LEASE_S", "5")
+    with structlog.testing.capture_logs() as events:
+        assert Settings.load().ack_wait_s == 30
+    assert events == [
+        {
+            "event": "removed_setting",
+            "variable": "TASKLORE_LISTEN_LEASE_S",
+            "instead": "TASKLORE_ACK_WAIT_S, which holds for turns and facts as for tasks",
+            "log_level": "warning",
+        }
+    ]
+
+
+def test_each_setting_says_who_sets_it_and_no_other() -> None:
+    """And a removed one is none, but what it is now may be one."""
+    assert list(SET_BY) == list(Settings.model_fields)
+    assert not {name.lower() for name in REMOVED} & Settings.model_fields.keys()
+    for instead in REMOVED.values():
+        for variable in re.findall(r"TASKLORE_(\w+)", instead):
+            assert variable.lower() in Settings.model_fields
 
 
 def test_only_our_unknown_variables_are_strangers() -> None:
