@@ -53,7 +53,7 @@ clients-check: $(READY) ## TypeScript generated from a running system, under --s
 # Both write only what differs. The second asks every command and path anew, on servers of its own.
 generated: $(READY) ## write every file that is made from code, and the frozen answers of every door; look at what git shows
 	$(BIN)/python -m tests.generated
-	$(BIN)/python -m tests.golden.write commands http
+	$(BIN)/python -m tests.golden.write commands http guides
 
 changelog: ## put the fragments of changes/ into the top section of CHANGELOG.md
 	$(PYTHON) changes/collect.py

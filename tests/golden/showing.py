@@ -7,6 +7,7 @@ import re
 import shlex
 import time
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,17 @@ _AWAY = {
 _WAITING = frozenset({"bootstrap"})
 #: Seconds between two looks at what another process makes.
 _LOOK_S = 0.05
+
+
+def give_until(give: Callable[[], Ended], pattern: str) -> Ended:
+    """Give a command again until *pattern* is in what it prints; return how it then ended."""
+    gives_up_at = time.monotonic() + PATIENCE_S
+    while True:
+        ended = give()
+        if re.search(pattern, ended.stdout, re.DOTALL):
+            return ended
+        assert time.monotonic() < gives_up_at, f"no {pattern!r}: {ended}"
+        time.sleep(_LOOK_S)
 
 
 class Shell:
@@ -81,20 +93,20 @@ class Shell:
         ended = self._give(line)
         return {"exit": ended.code, "stderr": self._first_line(ended)}
 
+    def fill(self, line: str) -> str:
+        """Return *line* with what was kept in the place of its names."""
+        for name, text in self._kept.items():
+            line = line.replace(f"{{{name}}}", text)
+        return line
+
     def _until(self, step: Step) -> Ended:
-        gives_up_at = time.monotonic() + PATIENCE_S
-        while True:
-            ended = self._give(step.line, step.stdin)
-            if re.search(step.until, ended.stdout, re.DOTALL):
-                return ended
-            assert time.monotonic() < gives_up_at, f"{step.line}: {ended}"
-            time.sleep(_LOOK_S)
+        return give_until(lambda: self._give(step.line, step.stdin), step.until)
 
     def _give(self, line: str, stdin: str = "") -> Ended:
-        filled = line
-        for name, text in self._kept.items():
-            filled = filled.replace(f"{{{name}}}", text)
-        words = shlex.split(filled)
+        return self.run(shlex.split(os.path.expandvars(self.fill(line))), stdin)
+
+    def run(self, words: Sequence[str], stdin: str = "") -> Ended:
+        """Run `tasklore` with *words*: in this process, but for what has to be one of its own."""
         if words[0] not in _PROCESSES:
             return run(words, stdin)
         done = tasklore(*words, cwd=self._folder, env=dict(os.environ), stdin=stdin)
@@ -123,7 +135,7 @@ def show_commands(folder: Path) -> dict[str, dict[str, Any]]:
         file.write_text(text, "utf-8")
     shown: dict[str, dict[str, Any]] = defaultdict(lambda: {"shown": [], "refused": {}})
     with seeded_system(folder, *COMMANDED) as system:
-        asyncio.run(_put_webhooks(system.house.servers.redis_url))
+        asyncio.run(put_webhooks(system.house.servers.redis_url))
         variables = system.house.environment | {
             "COLUMNS": "100",
             "TASKLORE_API_URL": system.api,
@@ -149,7 +161,7 @@ def show_commands(folder: Path) -> dict[str, dict[str, Any]]:
     return dict(shown)
 
 
-async def _put_webhooks(redis_url: str) -> None:
+async def put_webhooks(redis_url: str) -> None:
     """Put one webhook that waits and one that was given up into the outbox."""
     now = datetime.now(UTC)
     async with Redis.from_url(redis_url) as redis:

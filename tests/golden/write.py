@@ -1,4 +1,4 @@
-"""Write golden files anew: `python -m tests.golden.write [openapi] [commands] [http]`, all of them without a word.
+"""Write golden files anew: `python -m tests.golden.write [openapi] [commands] [http] [guides]`, without a word all.
 
 Run it on purpose, and look at what git shows.
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.golden.calling import show_verdicts
 from tests.golden.document import make_document
 from tests.golden.frozen import FOLDER, write
+from tests.golden.giving import write_outputs
 from tests.golden.showing import show_commands
 
 
@@ -28,6 +29,9 @@ def main(words: set[str]) -> None:
         if "http" in words:
             (Path(folder) / "http").mkdir()
             write("http_errors.json", show_verdicts(Path(folder) / "http"))
+        if "guides" in words:
+            (Path(folder) / "guides").mkdir()
+            write_outputs(Path(folder) / "guides")
 
 
-main(set(sys.argv[1:]) or {"openapi", "commands", "http"})
+main(set(sys.argv[1:]) or {"openapi", "commands", "http", "guides"})
