@@ -27,17 +27,31 @@ from tests.acceptance.house import (
 from tests.acceptance.outside import Outside, outside
 from tests.acceptance.test_budgets import ASKER, Provider, settings
 from tests.acceptance.test_waits import PAYER
+from tests.golden.consoles import FOLDER, ShownCommand, fits, read_commands
+from tests.golden.normal import Normaliser
 from tests.http_client import PATIENCE_S
 from tests.http_client import ask as http
 
 GUIDE = ROOT / "docs" / "guide"
 TROUBLED = str(AGENTS / "troubled.py")
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
-_CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_CONSOLE = re.compile(r"^```console\n.*?^```$", re.MULTILINE | re.DOTALL)
 #: Commands of a section until the cause stands there; those of its later blocks mend it.
 MOST_COMMANDS = 3
 #: What needs a model or another system than stands here has no commands on a page.
 PAGES = ("my-task-failed.md", "what-waits-and-why.md")
+
+#: Words of the agents here, and those of the pages, which tell of one that everybody knows.
+ON_PAGES = (
+    (str(AGENTS / "troubled.py"), "/home/ana/shop/trip.py"),
+    ("TroubledAgent.nap", "TripAgent.share_trip"),
+    ("TroubledAgent.add", "TripAgent.share_trip"),
+    ("TroubledAgent.alone", "TripAgent.book"),
+    ("TroubledAgent.call", "TripAgent.call"),
+    ("TroubledAgent", "TripAgent"),
+    ("passed while nap ran", "passed while share_trip ran"),
+    ("in add:", "in share_trip:"),
+)
 
 #: How a person finds what a word of a command stands for in what was printed before.
 READ = {
@@ -130,6 +144,19 @@ class Reader:
         self.printed.append(f"{done.stdout}{done.stderr}")
         return done.returncode
 
+    def demand_shown(self, command: ShownCommand) -> None:
+        """Return when the page shows behind *command* what was printed last, in the words of the page."""
+        said = self.printed[-1].replace(str(self._house.folder), FOLDER)
+        for ours, theirs in ON_PAGES:
+            said = said.replace(ours, theirs)
+        # Without the line of the audit, which `--direct` writes on stderr.
+        lines = [
+            line.rstrip() for line in said.splitlines() if not line.startswith('{"')
+        ]
+        assert fits(command.shown, lines, Normaliser()), "\n".join(
+            [f"$ {command.line}", *lines]
+        )
+
     def _find(self, word: str) -> str:
         if word in self._known:
             return self._known[word]
@@ -140,19 +167,12 @@ class Reader:
         return str(found[-1])
 
 
-def sections(page: str) -> dict[str, list[list[str]]]:
+def sections(page: str) -> dict[str, list[list[ShownCommand]]]:
     """Return the blocks of commands of each section of *page* that has some, by its heading."""
     _, *rest = _SECTION.split((GUIDE / page).read_text("utf-8"))
     found = {}
     for heading, text in zip(rest[::2], rest[1::2], strict=True):
-        blocks = [
-            [
-                line.removeprefix("$ ")
-                for line in block.splitlines()
-                if line.startswith("$ ")
-            ]
-            for block in _CONSOLE.findall(text)
-        ]
+        blocks = [list(read_commands(block)) for block in _CONSOLE.findall(text)]
         if blocks:
             found[heading] = blocks
     return found
@@ -503,7 +523,8 @@ async def test_the_page_leads_to_the_cause(scene: Scene, heading: str) -> None:
     task = await trouble.begin(scene)
     reader = Reader(scene.house, task, trouble.agent)
     for command in asking:
-        await reader.run(command)
+        await reader.run(command.line)
+        reader.demand_shown(command)
     said = "\n".join(reader.printed)
     assert [words for words in trouble.words if words not in said] == [], said
     seen = await scene.see(task)
@@ -526,7 +547,8 @@ async def test_the_page_leads_to_the_cause(scene: Scene, heading: str) -> None:
         assert seen["status"] == 404
     for block in mending:
         for command in block:
-            assert await reader.run(command) == 0, reader.printed[-1]
+            assert await reader.run(command.line) == 0, reader.printed[-1]
+            reader.demand_shown(command)
     if trouble.mended is not None:
         await scene.await_status(task, trouble.mended)
 

@@ -44,8 +44,6 @@ from tests.golden.showing import Shell, give_until, put_webhooks
 _ASKS = "say --yes where nobody can be asked"
 #: Pages whose commands are given on tasks in trouble: tests/acceptance/test_troubles.py.
 _IN_TROUBLE = frozenset({"my-task-failed.md", "what-waits-and-why.md"})
-
-
 #: Lines that are written of a long output, at its beginning and at its end.
 _HEAD = 10
 _TAIL = 2
