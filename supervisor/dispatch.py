@@ -9,7 +9,7 @@ it too. Its sender has no acceptance yet, and asks again under the same id. Assi
 was away are added later, by `tell_ledger`.
 """
 
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import Literal, NamedTuple
 
 import structlog
@@ -23,6 +23,7 @@ from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.run_rows import RunRow, row_of
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.runtime.task_caller import first_letter
 from tasklore.supervisor.admission.gate import Gate
 from tasklore.supervisor.admission.owner_bounds import OwnerBounds
 
@@ -98,8 +99,8 @@ class Dispatch:
             MessageTooLarge: its parameters do not fit into a message; nothing was started.
         """
         task_id = assignment.named
-        body = _spell(assignment)
-        headers, subject = first_run(assignment)
+        letter = first_letter(assignment)
+        body = letter.body
         if room == "refusable":
             if not await self._has_ended(assignment):
                 await self.demand_room(assignment)
@@ -111,10 +112,10 @@ class Dispatch:
             assignment.agent_id
         )
         await self._outbox.put(
-            assignment.waits_on if waits else subject,
+            assignment.waits_on if waits else letter.subject,
             body,
-            subjects.task_message_id(task_id, 1),
-            headers=headers,
+            letter.message_id,
+            headers=letter.headers,
             patience_s=patience_s,
         )
         if waits and self._gate is not None:
@@ -204,16 +205,3 @@ def _as_holding(assignment: TaskAssignment, beside: int = 0) -> Holding:
     starts_in = max(timedelta(0), assignment.waits_from - assignment.created_at)
     keep = starts_in + HOLDING_KINDS["tasks"].keep
     return Holding("tasks", len(_spell(assignment)) + beside, assignment.task_id, keep)
-
-
-def first_run(assignment: TaskAssignment) -> tuple[dict[str, str], str]:
-    """Return headers and subject of the first run of *assignment*: in TASKS, or in LATER until its `not_before`."""
-    headers = {subjects.GENERATION_HEADER: "1", subjects.ATTEMPT_HEADER: "1"}
-    agent_id = assignment.agent_id
-    name = assignment.task.name
-    if assignment.not_before is None:
-        return headers, subjects.task(agent_id, name)
-    headers |= subjects.schedule_headers(
-        assignment.waits_from.astimezone(UTC), subjects.due(agent_id, name)
-    )
-    return headers, subjects.schedule(assignment.task_id, 1)

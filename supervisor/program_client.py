@@ -10,8 +10,6 @@ It needs NATS alone: the ledger hears of a task from its worker, and its report 
 program may read its own.
 """
 
-import asyncio
-import contextlib
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,7 +18,7 @@ from typing import Any
 
 from tasklore.contracts import subjects
 from tasklore.contracts.agent_messages import agent_message
-from tasklore.contracts.errors import Forbidden, NotAccepted, TaskExpired, Unreachable
+from tasklore.contracts.errors import Forbidden, TaskExpired, Unreachable
 from tasklore.contracts.identifiers import checked_name, new_id
 from tasklore.contracts.messages import (
     CompletionReport,
@@ -33,17 +31,13 @@ from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox, open_outbox
 from tasklore.runtime.servers.endpoints import find_endpoints
-from tasklore.supervisor.dispatch import first_run
+from tasklore.runtime.task_caller import TaskCaller, first_letter
 from tasklore.supervisor.reports.reports import ReportDesk
 
 #: How long a task may take, its time in the queue included, unless the call says otherwise.
 WITHIN = timedelta(seconds=30)
 #: Seconds past that in which its report is waited for: a worker reports a task that it gives up at its deadline.
 _REPORT_S = 1.0
-#: Seconds after which a task without a report is stored again, in case its stream was lost before a worker had it;
-#: doubled each time. A stream that has it swallows the repeat, for the five minutes that it knows an id.
-_STORED_AGAIN_S = 10.0
-_KNOWN_S = 240.0
 
 
 class Asker:
@@ -60,7 +54,7 @@ class Asker:
         self._supervisor_id = supervisor_id
         self._link = link
         self._outbox = outbox
-        self._reports = reports
+        self._caller = TaskCaller(send=self._store, reports=reports)
 
     async def has_worker(self, agent_id: str) -> bool:
         """Return whether a worker of *agent_id* is alive, as `tasklore agents list` has it; a dead one counts for 15 s.
@@ -117,17 +111,12 @@ class Asker:
             tenant=tenant,
             conversation_id=conversation_id,
         )
-        wait_s = within.total_seconds() + _REPORT_S
-        # Awaited from before it is sent: a quick task is done by the time that is confirmed.
-        awaited = asyncio.ensure_future(
-            self._reports.report_of(assignment, wait_s, is_new=task_id is None)
+        found = await self._caller.call(
+            assignment,
+            within_s=within.total_seconds() + _REPORT_S,
+            is_new=task_id is None,
+            is_stored_again=True,
         )
-        try:
-            await self._store(assignment)
-            found = await self._await_stored(assignment, awaited)
-        finally:
-            awaited.cancel()
-            await asyncio.gather(awaited, return_exceptions=True)
         if found is None:
             msg = f"{agent_id} did not report {task_name!r} within {within.total_seconds():g} s; is a worker of it up?"
             raise TaskExpired(msg)
@@ -135,31 +124,10 @@ class Asker:
 
     async def _store(self, assignment: TaskAssignment) -> None:
         """Publish *assignment*; return when it is durably stored. The same again changes nothing."""
-        headers, subject = first_run(assignment)
+        letter = first_letter(assignment)
         await self._outbox.put(
-            subject,
-            assignment.model_dump_json(exclude_none=True).encode(),
-            subjects.task_message_id(assignment.task_id, 1),
-            headers=headers,
+            letter.subject, letter.body, letter.message_id, headers=letter.headers
         )
-
-    async def _await_stored(
-        self,
-        assignment: TaskAssignment,
-        awaited: asyncio.Future[CompletionReport | None],
-    ) -> CompletionReport | None:
-        """Return the report of *assignment*, and see to it meanwhile that it is stored."""
-        pause_s = _STORED_AGAIN_S
-        left_s = _KNOWN_S
-        while left_s > 0:
-            await asyncio.wait([awaited], timeout=pause_s)
-            if awaited.done():
-                break
-            with contextlib.suppress(NotAccepted):
-                await self._store(assignment)
-            left_s -= pause_s
-            pause_s = min(2 * pause_s, left_s)
-        return await awaited
 
     async def tell(
         self,

@@ -2,9 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import structlog
 
@@ -29,6 +30,7 @@ from tasklore.contracts.messages import (
     TaskCall,
 )
 from tasklore.memory.conversations.conversation import Conversations
+from tasklore.runtime.task_caller import HasWorker, TaskCaller
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.dispatch import MOST_AHEAD, Dispatch
 from tasklore.supervisor.replies.combined import combine, fit, to_part
@@ -69,10 +71,6 @@ LONGEST_QUESTION = 2_000
 
 #: How a turn is published to TURNS: subject, body and message id; returns at once.
 Publish = Callable[[str, bytes, str], None]
-#: Whether a worker of an agent is alive; True where that is not known.
-HasWorker = Callable[[str], Awaitable[bool]]
-#: Seconds for which a task is waited for although no worker is alive: one that is started anew is there again by then.
-UNSERVED_S = 2.0
 
 
 class Service:
@@ -105,7 +103,9 @@ class Service:
             now=now,
             time_zone=time_zone,
         )
-        self._dispatch = dispatch
+        self._caller = TaskCaller(
+            send=partial(dispatch.assign, room="refusable"), reports=reports
+        )
         self._reports = reports
         self._conversations = conversations
         self._publish = publish
@@ -358,35 +358,15 @@ class Service:
         if is_late or (assignment.approval is not None and state != "running"):
             # A person is asked, which may take days.
             within_s = 0.0
-        # Waited for before it is sent: the report of a new one cannot have come earlier, so that no store is asked.
-        awaited = (
-            asyncio.ensure_future(
-                self._reports.report_of(assignment, within_s, is_new=True)
-            )
-            if asked.is_new
-            else None
+        return await self._caller.call(
+            assignment,
+            within_s=within_s,
+            is_new=asked.is_new,
+            # What waits for a person is sent once: whoever asks again for days would leave a copy each time.
+            is_sent=state not in (None, "unknown", "away"),
+            sent=asked.routed,
+            has_worker=self._has_worker if asked.request.unserved_at_once else None,
         )
-        try:
-            if state in (None, "unknown", "away"):
-                # What waits for a person is sent once: whoever asks again for days would leave a copy each time.
-                await self._dispatch.assign(assignment, room="refusable")
-            asked.routed(assignment)
-            if (
-                asked.request.unserved_at_once
-                and within_s > UNSERVED_S
-                and self._has_worker is not None
-                and not await self._has_worker(assignment.agent_id)
-            ):
-                report = await self._reports.report_of(assignment, UNSERVED_S)
-                if report is not None or not await self._has_worker(
-                    assignment.agent_id
-                ):
-                    return report
-            return await (awaited or self._reports.report_of(assignment, within_s))
-        finally:
-            if awaited is not None:
-                awaited.cancel()
-                await asyncio.gather(awaited, return_exceptions=True)
 
     def _assignment(
         self,

@@ -22,7 +22,6 @@ import contextlib
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple
 
 import structlog
 from nats.aio.client import Client
@@ -39,7 +38,7 @@ from tasklore.runtime.messaging.jetstream import ask_or_none
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.runtime.messaging.streams import REPORTS_KEPT_S
 from tasklore.runtime.metrics import Metrics
-from tasklore.supervisor.dispatch import first_run
+from tasklore.runtime.task_caller import TaskLetter, first_letter
 
 log = structlog.get_logger(__name__)
 
@@ -53,13 +52,6 @@ _PAUSE_CAP_S = 15.0
 #: Seconds for one task to be stored: a stream that was just made may have no leader yet, and one that is gone again is
 #: only made by the next look.
 _PATIENCE_S = 3.0
-
-
-class _Letter(NamedTuple):
-    subject: str
-    body: bytes
-    message_id: str
-    headers: dict[str, str]
 
 
 class Recovery:
@@ -240,7 +232,7 @@ class Recovery:
             ]
             await asyncio.gather(*(self._put(letter) for letter in letters))
 
-    async def _put(self, letter: _Letter) -> bool | None:
+    async def _put(self, letter: TaskLetter) -> bool | None:
         """Return whether *letter* was not there already, None where it cannot be published at all."""
         try:
             return await self._outbox.put(
@@ -259,7 +251,7 @@ class Recovery:
             return None
 
 
-def _letter_with(body: bytes | None, user: str) -> _Letter | None:
+def _letter_with(body: bytes | None, user: str) -> TaskLetter | None:
     """Return the message that publishes the report in *body* again; None for none, and for one past its hour."""
     try:
         report = CompletionReport.model_validate_json(body or b"")
@@ -267,7 +259,7 @@ def _letter_with(body: bytes | None, user: str) -> _Letter | None:
         return None
     if time.time() - report.finished_at.timestamp() > REPORTS_KEPT_S:
         return None
-    return _Letter(
+    return TaskLetter(
         subjects.report(report.supervisor_id, report.task_id, report.generation),
         body or b"",
         subjects.report_message_id(report.task_id, report.generation),
@@ -275,7 +267,7 @@ def _letter_with(body: bytes | None, user: str) -> _Letter | None:
     )
 
 
-def letter_of(task: OpenTask) -> _Letter | None:
+def letter_of(task: OpenTask) -> TaskLetter | None:
     """Return the message that publishes *task* again, or None when the ledger's entry cannot be read."""
     try:
         assignment = TaskAssignment.model_validate_json(task.assignment)
@@ -297,9 +289,11 @@ def letter_of(task: OpenTask) -> _Letter | None:
     context = spelled_context(task.trace)
     traced = context.headers if context is not None else {}
     if task.generation == 1 and not task.attempts and assignment.not_before is not None:
-        headers, subject = first_run(assignment)
-        return _Letter(subject, task.assignment, message_id, headers | traced)
-    return _Letter(
+        letter = first_letter(assignment)
+        return TaskLetter(
+            letter.subject, task.assignment, message_id, letter.headers | traced
+        )
+    return TaskLetter(
         subjects.task(assignment.agent_id, assignment.task.name),
         task.assignment,
         message_id,

@@ -27,6 +27,7 @@ from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.run_rows import RunRow, row_of
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.direct import read_last
+from tasklore.runtime.task_caller import first_letter
 
 if TYPE_CHECKING:
     from tasklore.runtime.messaging.link import Arrival, Link
@@ -189,19 +190,13 @@ class ChildTasks:
         Noting is not awaited: a process that dies before it loses the task only together with its stream. For the
         order see `tasklore.supervisor.dispatch`.
         """
-        body = assignment.model_dump_json(exclude_none=True).encode()
+        letter = first_letter(assignment, generation)
         task_id = assignment.task_id
         await self._outbox.put(
-            subjects.task(assignment.agent_id, assignment.task.name),
-            body,
-            subjects.task_message_id(task_id, generation),
-            headers={
-                subjects.GENERATION_HEADER: str(generation),
-                subjects.ATTEMPT_HEADER: "1",
-            },
+            letter.subject, letter.body, letter.message_id, headers=letter.headers
         )
         self._published.append(
-            (assignment.named, generation, body, str(tracing.current() or ""))
+            (assignment.named, generation, letter.body, str(tracing.current() or ""))
         )
         self._opened.append(row_of(assignment, generation, assignment.agent_id))
         if assignment.parent_id is not None:

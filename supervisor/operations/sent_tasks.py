@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Literal
 
 import structlog
@@ -22,6 +23,7 @@ from tasklore.memory.ledger.ledger import Ledger, LedgerEntry
 from tasklore.memory.ledger.requests import RequestRecord, RequestRecords, place_of
 from tasklore.memory.ledger.task_state import describe_state, explain_state
 from tasklore.memory.webhooks.outbox import Callback, WebhookOutbox
+from tasklore.runtime.task_caller import TaskCaller
 from tasklore.supervisor.approvals.answers import Answers
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.catalogue import Catalogue, Offer
@@ -149,25 +151,23 @@ async def send_task(
         tenant=assignment.tenant,
     )
     is_new = await claim_record(services.records, place, record, task.chosen)
-    awaited = asyncio.ensure_future(
-        services.reports.report_of(assignment, wait_s, is_new=is_new)
+    is_sent = not is_new and await services.ledger.read(assignment.named) is not None
+    if callback is not None and not is_sent:
+        until = (assignment.deadline or assignment.waits_from) + _CALLS_BACK
+        await WebhookOutbox(services.redis).await_task(
+            assignment.task_id, callback, until
+        )
+    room: RoomCheck = "checked" if task.is_bounded else "counted"
+    task_caller = TaskCaller(
+        send=partial(services.dispatch.assign, room=room), reports=services.reports
     )
-    leaving = asyncio.ensure_future(services.leaving.wait())
-    try:
-        if is_new or await services.ledger.read(assignment.named) is None:
-            if callback is not None:
-                until = (assignment.deadline or assignment.waits_from) + _CALLS_BACK
-                await WebhookOutbox(services.redis).await_task(
-                    assignment.task_id, callback, until
-                )
-            room: RoomCheck = "checked" if task.is_bounded else "counted"
-            await services.dispatch.assign(assignment, room=room)
-        await asyncio.wait({awaited, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        report = awaited.result() if awaited.done() else None
-    finally:
-        awaited.cancel()
-        leaving.cancel()
-        await asyncio.gather(awaited, leaving, return_exceptions=True)
+    report = await task_caller.call(
+        assignment,
+        within_s=wait_s,
+        is_new=is_new,
+        is_sent=is_sent,
+        leaving=services.leaving,
+    )
     if report is None:
         await demand_kept(services.records, place, record)
         return await _see_unfinished(services, assignment, has_waited=wait_s > 0)

@@ -12,6 +12,7 @@ from tasklore.contracts.errors import MemoryUnavailable, MessageTooLarge, NotAcc
 from tasklore.contracts.messages import CompletionReport, TaskAssignment
 from tasklore.contracts.pipelines import Phase
 from tasklore.runtime.metrics import Metrics
+from tasklore.runtime.task_caller import ExpectedReport, TaskCaller
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.dispatch import Dispatch
 from tasklore.supervisor.reports.reports import ReportDesk
@@ -24,8 +25,6 @@ _WAIT_S = 3600.0
 _OVERDUE_S = 5.0
 #: Seconds for the report of a task that was just cancelled.
 _LAST_LOOK_S = 2.0
-#: Least seconds before a task that was not accepted is sent again.
-_AGAIN_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +95,16 @@ class PhaseTask:
             is not None
         ):
             return report
-        # Awaited from before it is sent: a quick task is done by the time its acceptance is noted.
-        waiting = asyncio.ensure_future(self._wait())
+        # It was looked for before; what comes from now on is heard, or seen with the desk's next look.
+        with self._parts.reports.expect(self._assignment, is_new=True) as expected:
+            found = await self._send_and_wait(expected)
+        return await self._expire() if found is None else found
+
+    async def _send_and_wait(
+        self, expected: ExpectedReport
+    ) -> CompletionReport | Failure | None:
+        """Return its report, sent now, or why none can come; None when it is overdue."""
+        waiting = asyncio.ensure_future(self._wait(expected))
         sending = asyncio.ensure_future(self._send())
         try:
             if not self._is_new:
@@ -107,8 +114,7 @@ class PhaseTask:
                 )
                 if waiting.done() and (report := waiting.result()) is not None:
                     return report
-            if await sending and (report := await waiting) is not None:
-                return report
+            return await waiting if await sending else None
         except MessageTooLarge as error:
             return Failure(
                 "MessageTooLarge",
@@ -119,37 +125,31 @@ class PhaseTask:
             waiting.cancel()
             sending.cancel()
             await asyncio.gather(waiting, sending, return_exceptions=True)
-        return await self._expire()
 
-    async def _wait(self) -> CompletionReport | None:
+    async def _wait(self, expected: ExpectedReport) -> CompletionReport | None:
         """Return its report, None when it is overdue."""
-        # It was looked for before; what comes from now on is heard, or seen with the desk's next look.
-        reports = self._parts.reports
-        is_new = True
         while (left_s := self._left_s()) > 0:
-            report = await reports.report_of(self._assignment, left_s, is_new=is_new)
+            report = await expected.report(left_s)
             if report is not None:
                 return report
-            is_new = False
         # A task that no worker runs has none to report it.
-        self._is_under_way = await reports.is_under_way(self._assignment.named)
-        return await reports.report_of(
-            self._assignment, self._overdue_s if self._is_under_way else 0.0
+        self._is_under_way = await self._parts.reports.is_under_way(
+            self._assignment.named
         )
+        return await expected.report(self._overdue_s if self._is_under_way else 0.0)
 
     async def _send(self) -> bool:
         """Return whether it is durably stored before it is overdue."""
-        while self._left_s() > 0:
-            try:
-                await self._parts.dispatch.assign(self._assignment)
-            except NotAccepted as error:
-                log.warning(
-                    "phase_not_accepted", phase=self._phase.name, error=str(error)
-                )
-                await asyncio.sleep(max(_AGAIN_S, error.retry_after_s))
-            else:
-                return True
-        return False
+        caller = TaskCaller(
+            send=self._parts.dispatch.assign, reports=self._parts.reports
+        )
+
+        def refused(error: NotAccepted) -> None:
+            log.warning("phase_not_accepted", phase=self._phase.name, error=str(error))
+
+        return await caller.send_until_stored(
+            self._assignment, left_s=self._left_s, refused=refused
+        )
 
     async def _expire(self) -> CompletionReport | Failure:
         """Cancel it, so that it does not run any more; there may be no worker to take it."""

@@ -8,8 +8,10 @@ carries what the stream refused: so a hint only says that the stream is to be re
 import asyncio
 import contextlib
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence, Sized
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from functools import partial
 
 import structlog
 from nats.aio.client import Client
@@ -119,6 +121,44 @@ class TaskCosts:
         return costs
 
 
+class _Expected:
+    """The report that *waiter* gets, by *look* where nothing else brings it; *others* are all that wait."""
+
+    def __init__(
+        self,
+        waiter: _Waiter,
+        look: Callable[[], Awaitable[None]],
+        others: Sized,
+        *,
+        is_new: bool,
+    ) -> None:
+        self._waiter = waiter
+        self._look = look
+        self._others = others
+        self._is_new = is_new
+
+    async def report(
+        self, within_s: float, look_s: float = _LOOK_S
+    ) -> CompletionReport | None:
+        """Return the report, None when there is none within *within_s* seconds."""
+        loop = asyncio.get_running_loop()
+        waiter = self._waiter
+        gives_up_at = loop.time() + within_s
+        # It may have come before it was expected, or long ago when the request is a repeated one.
+        if not self._is_new and not waiter.done():
+            await self._look()
+        self._is_new = False
+        while not waiter.done():
+            left_s = gives_up_at - loop.time()
+            if left_s <= 0:
+                return None
+            pause_s = max(look_s, len(self._others) / _LOOKS_PER_S)
+            await asyncio.wait([waiter], timeout=min(left_s, pause_s))
+            if not waiter.done():
+                await self._look()
+        return waiter.result()
+
+
 class ReportDesk:
     """Takes stored reports, and lets requests wait for theirs.
 
@@ -166,24 +206,25 @@ class ReportDesk:
         With *is_new* it was not sent before this call, so that there is nothing to look for yet. The stores are looked
         into every *look_s* seconds, or less often while very many wait.
         """
-        loop = asyncio.get_running_loop()
-        waiter: _Waiter = loop.create_future()
+        with self._expect(supervisor_id, task_id, is_new=is_new) as expected:
+            return await expected.report(within_s, look_s)
+
+    def expect(
+        self, assignment: TaskAssignment, *, is_new: bool = False
+    ) -> AbstractContextManager["_Expected"]:
+        """Listen for the report of *assignment* within the block, as `report_on` does."""
+        return self._expect(assignment.supervisor_id, assignment.named, is_new=is_new)
+
+    @contextlib.contextmanager
+    def _expect(
+        self, supervisor_id: str, task_id: str, *, is_new: bool
+    ) -> Iterator["_Expected"]:
+        waiter: _Waiter = asyncio.get_running_loop().create_future()
         waiters = self._waiters[task_id]
         waiters.append(waiter)
-        gives_up_at = loop.time() + within_s
+        look = partial(self._look, supervisor_id, task_id)
         try:
-            # It may have come before this call, or long ago when the request is a repeated one.
-            if not is_new:
-                await self._look(supervisor_id, task_id)
-            while not waiter.done():
-                left_s = gives_up_at - loop.time()
-                if left_s <= 0:
-                    return None
-                pause_s = max(look_s, len(self._waiters) / _LOOKS_PER_S)
-                await asyncio.wait([waiter], timeout=min(left_s, pause_s))
-                if not waiter.done():
-                    await self._look(supervisor_id, task_id)
-            return waiter.result()
+            yield _Expected(waiter, look, self._waiters, is_new=is_new)
         finally:
             waiters.remove(waiter)
             if not waiters:

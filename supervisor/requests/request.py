@@ -33,10 +33,6 @@ Ended = Callable[[int, ReplyPart], None]
 Routed = Callable[[TaskAssignment], None]
 
 
-def ignore_task(_assignment: TaskAssignment) -> None:
-    """Do nothing, where no client follows the task."""
-
-
 def ignore_part(_place: int, _part: ReplyPart) -> None:
     """Do nothing, where no client follows the parts."""
 

@@ -10,11 +10,11 @@ from nats.aio.client import Client
 
 from tasklore.contracts import subjects
 from tasklore.contracts.messages import CompletionReport, MemoryNote, Status
+from tasklore.runtime import task_caller
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.streams import Sizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tasklore.supervisor import program_client
 from tasklore.supervisor.program_client import Asker, asking
 from tasklore.supervisor.reports import reports
 from tasklore.supervisor.reports.reports import ReportDesk
@@ -42,7 +42,7 @@ async def asker(
     """Ask with the address of NATS alone, by a client that looks often."""
     del client
     monkeypatch.setattr(reports, "_LOOK_S", 0.05)
-    monkeypatch.setattr(program_client, "_STORED_AGAIN_S", 0.05)
+    monkeypatch.setattr(task_caller, "_STORED_AGAIN_S", 0.05)
     async with asking(NAME, nats_url=own_servers.nats_url) as asker:
         yield asker
 

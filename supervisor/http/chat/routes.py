@@ -20,6 +20,7 @@ from tasklore.contracts.messages import (
 )
 from tasklore.contracts.zones import TimeZone
 from tasklore.memory.ledger.requests import RequestRecord, place_of
+from tasklore.runtime.task_caller import ignore_task
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.http.admission.keys import Caller, require, require_role
 from tasklore.supervisor.http.chat.errors import answers
@@ -50,7 +51,7 @@ from tasklore.supervisor.operations.forms import digest_of
 from tasklore.supervisor.operations.idempotency import claim_record, demand_room
 from tasklore.supervisor.operations.owners import demand_conversation
 from tasklore.supervisor.operations.refusals import Refused, unavailable
-from tasklore.supervisor.requests.request import Ended, Routed, ignore_part, ignore_task
+from tasklore.supervisor.requests.request import Ended, Routed, ignore_part
 from tasklore.supervisor.requests.work import is_unstarted
 from tasklore.supervisor.understanding.model import counting
 

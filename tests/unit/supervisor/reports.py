@@ -1,5 +1,8 @@
 """Reports of tasks, built for the tests of what supervisors do with them."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tasklore.contracts.messages import CompletionReport, MemoryNote, TaskAssignment
@@ -41,3 +44,34 @@ def report_on(
             **changed,
         }
     )
+
+
+class FakeReports(ABC):
+    """A source of reports, as far as a test says what `report_of` returns."""
+
+    @abstractmethod
+    async def report_of(
+        self, assignment: TaskAssignment, within_s: float, *, is_new: bool = False
+    ) -> CompletionReport | None:
+        """Return the report of *assignment*."""
+
+    @contextmanager
+    def expect(
+        self, assignment: TaskAssignment, *, is_new: bool = False
+    ) -> Iterator["_ExpectedOfFake"]:
+        """Listen for the report of *assignment*."""
+        yield _ExpectedOfFake(self, assignment, is_new=is_new)
+
+
+class _ExpectedOfFake:
+    def __init__(
+        self, reports: FakeReports, assignment: TaskAssignment, *, is_new: bool
+    ) -> None:
+        self._reports = reports
+        self._assignment = assignment
+        self._is_new = is_new
+
+    async def report(self, within_s: float) -> CompletionReport | None:
+        return await self._reports.report_of(
+            self._assignment, within_s, is_new=self._is_new
+        )

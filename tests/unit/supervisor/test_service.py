@@ -24,7 +24,7 @@ from tasklore.supervisor.service import Publish, Service
 from tasklore.supervisor.understanding.outcome import Understood, Unfitting
 from tests.fakes.stores import FakeConversations
 from tests.unit.patient import card
-from tests.unit.supervisor.reports import report
+from tests.unit.supervisor.reports import FakeReports, report
 
 
 class Puzzled:
@@ -96,12 +96,13 @@ def service(
     agent: "Recalls | None" = None,
 ) -> Service:
     """Return a service that knows no agent, or the one that answers from memory."""
+    asked: Any = agent or Recalls(None)
     return Service(
         "S",
         catalogue=agent.catalogue if agent is not None else Catalogue,
         interpreter=interpreter or Puzzled(),
-        dispatch=agent,  # type: ignore[arg-type]  # without one nothing is assigned
-        reports=agent,  # type: ignore[arg-type]
+        dispatch=asked,
+        reports=asked,
         conversations=conversations,
         publish=publish,
         now=now,
@@ -270,7 +271,7 @@ async def test_a_repeat_that_cannot_be_looked_up_starts_nothing(
     assert (reply.kind, words in reply.text) == ("failed", True)
 
 
-class Recalls:
+class Recalls(FakeReports):
     """A memory agent that answers what is put to it with *result*; None: it takes too long."""
 
     def __init__(self, result: Any, *, is_away: bool = False) -> None:
@@ -353,7 +354,7 @@ async def test_without_an_answer_from_memory_the_usual_reply_is_given(
     assert (reply.kind, reply.text) == ("unable", "I do not understand.")
 
 
-class Found(Puzzled):
+class Found(FakeReports, Puzzled):
     """An interpreter that finds a task which needs a yes, and a supervisor that notes what it assigns."""
 
     def __init__(self) -> None:
@@ -404,7 +405,7 @@ async def test_a_task_that_needs_a_yes_is_sent_once_with_who_must_agree_and_is_n
     replies.append(await answering.answer(request))
     found.state = "running"
     await answering.answer(request)
-    assert found.within == [0.0, 0.0, 30.0]
+    assert [round(within_s) for within_s in found.within] == [0, 0, 30]
     (sent,) = found.assigned
     assert sent.approval is not None
     assert (sent.approval.who, sent.approval.words, sent.deadline) == (

@@ -49,7 +49,7 @@ from tasklore.supervisor.pipelines.requests import Driving, PipelineRequests
 from tasklore.workers.testing.projects import FakeProject
 from tasklore.workers.testing.sessions import FakeSessions
 from tests.fakes.pipeline_runs import FakePipelineRuns
-from tests.unit.supervisor.reports import report_on
+from tests.unit.supervisor.reports import FakeReports, report_on
 
 #: Milliseconds that every task of the fakes takes.
 TOOK_MS = 1_000
@@ -169,7 +169,7 @@ class FullBounds(OwnerBounds):
         self.counted += [one.kind for one in things]
 
 
-class FakeWorkers:
+class FakeWorkers(FakeReports):
     """Stands for dispatch, desk of reports and canceller at once: a task runs in a function when it is assigned."""
 
     #: What a task has spent that was cancelled.
