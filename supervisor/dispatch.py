@@ -10,7 +10,7 @@ was away are added later, by `tell_ledger`.
 """
 
 from datetime import timedelta
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import structlog
 
@@ -20,7 +20,8 @@ from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import ChatTurn, TaskAssignment
 from tasklore.memory.holdings.store import HOLDING_KINDS, Holding
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.run_rows import RunRow, row_of
+from tasklore.memory.ledger.run_rows import row_of
+from tasklore.memory.ledger.unnoted_tasks import StoredTask, UnnotedTasks
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.runtime.task_caller import first_letter
@@ -31,21 +32,10 @@ log = structlog.get_logger(__name__)
 
 #: How a task gets its room: it may be refused for want of it, was checked before, or is counted and never refused.
 RoomCheck = Literal["refusable", "checked", "counted"]
-#: Bytes of assignments kept for a ledger that is away: minutes of a few hundred a second.
-_MOST_PENDING_BYTES = 64 * 1024 * 1024
 #: How far ahead a task may begin: LATER keeps a message for thirty days.
 MOST_AHEAD = timedelta(days=29)
 #: Milliseconds that the ledger lets a task run early.
 EARLY_MS = 100
-
-
-class _Pending(NamedTuple):
-    """An assignment as it was published, the text of its `TraceContext`, and how it is listed."""
-
-    body: bytes
-    trace: str
-    due_at_ms: int | None
-    row: RunRow
 
 
 class Dispatch:
@@ -66,9 +56,7 @@ class Dispatch:
         self._outbox = outbox
         self._ledger = ledger
         self._gate = gate
-        #: Stored, and not known to be in the ledger; the oldest first.
-        self._pending: dict[str, _Pending] = {}
-        self._pending_bytes = 0
+        self._unnoted = UnnotedTasks(ledger)
 
     async def demand_room(self, assignment: TaskAssignment, beside: int = 0) -> None:
         """Count *assignment*, and so many bytes *beside* it, to who asks for it at a door; then assign it.
@@ -100,7 +88,6 @@ class Dispatch:
         """
         task_id = assignment.named
         letter = first_letter(assignment)
-        body = letter.body
         if room == "refusable":
             if not await self._has_ended(assignment):
                 await self.demand_room(assignment)
@@ -113,7 +100,7 @@ class Dispatch:
         )
         await self._outbox.put(
             assignment.waits_on if waits else letter.subject,
-            body,
+            letter.body,
             letter.message_id,
             headers=letter.headers,
             patience_s=patience_s,
@@ -124,15 +111,15 @@ class Dispatch:
         if assignment.not_before is not None:
             # The clocks of the ledger and of NATS are not the same.
             due_at_ms = int(assignment.waits_from.timestamp() * 1000) - EARLY_MS
-        row = row_of(assignment, 1, assignment.agent_id)
-        pending = _Pending(body, str(tracing.current() or ""), due_at_ms, row)
-        self._keep(task_id, pending)
-        try:
-            await self._accept(task_id, pending)
-        except MemoryUnavailable as error:
-            log.warning("ledger_away", task_id=task_id, error=str(error))
-        else:
-            self._drop(task_id)
+        stored = StoredTask(
+            task_id,
+            generation=1,
+            body=letter.body,
+            trace=str(tracing.current() or ""),
+            row=row_of(assignment, 1, assignment.agent_id),
+            due_at_ms=due_at_ms,
+        )
+        await self._unnoted.note(stored)
 
     async def hand_in(self, turn: ChatTurn, *, patience_s: float = 10.0) -> None:
         """Publish *turn*, one of a known user; returns when it is durably stored. The same again changes nothing.
@@ -154,13 +141,7 @@ class Dispatch:
         Raises:
             MemoryUnavailable: it is away; what is left stays for the next time.
         """
-        added = 0
-        while self._pending:
-            task_id, pending = next(iter(self._pending.items()))
-            await self._accept(task_id, pending)
-            self._drop(task_id)
-            added += 1
-        return added
+        return await self._unnoted.note_each()
 
     async def _has_ended(self, assignment: TaskAssignment) -> bool:
         """Return whether *assignment*, of an owner who is bounded, is a repeat of a task that has ended."""
@@ -175,25 +156,6 @@ class Dispatch:
 
     async def _is_open(self, agent_id: str) -> bool:
         return self._gate is None or await self._gate.is_open(agent_id)
-
-    async def _accept(self, task_id: str, pending: _Pending) -> None:
-        due = {} if pending.due_at_ms is None else {"due_at_ms": pending.due_at_ms}
-        await self._ledger.accept(
-            task_id, 1, pending.body, pending.trace, **due, row=pending.row
-        )
-
-    def _keep(self, task_id: str, pending: _Pending) -> None:
-        self._drop(task_id)
-        self._pending[task_id] = pending
-        self._pending_bytes += len(pending.body)
-        while self._pending_bytes > _MOST_PENDING_BYTES:
-            oldest = next(iter(self._pending))
-            log.warning("never_in_ledger", task_id=oldest)
-            self._drop(oldest)
-
-    def _drop(self, task_id: str) -> None:
-        if (pending := self._pending.pop(task_id, None)) is not None:
-            self._pending_bytes -= len(pending.body)
 
 
 def _spell(assignment: TaskAssignment) -> bytes:

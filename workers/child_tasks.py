@@ -24,7 +24,8 @@ from tasklore.contracts.messages import (
     TaskCard,
 )
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.run_rows import RunRow, row_of
+from tasklore.memory.ledger.run_rows import row_of
+from tasklore.memory.ledger.unnoted_tasks import StoredTask, UnnotedTasks
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.direct import read_last
 from tasklore.runtime.task_caller import first_letter
@@ -42,6 +43,8 @@ _LOOK_CAP_S = 15.0
 _CARD_S = 60.0
 #: Seconds in which a cancellation that a child has heard of gets into the ledger.
 _NOTED_S = 1.0
+#: Seconds until children that a ledger was too late for are noted in it again.
+_NOTE_AGAIN_S = 1.0
 #: How a report says that the ledger was away, so that only the stream has it.
 _UNFENCED = b'"fence":"none"'
 
@@ -78,9 +81,7 @@ class ChildTasks:
         self._is_listening = False
         self._opening = asyncio.Lock()
         self._waiting: dict[str, list[_Waiter]] = defaultdict(list)
-        self._published: list[tuple[str, int, bytes, str]] = []
-        self._called: list[tuple[str, str, str]] = []
-        self._opened: list[RunRow] = []
+        self._unnoted = UnnotedTasks(ledger)
         self._noting: asyncio.Task[None] | None = None
         self._cards: dict[str, tuple[float, AgentCard]] = {}
 
@@ -191,38 +192,35 @@ class ChildTasks:
         order see `tasklore.supervisor.dispatch`.
         """
         letter = first_letter(assignment, generation)
-        task_id = assignment.task_id
         await self._outbox.put(
             letter.subject, letter.body, letter.message_id, headers=letter.headers
         )
-        self._published.append(
-            (assignment.named, generation, letter.body, str(tracing.current() or ""))
-        )
-        self._opened.append(row_of(assignment, generation, assignment.agent_id))
-        if assignment.parent_id is not None:
-            self._called.append(
-                (
-                    assignment.parent_id,
-                    task_id,
-                    f"{assignment.agent_id}.{assignment.task.name}",
-                )
+        self._unnoted.keep(
+            StoredTask(
+                assignment.named,
+                generation=generation,
+                body=letter.body,
+                trace=str(tracing.current() or ""),
+                row=row_of(assignment, generation, assignment.agent_id),
+                parent_id=assignment.parent_id,
             )
+        )
         if self._noting is None:
             self._noting = asyncio.create_task(self._note_published())
 
     async def _note_published(self) -> None:
-        """Note the published children in the ledger; those that come meanwhile are noted together."""
-        while noted := self._published:
-            called = self._called
-            opened = self._opened
-            self._called = []
-            self._published = []
-            self._opened = []
-            try:
-                await self._ledger.accept_many(noted, called, opened)
-            except MemoryUnavailable as error:
-                log.warning("ledger_away", tasks=len(noted), error=str(error))
-        self._noting = None
+        """Note the published children in the ledger, once it is there; those that come meanwhile are noted together."""
+        try:
+            while self._unnoted:
+                try:
+                    await self._unnoted.note_together()
+                except MemoryUnavailable as error:
+                    log.warning(
+                        "ledger_away", tasks=len(self._unnoted), error=str(error)
+                    )
+                    await asyncio.sleep(_NOTE_AGAIN_S)
+        finally:
+            self._noting = None
 
     def _hear(self, arrival: "Arrival") -> None:
         _, _, task_id, generation = arrival.subject.split(".")

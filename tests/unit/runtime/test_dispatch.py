@@ -7,11 +7,11 @@ import pytest
 from tasklore.contracts.errors import MemoryUnavailable, QueueFull
 from tasklore.contracts.messages import TaskAssignment, TaskCall
 from tasklore.contracts.traces import made_context
+from tasklore.memory.ledger import unnoted_tasks
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.run_rows import RunRow
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.outbox import Outbox
-from tasklore.supervisor import dispatch as dispatching
 from tasklore.supervisor.dispatch import Dispatch
 from tests.fakes.ledger import FakeLedger
 from tests.understanding_cases import AT
@@ -126,7 +126,7 @@ async def test_what_is_kept_for_the_ledger_has_a_limit(
     """The newest stay: the oldest are the likeliest to have been done meanwhile."""
     fixture = DispatchFixture()
     size = len(an_assignment("t1").model_dump_json(exclude_none=True))
-    monkeypatch.setattr(dispatching, "_MOST_PENDING_BYTES", 2 * size)
+    monkeypatch.setattr(unnoted_tasks, "_MOST_BYTES", 2 * size)
     fixture.ledger.is_away = True
     for task_id in ("t1", "t2", "t3"):
         await fixture.dispatch.assign(an_assignment(task_id))

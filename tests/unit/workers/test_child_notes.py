@@ -1,0 +1,98 @@
+"""Children that were published while the ledger was away are in it, and below their parents, once it is back."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, cast
+
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.messages import Cancellation, TaskAssignment, TaskCall
+from tasklore.memory.ledger.run_rows import RunRow
+from tasklore.workers.child_tasks import ChildTasks
+from tests.fakes.ledger import FakeLedger
+from tests.understanding_cases import AT
+from tests.virtual_time import in_virtual_time
+
+
+class UnreliableLedger(FakeLedger):
+    """A ledger that can be away, and says what it was told together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_away = True
+        self.tries = 0
+        self.told: list[tuple[list[str], list[str], list[str]]] = []
+
+    async def accept_many(
+        self,
+        assignments: Sequence[tuple[str, int, bytes, str]],
+        children: Sequence[tuple[str, str, str]] = (),
+        rows: Sequence[RunRow] = (),
+    ) -> None:
+        self.tries += 1
+        if self.is_away:
+            raise MemoryUnavailable("away")
+        self.told.append(
+            (
+                [f"{task_id}:{number}" for task_id, number, *_ in assignments],
+                [" ".join(one) for one in children],
+                [row.task_id for row in rows],
+            )
+        )
+
+    async def find_report(self, task_id: str, generation: int) -> bytes | None:
+        return None
+
+
+class Streams:
+    """Stands for link and outbox: everything is stored, nothing is reported."""
+
+    client = None
+
+    async def listen(self, *_: object) -> None: ...
+
+    async def put(self, *_: object, **__: object) -> None: ...
+
+
+async def tell_nobody(_request: Cancellation) -> None: ...
+
+
+def child(number: int) -> TaskAssignment:
+    return TaskAssignment(
+        task_id=f"c{number}",
+        agent_id="A",
+        supervisor_id="S",
+        task=TaskCall(name="look"),
+        created_at=AT,
+        parent_id="p",
+    )
+
+
+@in_virtual_time
+async def test_children_that_the_ledger_missed_are_noted_when_it_is_back() -> None:
+    """All together, without another one that is called."""
+    ledger = UnreliableLedger()
+    streams: Any = Streams()
+    tasks = ChildTasks(
+        link=streams,
+        outbox=streams,
+        ledger=cast("Any", ledger),
+        caller_id="S",
+        publish_cancellation=tell_nobody,
+    )
+    asking = [
+        asyncio.create_task(tasks.ask(child(number), 1, may_be_known=False))
+        for number in (1, 2)
+    ]
+    await asyncio.sleep(10.5)
+    assert (ledger.tries > 5, ledger.told) == (True, [])
+    ledger.is_away = False
+    await asyncio.sleep(1.5)
+    assert ledger.told == [
+        (["c1:1", "c2:1"], ["p c1 A.look", "p c2 A.look"], ["c1", "c2"])
+    ]
+    asking.append(asyncio.create_task(tasks.ask(child(3), 1, may_be_known=False)))
+    await asyncio.sleep(0.1)
+    assert ledger.told[1:] == [(["c3:1"], ["p c3 A.look"], ["c3"])]
+    for one in asking:
+        one.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
