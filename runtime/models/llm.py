@@ -32,8 +32,8 @@ from tasklore.contracts.errors import (
     LlmUnavailable,
 )
 from tasklore.contracts.extensions import ModelAnswer, ModelProvider
-from tasklore.runtime.extensions import MODEL_GROUP, make_extension
 from tasklore.contracts.messages import AwayModel
+from tasklore.runtime.extensions import MODEL_GROUP, make_extension
 from tasklore.runtime.models.answer_reader import T, words_of
 from tasklore.runtime.models.breaker import ModelBreaker
 from tasklore.runtime.models.client import OpenAiProvider
