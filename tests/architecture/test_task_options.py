@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 
 from tasklore import TaskOptions
-from tests.architecture.test_docs import PAGES, ROOT, _blocks
+from tests.architecture.page_code import PAGES, blocks_of
+from tests.architecture.tree import ROOT
 from tests.type_checks import check_types
 
 _HEAD = """
@@ -96,7 +97,7 @@ def test_each_option_that_pages_show_is_typed_for_an_author_outside(
     shown = [
         decorator
         for page in PAGES
-        for code in _blocks(page, "python")
+        for code in blocks_of(page, "python")
         for decorator in _decorators(code)
     ]
     assert any("at_most" in one and "per" in one for one in shown)
