@@ -54,7 +54,7 @@ def lend_hands(
 
     async def put(file: DocumentFile) -> PlanRecord | None:
         return await documents.import_document(
-            file.owner, file.content, at=file.at, resource=file.resource, by=file.by
+            file.owner, file.content, at=file.at, resource=file.resource
         )
 
     async def redo(asked: Redo) -> PlanRecord:

@@ -45,7 +45,6 @@ FILES = {
     '"at": "2099-01-01T00:00:00Z"}\n{"record_id": "d2"}\n',
     "food.json": '{"_metadata": {"resource_id": "resource_user_food_prefs"}, '
     '"food": {"likes": [{"item": "lox", "display": "Lox"}]}}',
-    "older/resource_user_food_prefs.md": "# Food\n\n## Likes\n- Pasta\n",
 }
 
 
@@ -238,8 +237,6 @@ _WRITTEN: dict[str, tuple[Step, ...]] = {
         "memory conflicts ana --json",
         "memory audit ana --json",
         "memory export ana out",
-        "memory migrate kim older --dry-run",
-        "memory migrate kim older",
         "memory list ana --json",
         "memory items ana --json",
         "memory block ana --json",

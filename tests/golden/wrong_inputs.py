@@ -142,7 +142,6 @@ _OF_COMMAND: dict[str, tuple[dict[str, str], str]] = {
     "limits check": ({"FILE": "limits.toml"}, ""),
     "memory export": ({"USER": "ana", "FOLDER": "out"}, ""),
     "memory import": ({"USER": "ana", "FILE": "food.json"}, ""),
-    "memory migrate": ({"USER": "ana", "FOLDER": "older"}, "--dry-run"),
     "pipelines rerun": ({"--from": "second"}, "--no-wait"),
     "pipelines resume": ({"SESSION": "kept"}, "--no-wait"),
     "pipelines restore": ({"FILE": "own.json"}, "--no-wait"),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from tasklore.memory.documents.files.older_markdown import read
+from examples.migrate_memories.older_markdown import read
 from tasklore.memory.documents.items import leaf_values
 from tasklore.memory.documents.kinds import Kinds
 

@@ -1,4 +1,4 @@
-"""Documents as files: JSON byte for byte, front matter, and the older Markdown form.
+"""Documents as files: JSON byte for byte.
 
 Here belongs reading and writing text; nothing here speaks to Redis.
 """

@@ -3,20 +3,16 @@
 Supervisors edit no documents: the process that serves these is lent the functions that do.
 """
 
-import difflib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from typing import Annotated, ClassVar, Literal, TypeVar
+from datetime import UTC, datetime
+from typing import Annotated, ClassVar, TypeVar
 
-from pydantic import ConfigDict, Field, JsonValue, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import InvalidInput, UndoRefused
 from tasklore.contracts.faults import complaint_of
-from tasklore.memory.documents.files import seed_files
-from tasklore.memory.documents.files.older_markdown import OlderDocument, read
-from tasklore.memory.documents.items import METADATA, leaf_values
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.plans import Document, resource_of
 from tasklore.memory.documents.storage.history import PlanRecord
@@ -47,7 +43,6 @@ class DocumentFile:
     content: bytes
     at: datetime
     resource: str | None
-    by: str = "import"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,14 +95,6 @@ class ImportedDocument(Form):
     resource: Annotated[str | None, Field(min_length=1, max_length=128)] = None
 
 
-class OlderMemory(Form):
-    """An older Markdown memory; entries without a date are of the day on which the file was `changed` last."""
-
-    file: Annotated[str, Field(min_length=1, max_length=1_000)]
-    content: str
-    changed: date
-
-
 class StoredFile(View):
     """The end of a file: the revisions that it led to, none when it is remembered, or why it was refused."""
 
@@ -122,38 +109,6 @@ class ImportedFiles(View):
 
     user: str
     files: tuple[StoredFile, ...]
-
-
-class KeptLine(View):
-    """Lines that were kept without being understood: the first one's number, the text, why, and where it is now."""
-
-    line: int
-    text: str
-    why: str
-    kept_at: str
-
-
-class MigratedFile(View):
-    """The result for an older file.
-
-    `state` is `stored`, `same` (the document is that already), `changes` (it would be stored) or `refused`. `diff`
-    leads from the document to the file, when nothing was to be changed.
-    """
-
-    file: str
-    state: Literal["stored", "same", "changes", "refused"]
-    resource: str | None = None
-    entries: int = 0
-    unparsed: tuple[KeptLine, ...] = ()
-    diff: tuple[str, ...] = ()
-    error: str | None = None
-
-
-class MigratedFiles(View):
-    """The result for each file, in their order."""
-
-    user: str
-    files: tuple[MigratedFile, ...]
 
 
 class Redoing(Form):
@@ -230,38 +185,6 @@ async def import_documents(
 
 @operation(
     "memory",
-    "migrate",
-    "POST /v1/memory/{user}/migrate",
-    roles=("operate",),
-    mounted="operations",
-    shows=Shows(
-        picture="memory_migration", example="memory migrate ana ./resources --dry-run"
-    ),
-)
-async def migrate_memories(
-    services: OperatorMemory,
-    caller: Caller,
-    user: Owner,
-    lines: Lines,
-    *,
-    scope: OwnerScope = "user",
-    dry_run: Annotated[
-        bool, Field(description="Show what would change; change nothing.")
-    ] = False,
-) -> MigratedFiles:
-    """Turn older Markdown memories into documents.
-
-    What cannot be read as headings and bullets is listed and kept as it is written; nothing is dropped. One whose
-    document holds something else already is refused: neither of the two may be lost.
-    """
-    owner = demand_owner(caller, user, scope)
-    files = _read_forms(lines, OlderMemory)
-    done = [await _migrate(services, owner, file, is_dry=dry_run) for file in files]
-    return MigratedFiles(user=owner, files=tuple(done))
-
-
-@operation(
-    "memory",
     "redo",
     "POST /v1/memory/{user}/redo",
     roles=("operate",),
@@ -329,7 +252,6 @@ async def forget_everything(
 
 EDITS: Operations[OperatorMemory] = (
     import_documents,
-    migrate_memories,
     redo_plan,
     forget_everything,
 )
@@ -375,73 +297,3 @@ def _new_resource(
         if word.startswith(_PREFIX):
             return resource_of(word)
         raise InvalidInput(f"{error}, or {_PREFIX}... for a new one") from error
-
-
-async def _migrate(
-    services: OperatorMemory, owner: str, file: OlderMemory, *, is_dry: bool
-) -> MigratedFile:
-    try:
-        made = read(file.content, services.kinds, name=file.file, added=file.changed)
-        found = (await services.reader.snapshot(owner, [made.resource_id])).documents
-        now = found.get(made.resource_id)
-        is_stored = _is_stored(now, made)
-        if not is_stored:
-            _demand_free(now, made, owner)
-        if not is_stored and not is_dry:
-            await services.hands.put(
-                DocumentFile(
-                    owner=owner,
-                    content=seed_files.write(made.body),
-                    at=datetime.now(UTC),
-                    resource=made.resource_id,
-                    by="migration",
-                )
-            )
-    except InvalidInput as error:
-        return MigratedFile(file=file.file, state="refused", error=str(error))
-    return MigratedFile(
-        file=file.file,
-        state="same" if is_stored else "changes" if is_dry else "stored",
-        resource=made.resource_id,
-        entries=sum(1 for _ in leaf_values(made.body)),
-        unparsed=tuple(
-            KeptLine(line=one.line, text=one.text, why=one.why, kept_at=one.kept_at)
-            for one in made.unparsed
-        ),
-        diff=_diff(file.file, now, made) if is_dry else (),
-    )
-
-
-def _is_stored(now: Document | None, made: OlderDocument) -> bool:
-    """Return whether the document equals the file: an earlier run stored it."""
-    return (
-        now is not None
-        and now.revision > 0
-        and _lines_of(now.body) == _lines_of(made.body)
-    )
-
-
-def _demand_free(now: Document | None, made: OlderDocument, owner: str) -> None:
-    """Return when the document holds nothing that *made* would replace.
-
-    Raises:
-        InvalidInput: it does.
-    """
-    if now is not None and now.revision and any(leaf_values(now.body)):
-        raise InvalidInput(
-            f"{made.resource_id} of {owner!r} holds something else already (revision {now.revision}), which "
-            "would be replaced; export and merge it by hand, or migrate into another user"
-        )
-
-
-def _diff(name: str, now: Document | None, made: OlderDocument) -> tuple[str, ...]:
-    """Return the lines that lead from the document so far to the one made of the file."""
-    before = _lines_of(now.body) if now is not None and now.revision else []
-    titles = (f"{made.resource_id} as it is", f"{made.resource_id} from {name}")
-    after = _lines_of(made.body)
-    return tuple(difflib.unified_diff(before, after, *titles, lineterm=""))
-
-
-def _lines_of(body: Mapping[str, JsonValue]) -> list[str]:
-    bare = {name: value for name, value in body.items() if name != METADATA}
-    return seed_files.write(bare).decode().splitlines()

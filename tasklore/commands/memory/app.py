@@ -89,28 +89,3 @@ def import_documents(
     return file_commands.import_documents(
         user, files, resource, scope=scope, is_json=as_json
     )
-
-
-@app.command(
-    cls=Command,
-    epilog=example("tasklore memory migrate ana ./resources --dry-run"),
-)
-def migrate(
-    user: User,
-    folder: Annotated[
-        Path, Argument(metavar="FOLDER", help="Where the older resource_*.md lie.")
-    ],
-    dry_run: Annotated[
-        bool, Option("--dry-run", help="Show what would change; change nothing.")
-    ] = False,
-    scope: Scope = "user",
-    as_json: Json = False,
-) -> int:
-    """Turn older Markdown memories into documents, at a supervisor that runs with --operations.
-
-    The originals are renamed to .md.archive. Text that is no heading or bullet is listed and kept as it is written;
-    nothing is dropped. Ends with 1 when a file was left, as when its document holds something else already.
-    """
-    from tasklore.commands.memory.migration import migrate_folder
-
-    return migrate_folder(user, folder, scope=scope, is_dry=dry_run, is_json=as_json)

@@ -53,7 +53,6 @@ from tasklore.supervisor.operations.memory.hand_edits import (
     Redoing,
     forget_everything,
     import_documents,
-    migrate_memories,
     redo_plan,
 )
 from tasklore.supervisor.operations.memory.history import (
@@ -136,16 +135,6 @@ SEED = """{
 """
 #: Whatever JSON is, in a document of no kind.
 ODD = r'{"_metadata": {"resource_id": "resource_user_books"}, "a": [1, null, [], {}, {"b": "x\u001b[2J\ny"}], "": 1e3}'
-
-OLDER = """# Food
-
-## Likes
-- Pasta
-- Sushi on Fridays
-
-## Whatever this is
-- Peanuts
-"""
 
 
 @dataclass
@@ -236,7 +225,7 @@ def editing_on(store: DocumentStore, erased: Erased | None = None) -> OperatorMe
 
     async def put(file: DocumentFile) -> Any:
         return await store.import_document(
-            file.owner, file.content, at=file.at, resource=file.resource, by=file.by
+            file.owner, file.content, at=file.at, resource=file.resource
         )
 
     async def redo(asked: Redo) -> Any:
@@ -589,45 +578,6 @@ async def test_a_nameless_file_is_imported_under_a_resource(
     assert stored == [ROUTINE, "resource_user_new"]
 
 
-async def test_older_memories_become_documents_once(
-    store: DocumentStore, editing: OperatorMemory
-) -> None:
-    """A dry run shows what would change; the same file again changes nothing."""
-    older = {"file": f"{FOOD}.md", "content": OLDER, "changed": "2025-12-28"}
-    (dry,) = (
-        await migrate_memories(editing, ROOT, USER, lines_of(older), dry_run=True)
-    ).files
-    assert (dry.state, dry.entries) == ("changes", 3)
-    assert '+        "display": "Sushi on Fridays",' in dry.diff
-    assert [(one.line, one.kept_at) for one in dry.unparsed] == [(8, "food.other")]
-    assert await store.history(USER) == ()
-    (done,) = (await migrate_memories(editing, ROOT, USER, lines_of(older))).files
-    assert (done.state, done.resource, done.diff) == ("stored", FOOD, ())
-    (again,) = (await migrate_memories(editing, ROOT, USER, lines_of(older))).files
-    assert again.state == "same"
-    assert len(await store.history(USER)) == 1
-
-
-async def test_a_migration_never_replaces_a_stored_document(
-    store: DocumentStore, editing: OperatorMemory
-) -> None:
-    """Neither of the two may be lost."""
-    await learn(store)
-    given = lines_of(
-        {"file": f"{FOOD}.md", "content": OLDER, "changed": "2025-12-28"},
-        {
-            "file": f"{ROUTINE}.md",
-            "content": "# Routine\n## Daily\n- Up at 7\n",
-            "changed": "2025-12-28",
-        },
-    )
-    kept, made = (await migrate_memories(editing, ROOT, USER, given)).files
-    assert (kept.state, made.state) == ("refused", "stored")
-    assert kept.error is not None
-    assert "holds something else already" in kept.error
-    assert len(await store.history(USER)) == 3
-
-
 async def test_conflicts_and_an_audit_name_the_entries(
     services: MemoryServices, store: DocumentStore
 ) -> None:
@@ -925,7 +875,6 @@ _GIVEN: dict[str, dict[str, Any]] = {
     "memory_undo": {"undo": Undo()},
     "memory_document_undo": {"resource": "food", "undo": Undo()},
     "memory_import": {"lines": lines_of()},
-    "memory_migrate": {"lines": lines_of()},
     "memory_redo": {"redo": Redoing()},
 }
 

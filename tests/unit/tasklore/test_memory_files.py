@@ -1,4 +1,4 @@
-"""`tasklore memory export|import|migrate`: what they read and write here, and what they send."""
+"""`tasklore memory export|import`: what they read and write here, and what they send."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -7,16 +7,14 @@ from typing import Any
 
 import pytest
 
-from tasklore.commands.exits import FAILED, OK, USAGE
-from tasklore.commands.memory import files, migration
+from tasklore.commands.exits import FAILED, USAGE
+from tasklore.commands.memory import files
 from tasklore.commands.memory.files import export_documents, import_documents
-from tasklore.commands.memory.migration import migrate_folder
 from tasklore.commands.operations.problems import ApiRefused
 from tasklore.contracts.errors import InvalidInput
 
 USER = "ana"
 FOOD = "resource_user_food_prefs"
-OLDER = "# Food\n\n## Likes\n- Pasta\n"
 
 
 class Api:
@@ -34,17 +32,7 @@ class Api:
         self.sent.append((verb, given, line))
         error = self.refuses(line["file"])
         one: dict[str, Any] = {"file": line["file"], "error": error}
-        if verb == "import":
-            one |= {"plan_id": "p", "revisions": {FOOD: 1}}
-        else:
-            is_dry = given["dry_run"]
-            one |= {
-                "state": "changes" if is_dry else "stored",
-                "resource": FOOD,
-                "entries": 1,
-                "diff": ["+a"] if is_dry else [],
-                "unparsed": [{"line": 8, "text": "x", "why": "y", "kept_at": "z"}],
-            }
+        one |= {"plan_id": "p", "revisions": {FOOD: 1}}
         return {"user": USER, "files": [one]}
 
     def pour_lines(
@@ -61,7 +49,6 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Api:
     made = Api()
     monkeypatch.setattr(files, "send_line", made.send_line)
     monkeypatch.setattr(files, "pour_lines", made.pour_lines)
-    monkeypatch.setattr(migration, "send_line", made.send_line)
     return made
 
 
@@ -140,45 +127,3 @@ def test_what_the_api_refuses_of_a_file_is_that_files_fault(
         import_documents(USER, [file], None, is_json=False)
     with pytest.raises(InvalidInput, match="--resource"):
         import_documents(USER, [file, file], "food", is_json=False)
-
-
-def test_older_memories_are_archived_once_they_are_stored(
-    api: Api, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A dry run changes nothing; with nothing left there is nothing to do."""
-    older = tmp_path / f"{FOOD}.md"
-    older.write_text(OLDER)
-    assert migrate_folder(USER, tmp_path, is_dry=True, is_json=False) == OK
-    shown = capsys.readouterr().out
-    assert "+a" in shown
-    assert "line 8 is kept at z as it is written (y): x" in shown
-    assert older.read_text() == OLDER
-    assert migrate_folder(USER, tmp_path, is_dry=False, is_json=False) == OK
-    assert f"{FOOD}.md -> {FOOD}: 1 entry" in capsys.readouterr().out
-    assert names_in(tmp_path) == [f"{FOOD}.md.archive"]
-    assert (tmp_path / f"{FOOD}.md.archive").read_text() == OLDER
-    count = len(api.sent)
-    assert migrate_folder(USER, tmp_path, is_dry=False, is_json=False) == OK
-    assert len(api.sent) == count
-
-
-def test_an_older_memory_that_is_left_is_named_and_keeps_its_name(
-    api: Api, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One that is no text, that the API refuses, or whose archive is there already."""
-    for name in ("a", "b", "c", "d"):
-        (tmp_path / f"resource_{name}.md").write_text(OLDER)
-    (tmp_path / "resource_b.md").write_bytes(b"\xff\xfe")
-    (tmp_path / "resource_c.md.archive").touch()
-    api.refuses = lambda file: "held" if file == "resource_a.md" else None
-    assert migrate_folder(USER, tmp_path, is_dry=False, is_json=False) == FAILED
-    assert capsys.readouterr().err.count("\n") == 3
-    left = [name for name in names_in(tmp_path) if name.endswith(".md")]
-    assert left == ["resource_a.md", "resource_b.md", "resource_c.md"]
-
-
-def test_a_folder_without_older_memories_is_refused(tmp_path: Path) -> None:
-    """It is another one that was meant."""
-    for folder in (tmp_path, Path("/nowhere")):
-        with pytest.raises(InvalidInput, match=str(folder)):
-            migrate_folder(USER, folder, is_dry=True, is_json=False)

@@ -5,8 +5,8 @@ from datetime import date
 import pytest
 from pydantic import JsonValue
 
+from examples.migrate_memories.older_markdown import OlderDocument, read
 from tasklore.contracts.errors import ConfigurationError
-from tasklore.memory.documents.files.older_markdown import OlderDocument, read
 from tasklore.memory.documents.items import METADATA, Body
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.paths import lookup, parse

@@ -13,8 +13,8 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from tasklore.memory.documents.files.front_matter import FrontMatter, front_matter
-from tasklore.memory.documents.files.markdown_blocks import (
+from examples.migrate_memories.front_matter import FrontMatter, front_matter
+from examples.migrate_memories.markdown_blocks import (
     Heading,
     ListEntry,
     Odd,
@@ -22,7 +22,7 @@ from tasklore.memory.documents.files.markdown_blocks import (
     blocks,
     lines_of,
 )
-from tasklore.memory.documents.files.notes import with_notes
+from examples.migrate_memories.notes import with_notes
 from tasklore.memory.documents.items import METADATA, Body, make_item
 from tasklore.memory.documents.kinds import Kind, Kinds, stand_in
 from tasklore.memory.documents.paths import Path
