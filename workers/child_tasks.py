@@ -1,9 +1,12 @@
 """The tasks that tasks of this process call: published, awaited by their reports, and cancelled with their parent."""
 
 import asyncio
+import math
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -28,7 +31,7 @@ from tasklore.memory.ledger.run_rows import row_of
 from tasklore.memory.ledger.unnoted_tasks import StoredTask, UnnotedTasks
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.direct import read_last
-from tasklore.runtime.task_caller import first_letter
+from tasklore.runtime.task_caller import TaskCaller, first_letter
 
 if TYPE_CHECKING:
     from tasklore.runtime.messaging.link import Arrival, Link
@@ -49,13 +52,42 @@ _NOTE_AGAIN_S = 1.0
 _UNFENCED = b'"fence":"none"'
 
 
-@dataclass(slots=True, eq=False)
-class _Waiter:
-    """One that waits for a report: `heard` are fenced ones by generation; `is_unfenced` tells of another."""
+@dataclass(slots=True, eq=False, kw_only=True)
+class _ExpectedChild:
+    """The report of a *generation* of a child, by *find* where it is not heard.
 
+    `heard` are fenced ones by generation; `is_unfenced` tells of another.
+    """
+
+    task_id: str
+    generation: int
+    find: Callable[["_ExpectedChild"], Awaitable[bytes | None]]
+    is_new: bool
     news: asyncio.Event = field(default_factory=asyncio.Event)
     heard: dict[str, bytes] = field(default_factory=dict)
     is_unfenced: bool = False
+
+    async def report(self, within_s: float) -> CompletionReport | None:
+        """Return the report, None when there is none within *within_s* seconds."""
+        loop = asyncio.get_running_loop()
+        gives_up_at = loop.time() + within_s
+        pause_s = 0.0 if not self.is_new else _LOOK_S
+        self.is_new = True
+        while (left_s := gives_up_at - loop.time()) > 0:
+            try:
+                async with asyncio.timeout(min(pause_s, left_s)):
+                    await self.news.wait()
+            except TimeoutError:
+                pause_s = min(max(_LOOK_S, pause_s * 1.5), _LOOK_CAP_S)
+            self.news.clear()
+            stored = self.heard.get(str(self.generation)) or await self.find(self)
+            if stored is not None:
+                try:
+                    return CompletionReport.model_validate_json(stored)
+                except ValidationError:
+                    log.warning("unreadable_report", task_id=self.task_id)
+                    self.heard.clear()
+        return None
 
 
 class ChildTasks:
@@ -80,7 +112,7 @@ class ChildTasks:
         self._publish_cancellation = publish_cancellation
         self._is_listening = False
         self._opening = asyncio.Lock()
-        self._waiting: dict[str, list[_Waiter]] = defaultdict(list)
+        self._waiting: dict[str, list[_ExpectedChild]] = defaultdict(list)
         self._unnoted = UnnotedTasks(ledger)
         self._noting: asyncio.Task[None] | None = None
         self._cards: dict[str, tuple[float, AgentCard]] = {}
@@ -101,31 +133,47 @@ class ChildTasks:
             if not self._is_listening:
                 await self._link.listen(subjects.reports_to(self.caller_id), self._hear)
                 self._is_listening = True
-        task_id = assignment.task_id
         generation = 1
-        waiter = _Waiter()
-        self._waiting[task_id].append(waiter)
+        entry = await self._ledger.read(assignment.named) if may_be_known else None
+        if entry is not None:
+            generation = entry.newest
+            stored = entry.generations[entry.newest].report
+            report = (
+                None if stored is None else CompletionReport.model_validate_json(stored)
+            )
+            if report is not None and (
+                report.status == "completed" or generation >= parent_generation
+            ):
+                return report
+            generation += report is not None
+        caller = TaskCaller(
+            send=partial(self._publish, generation=generation),
+            reports=_ChildReports(partial(self._expect, generation=generation)),
+        )
+        found = await caller.call(
+            assignment, within_s=math.inf, is_new=not may_be_known
+        )
+        assert found is not None  # noqa: S101 - it is waited for without an end
+        return found
+
+    @contextmanager
+    def _expect(
+        self, assignment: TaskAssignment, *, generation: int, is_new: bool
+    ) -> Iterator[_ExpectedChild]:
+        expected = _ExpectedChild(
+            task_id=assignment.named,
+            generation=generation,
+            find=self._find_report,
+            is_new=is_new,
+        )
+        waiting = self._waiting[assignment.task_id]
+        waiting.append(expected)
         try:
-            entry = await self._ledger.read(assignment.named) if may_be_known else None
-            if entry is not None:
-                generation = entry.newest
-                stored = entry.generations[entry.newest].report
-                report = (
-                    None
-                    if stored is None
-                    else CompletionReport.model_validate_json(stored)
-                )
-                if report is not None and (
-                    report.status == "completed" or generation >= parent_generation
-                ):
-                    return report
-                generation += report is not None
-            await self._publish(assignment, generation)
-            return await self._await_report(assignment.named, generation, waiter)
+            yield expected
         finally:
-            self._waiting[task_id].remove(waiter)
-            if not self._waiting[task_id]:
-                del self._waiting[task_id]
+            waiting.remove(expected)
+            if not waiting:
+                self._waiting.pop(assignment.task_id, None)
 
     async def demand_task(self, agent_id: str, task_name: str) -> TaskCard:
         """Return the card of a task; one that no agent has announced is not asked for: it would wait for ever.
@@ -232,36 +280,13 @@ class ChildTasks:
                 waiter.heard[generation] = arrival.body
             waiter.news.set()
 
-    async def _await_report(
-        self, task_id: str, generation: int, waiter: "_Waiter"
-    ) -> CompletionReport:
-        pause_s = _LOOK_S
-        while True:
-            try:
-                async with asyncio.timeout(pause_s):
-                    await waiter.news.wait()
-            except TimeoutError:
-                pause_s = min(pause_s * 1.5, _LOOK_CAP_S)
-            waiter.news.clear()
-            stored = waiter.heard.get(str(generation))
-            if stored is None:
-                stored = await self._find_report(
-                    task_id, generation, is_unfenced=waiter.is_unfenced
-                )
-            if stored is not None:
-                try:
-                    return CompletionReport.model_validate_json(stored)
-                except ValidationError:
-                    log.warning("unreadable_report", task_id=task_id)
-                    waiter.heard.clear()
-
-    async def _find_report(
-        self, task_id: str, generation: int, *, is_unfenced: bool
-    ) -> bytes | None:
+    async def _find_report(self, expected: _ExpectedChild) -> bytes | None:
         """Return the report that the ledger holds; the stream is asked when the ledger is away, or was."""
+        task_id = expected.task_id
+        generation = expected.generation
         try:
             stored = await self._ledger.find_report(task_id, generation)
-            if stored is not None or not is_unfenced:
+            if stored is not None or not expected.is_unfenced:
                 return stored
         except MemoryUnavailable:
             pass
@@ -275,3 +300,16 @@ class ChildTasks:
             log.info("report_not_read", task_id=task_id, error=str(error))
             return None
         return None if found is None else found.data
+
+
+@dataclass(frozen=True, slots=True)
+class _ChildReports:
+    """The source of the reports of one generation of a child."""
+
+    listen: Callable[..., AbstractContextManager[_ExpectedChild]]
+
+    def expect(
+        self, assignment: TaskAssignment, *, is_new: bool = False
+    ) -> AbstractContextManager[_ExpectedChild]:
+        """Listen for the report of *assignment* within the block."""
+        return self.listen(assignment, is_new=is_new)
