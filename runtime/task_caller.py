@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol
 
 from tasklore.contracts import subjects
@@ -76,6 +76,26 @@ def first_letter(assignment: TaskAssignment, generation: int = 1) -> TaskLetter:
         subjects.task_message_id(assignment.task_id, generation),
         headers,
     )
+
+
+class TaskDeadline(NamedTuple):
+    """When the time of a task is over, and whether that is as the task declares it; None where it has no end."""
+
+    at: datetime | None
+    is_own: bool | None
+
+
+def find_deadline(
+    starts_at: datetime, own_s: float | None, within_s: float | None = None
+) -> TaskDeadline:
+    """Return the deadline of a task that may begin at *starts_at*.
+
+    It is *within_s* seconds behind that where its sender says so, else as many as the task declares as its *own_s*.
+    """
+    seconds = within_s or own_s
+    if not seconds:
+        return TaskDeadline(None, None)
+    return TaskDeadline(starts_at + timedelta(seconds=seconds), not within_s)
 
 
 def ignore_task(_assignment: TaskAssignment) -> None:

@@ -30,7 +30,12 @@ from tasklore.contracts.messages import (
     TaskCall,
 )
 from tasklore.memory.conversations.conversation import Conversations
-from tasklore.runtime.task_caller import HasWorker, TaskCaller
+from tasklore.runtime.task_caller import (
+    HasWorker,
+    TaskCaller,
+    TaskDeadline,
+    find_deadline,
+)
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.dispatch import MOST_AHEAD, Dispatch
 from tasklore.supervisor.replies.combined import combine, fit, to_part
@@ -382,14 +387,10 @@ class Service:
         card = self._catalogue().card_of(agent_id, task.name)
         starts_at = request.not_before or now
         approval = None
-        deadline = (
-            starts_at + timedelta(seconds=card.deadline_s)
-            if card is not None and card.deadline_s
-            else None
-        )
+        deadline = find_deadline(starts_at, card.deadline_s if card else None)
         if approver is not None:
             # The worker counts from the yes.
-            deadline = None
+            deadline = TaskDeadline(None, None)
             until = starts_at + APPROVED_WITHIN
             approval = RequiredApproval(
                 who=approver, words=request.text[:LONGEST_QUESTION], until=until
@@ -400,8 +401,8 @@ class Service:
             supervisor_id=self._supervisor_id,
             task=task,
             created_at=now,
-            deadline=deadline,
-            has_own_deadline=None if deadline is None else True,
+            deadline=deadline.at,
+            has_own_deadline=deadline.is_own,
             max_attempts=card.max_attempts if card is not None else MAX_ATTEMPTS,
             memory=request.memory if request.memory != "other" else "bypass",
             request_id=asked.request_id,

@@ -23,7 +23,7 @@ from tasklore.memory.ledger.ledger import Ledger, LedgerEntry
 from tasklore.memory.ledger.requests import RequestRecord, RequestRecords, place_of
 from tasklore.memory.ledger.task_state import describe_state, explain_state
 from tasklore.memory.webhooks.outbox import Callback, WebhookOutbox
-from tasklore.runtime.task_caller import TaskCaller
+from tasklore.runtime.task_caller import TaskCaller, find_deadline
 from tasklore.supervisor.approvals.answers import Answers
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.catalogue import Catalogue, Offer
@@ -232,7 +232,7 @@ def _make_assignment(
     services: TaskServices, caller: Caller, task: NewTask, now: datetime
 ) -> TaskAssignment:
     card = task.offer.task
-    within_s = task.within_s or card.deadline_s
+    deadline = find_deadline(task.starts_at or now, card.deadline_s, task.within_s)
     # Two callers may choose one id, and a program on NATS may have chosen it too.
     chosen_id = (
         f"t-{place_of(caller.space, 'task', task.chosen)}" if task.chosen else None
@@ -243,10 +243,8 @@ def _make_assignment(
         supervisor_id=services.supervisor_id,
         task=TaskCall(name=card.name, parameters=task.parameters),
         created_at=now,
-        deadline=(task.starts_at or now) + timedelta(seconds=within_s)
-        if within_s
-        else None,
-        has_own_deadline=task.within_s is None if within_s else None,
+        deadline=deadline.at,
+        has_own_deadline=deadline.is_own,
         max_attempts=min(
             task.max_attempts or card.max_attempts, card.max_attempts or MAX_ATTEMPTS
         ),

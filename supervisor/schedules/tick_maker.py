@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 
@@ -19,6 +19,7 @@ from tasklore.contracts.messages import (
 )
 from tasklore.memory.ledger.requests import RequestRecord, RequestRecords, place_of
 from tasklore.memory.schedules.store import Schedule
+from tasklore.runtime.task_caller import find_deadline
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.dispatch import Dispatch
@@ -100,6 +101,7 @@ class TickMaker:
                 f"no agent that is known has {schedule.target}; start a worker, or remove this"
             )
         begins = max(tick or now, now)
+        deadline = find_deadline(begins, offer.task.deadline_s)
         assignment = TaskAssignment(
             task_id=task_id,
             agent_id=offer.agent.agent_id,
@@ -107,10 +109,8 @@ class TickMaker:
             task=TaskCall(name=offer.task.name, parameters=schedule.parameters),
             created_at=begins,
             not_before=begins if tick is not None else None,
-            deadline=begins + timedelta(seconds=offer.task.deadline_s)
-            if offer.task.deadline_s
-            else None,
-            has_own_deadline=True if offer.task.deadline_s else None,
+            deadline=deadline.at,
+            has_own_deadline=deadline.is_own,
             max_attempts=offer.task.max_attempts,
             user_id=schedule.user_id,
             caller=schedule.caller,

@@ -12,7 +12,12 @@ import pytest
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import NotAccepted
 from tasklore.contracts.messages import CompletionReport, TaskAssignment, TaskCall
-from tasklore.runtime.task_caller import UNSERVED_S, TaskCaller, first_letter
+from tasklore.runtime.task_caller import (
+    UNSERVED_S,
+    TaskCaller,
+    find_deadline,
+    first_letter,
+)
 from tests.unit.supervisor.reports import report_on
 from tests.virtual_time import in_virtual_time
 
@@ -197,3 +202,23 @@ def test_a_letter_names_task_generation_and_when_it_may_begin() -> None:
     assert "2026-05-01T01:00:00Z" in str(due.headers)
     # What is sent again begins at once.
     assert first_letter(later, 2).subject == letter.subject
+
+
+@pytest.mark.parametrize(
+    ("own_s", "within_s", "after_s", "is_own"),
+    [
+        (None, None, None, None),
+        (30.0, None, 30, True),
+        (30.0, 5.0, 5, False),
+        (None, 5.0, 5, False),
+    ],
+)
+def test_a_deadline_is_the_senders_or_else_the_tasks(
+    own_s: float | None,
+    within_s: float | None,
+    after_s: float | None,
+    is_own: bool | None,
+) -> None:
+    found = find_deadline(TASK.created_at, own_s, within_s)
+    seconds = None if found.at is None else (found.at - TASK.created_at).total_seconds()
+    assert (seconds, found.is_own) == (after_s, is_own)
