@@ -1,6 +1,6 @@
 """The three extension points: a provider of models, an embedder, a source of secrets.
 
-Here is what Tasklore asks of them; `tasklore.extensions` exports it, and `tasklore.testing.contracts` has the suite of
+Their protocols are here; `tasklore.extensions` exports it, and `tasklore.testing.contracts` has the suite of
 each. All else (retries, deadlines, limits, accounts, what is kept) stays with the caller.
 """
 

@@ -106,7 +106,7 @@ class AgentCard(Message):
 
 
 class AwayModel(Part):
-    """A model whose provider does not answer a worker since then; `said` is what it said last, 200 characters of it."""
+    """A model whose provider does not answer a worker since then; `said` is its last answer, 200 characters of it."""
 
     model: str
     since: datetime

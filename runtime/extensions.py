@@ -47,7 +47,7 @@ def make_extension(group: str, name: str, kind: type[P], setting: str) -> P:
 
 
 def absence_of(group: str, name: str) -> str:
-    """Return the sentence that *name* is not installed, and what is."""
+    """Return the sentence that *name* is not installed, with the names that are."""
     known = installed_names(group)
     return (
         f"no installed distribution has {name!r} in its entry points {group!r}"

@@ -1,4 +1,4 @@
-"""Where secrets come from: a directory with a file for each, and a source that somebody wrote, which goes first.
+"""Where secrets come from: a directory with a file for each, and a source of an extension, which goes first.
 
 Standard library only, unless there is such a source: clients of the API read this, and load nothing heavier.
 """

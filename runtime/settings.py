@@ -469,7 +469,7 @@ class _Secrets(PydanticBaseSettingsSource):
         return found, field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        """Return what there is, but for what the environment says already: nobody is asked for that."""
+        """Return what there is, but for values that the environment says already."""
         given = {name.upper() for name, value in os.environ.items() if value}
         found = {
             name: self.get_field_value(field, name)[0]

@@ -1,6 +1,7 @@
 """Who sets each setting, and when: a column of docs/reference/settings.md.
 
-`deployment` is the manifests that `tasklore k8s` and `deploy/` write; what nobody sets is a constant instead.
+`deployment` is the manifests that `tasklore k8s` and `deploy/` write; a setting without an operator is a
+constant instead.
 """
 
 _TRUST = (

@@ -99,7 +99,7 @@ def find_deadline(
 
 
 def ignore_task(_assignment: TaskAssignment) -> None:
-    """Do nothing, where nobody follows a task."""
+    """Do nothing, where no caller follows a task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +186,7 @@ class TaskCaller:
         expected: ExpectedReport,
         gives_up_at: float,
     ) -> CompletionReport | None:
-        """Return the report, None when there is none while its stream may be told of it once more."""
+        """Return the report, None when there is none while its stream may get it once more."""
         loop = asyncio.get_running_loop()
         pause_s = _STORED_AGAIN_S
         left_s = _KNOWN_S

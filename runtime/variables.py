@@ -67,7 +67,7 @@ def unknown_variables(
 
 
 def removed_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return each variable that was a setting, with what it is now."""
+    """Return each variable that was a setting, with its successor."""
     return {
         name: REMOVED[bare]
         for name in sorted(environ)

@@ -110,7 +110,7 @@ class OptionReader:
         return version
 
     def read_remember(self) -> Literal["shared", "user", "never"]:
-        """Return for whom results are remembered."""
+        """Return the scope in which results are remembered."""
         remember = self._options.get("remember", False)
         if remember is False:
             return "never"
@@ -192,7 +192,7 @@ class OptionReader:
         return words_of(self._options.get("examples", ()), f"{self._label}: examples")
 
     def read_confirm(self) -> bool:
-        """Return whether somebody has to say yes before the task starts."""
+        """Return whether a person has to say yes before the task starts."""
         return bool(self._options.get("confirm", False))
 
     def read_approver(self) -> str | None:

@@ -1,4 +1,4 @@
-"""The declaration of tasks and what is kept beside them."""
+"""The declaration of tasks, and of their runs, waits and requests."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ from tasklore.memory.store import (
 
 
 def _open_requests(redis: Redis, deadline_s: float) -> UserStore:
-    """Open the replies to a user, and to what was asked in conversations of theirs alone before they gave a name."""
+    """Open the replies to a user, and to their requests in conversations of theirs alone before they gave a name."""
     requests = RequestRecords(redis, deadline_s=deadline_s)
     conversations = Conversations(redis, deadline_s=deadline_s)
 
@@ -44,7 +44,7 @@ def _open_requests(redis: Redis, deadline_s: float) -> UserStore:
 
 
 def _nameless_requests(turns: Sequence[bytes]) -> list[str]:
-    """Return the places of the requests over HTTP that *turns* of nobody known may be of."""
+    """Return the places of the requests over HTTP that *turns* without a user may be of."""
     ids = {
         str(turn_field(turn, "request_id")) for turn in turns if user_of(turn) is None
     }

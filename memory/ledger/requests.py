@@ -153,7 +153,7 @@ class RequestRecords:
         return [*commands, ("UNLINK", held)]
 
     async def forget_replies(self, requests: Sequence[str]) -> int:
-        """Remove the replies of *requests*, and return how many there were: whoever asks again has them begun again."""
+        """Remove the replies of *requests*, and return how many there were: asked for again, they begin again."""
         if not requests:
             return 0
         commands: list[Command] = [

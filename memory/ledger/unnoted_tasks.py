@@ -1,4 +1,4 @@
-"""Tasks that are stored, and that the ledger may not have: kept by whoever sent them until it has each.
+"""Tasks that are stored, and that the ledger may not have: kept by their sender until it has each.
 
 First the stream, then the ledger: a task that is in neither was not accepted, one that is in the stream alone runs and
 is reported, and what is kept here closes the gap when a ledger that was away is back.
@@ -34,7 +34,7 @@ class StoredTask(NamedTuple):
 
 
 class UnnotedTasks:
-    """Notes tasks in *ledger*, and keeps what it did not take; beyond its bounds the oldest is given up."""
+    """Notes tasks in *ledger*, and keeps those that it did not take; beyond its bounds the oldest is given up."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -66,7 +66,7 @@ class UnnotedTasks:
         """Note all that is kept, the oldest first, and return how many there were.
 
         Raises:
-            MemoryUnavailable: the ledger is away; what is left stays for the next time.
+            MemoryUnavailable: the ledger is away; the rest stays for the next time.
         """
         noted = 0
         while self._tasks:

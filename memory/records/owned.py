@@ -213,7 +213,7 @@ class OwnedRecords(RecordReader[KeptT]):
 
 
 def _members(owner: str | None) -> tuple[str, str]:
-    """Return the first and the last possible member of *owner* in the set of what is owned, of everybody for None."""
+    """Return the first and the last possible member of *owner* in the set of owned records, of everybody for None."""
     return ("-", "+") if owner is None else (f"[{owner}:", f"({owner};")
 
 

@@ -45,7 +45,7 @@ class Door:
 
 
 class GovernedEmbedder:
-    """An embedder of somebody else, which is asked where the limits leave room; its tokens are estimated."""
+    """An embedder from an extension, which is asked where the limits leave room; its tokens are estimated."""
 
     def __init__(
         self, embedder: Embedder, door: Door, prices: Mapping[str, ModelPrice]

@@ -245,7 +245,7 @@ class EventStream(StreamingResponse):
         return is_over
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the protocol's
-        """Send until the end, until the client disconnects, or until whoever reads it may no more."""
+        """Send until the end, until the client disconnects, or until its reader may no more."""
         sending = asyncio.ensure_future(self.stream_response(send))
         leaving = asyncio.ensure_future(self.listen_for_disconnect(receive))
         watching = asyncio.ensure_future(self._await_lost_right())
@@ -266,7 +266,7 @@ class EventStream(StreamingResponse):
         return self._parts.find_key(self._name) == self._key
 
     async def _await_lost_right(self) -> None:
-        """Return once whoever reads it may no more."""
+        """Return once its reader may no more."""
         may_go_on = True
         while may_go_on:
             await asyncio.sleep(_LOOK_S)

@@ -28,7 +28,7 @@ _LAST_TURNS = 50
 
 
 class TaskWords(View):
-    """The words of a person that a task was made of, said `at` that time, and what was understood of them.
+    """The words of a person that a task was made of, said `at` that time, and how they were understood.
 
     `parameters` are those of the task. `remembered` names such as nobody said: they come from the person's memory.
     `computed` says by name how a value was computed of what was said. `by` is `rules`, or `model` where a language

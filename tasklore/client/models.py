@@ -692,15 +692,6 @@ class KeptItem(Model):
     until: date | None = None
 
 
-class KeptLine(Model):
-    """Lines that were kept without being understood: the first one's number, the text, why, and where it is now."""
-
-    kept_at: str
-    line: int
-    text: str
-    why: str
-
-
 class KeptTurns(Model):
     """Whether turns are kept word for word, and for how many days; null leaves that to the deployment."""
 
@@ -1167,29 +1158,6 @@ class MemoryNote(Model):
         | str
     )
     saved_ms: int | None = None
-
-
-class MigratedFile(Model):
-    """The result for an older file.
-
-    `state` is `stored`, `same` (the document is that already), `changes` (it would be stored) or `refused`. `diff`
-    leads from the document to the file, when nothing was to be changed.
-    """
-
-    diff: tuple[str, ...] = ()
-    entries: int = 0
-    error: str | None = None
-    file: str
-    resource: str | None = None
-    state: Literal["stored", "same", "changes", "refused"] | str
-    unparsed: tuple[KeptLine, ...] = ()
-
-
-class MigratedFiles(Model):
-    """The result for each file, in their order."""
-
-    files: tuple[MigratedFile, ...]
-    user: str
 
 
 class ModelOutage(Model):
@@ -2810,7 +2778,7 @@ class TaskWait(Model):
 
 
 class TaskWords(Model):
-    """The words of a person that a task was made of, said `at` that time, and what was understood of them.
+    """The words of a person that a task was made of, said `at` that time, and how they were understood.
 
     `parameters` are those of the task. `remembered` names such as nobody said: they come from the person's memory.
     `computed` says by name how a value was computed of what was said. `by` is `rules`, or `model` where a language

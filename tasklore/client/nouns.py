@@ -1775,33 +1775,6 @@ class MemoryFlows:
             models.Listing,
         )
 
-    def migrate(
-        self,
-        user: str,
-        lines: Iterable[Mapping[str, Any]],
-        *,
-        scope: Literal["user", "agent", "run", "org"] | None = None,
-        dry_run: bool | None = None,
-    ) -> Flow[tuple[models.MigratedFiles, ...]]:
-        """Turn older Markdown memories into documents.
-
-        What cannot be read as headings and bullets is listed and kept as it is written; nothing is dropped. One whose
-        document holds something else already is refused: neither of the two may be lost.
-
-        Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
-            dry_run: Show what would change; change nothing.
-        """
-        return send_lines(
-            Call(
-                "POST",
-                fill_path("/v1/memory/{user}/migrate", user=user),
-                query={"scope": scope, "dry_run": dry_run},
-            ),
-            lines,
-            models.MigratedFiles,
-        )
-
     def redo(
         self,
         user: str,
@@ -2036,7 +2009,6 @@ class Memory(Noun):
     import_ = waiting(MemoryFlows.import_)
     items = waiting(MemoryFlows.items)
     list = waiting(MemoryFlows.list)
-    migrate = waiting(MemoryFlows.migrate)
     redo = waiting(MemoryFlows.redo)
     search = waiting(MemoryFlows.search)
     settings = waiting(MemoryFlows.settings)
@@ -2074,7 +2046,6 @@ class AsyncMemory(AsyncNoun):
     import_ = awaited(MemoryFlows.import_)
     items = awaited(MemoryFlows.items)
     list = awaited(MemoryFlows.list)
-    migrate = awaited(MemoryFlows.migrate)
     redo = awaited(MemoryFlows.redo)
     search = awaited(MemoryFlows.search)
     settings = awaited(MemoryFlows.settings)

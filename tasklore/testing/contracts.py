@@ -119,7 +119,7 @@ class SecretSourceContract:
         raise NotImplementedError(f"{type(self).__name__}.make returns the source")
 
     def test_a_secret_is_read_by_its_name(self) -> None:
-        """As it is, whatever characters are in it, and as often as somebody asks."""
+        """As it is, whatever characters are in it, and as often as it is asked for."""
         secrets = {
             "tasklore_llm_api_key": "sk-0123/+=",
             "tasklore_redis_url": "rediss://user:p\u00e4ss@valkey:6379/0",
@@ -153,7 +153,7 @@ class SecretSourceContract:
 
 
 class ModelProviderContract:
-    """The promises of a `ModelProvider`; what is asked is answered by a service of your test, or a real one."""
+    """The promises of a `ModelProvider`; its questions are answered by a service of your test, or a real one."""
 
     #: The model that is asked.
     model = "a-model"
@@ -163,7 +163,7 @@ class ModelProviderContract:
         raise NotImplementedError(f"{type(self).__name__}.make returns the provider")
 
     def make_unreachable(self) -> ModelProvider:
-        """Return one whose service cannot be reached, as at an address where nobody listens."""
+        """Return one whose service cannot be reached, as at an address without a server."""
         raise NotImplementedError(f"{type(self).__name__}.make_unreachable returns one")
 
     def make_refusing(self) -> ModelProvider:

@@ -176,7 +176,7 @@ async def remove(visit: Visit) -> Said | Shown:
 def _tell(
     done: ItemChanged | Unfinished[ItemChanged], user: str, told: str, begun: str
 ) -> Said:
-    """Return what is said of a change that was made, or only *begun*."""
+    """Return the notice of a change that was made, or only *begun*."""
     is_late = isinstance(done, Unfinished)
     text = f"{begun}: look again in a moment." if is_late else told
     return Said(to=_list_of(user), text=text)

@@ -367,7 +367,7 @@ class Console:
     async def _is_signed_in(self, cookie: str, caller: Caller) -> bool:
         """Return whether *cookie* is still a session of *caller* as they were.
 
-        A store that does not answer ends none: without it nobody signs out either.
+        A store that does not answer ends none: without it no session is signed out either.
         """
         if not cookie or self._sessions is None:
             return True
@@ -531,7 +531,7 @@ async def _go_home(_request: Request) -> Response:
 
 
 async def _serve_file(request: Request) -> Response:
-    """Serve one of the files that pages are shown with; a browser keeps what it asked for by the file's own tag."""
+    """Serve one of the files that pages are shown with; a browser keeps it by the file's own tag."""
     name = request.path_params["name"]
     body, tag = _files().get(name, (None, ""))
     if body is None:
