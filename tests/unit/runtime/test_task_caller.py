@@ -99,6 +99,14 @@ async def test_the_time_to_wait_has_that_of_sending_in_it() -> None:
 
 
 @in_virtual_time
+async def test_who_does_not_wait_hears_nothing_of_a_quick_worker() -> None:
+    """Else the answer would depend on the load of the machine; what may have ended before is told."""
+    caller = Worker().caller()
+    assert await caller.call(TASK, within_s=0.0, is_new=True) is None
+    assert await Worker(after_s=0.0).caller().call(TASK, within_s=0.0) == REPORT
+
+
+@in_virtual_time
 async def test_what_was_sent_before_is_waited_for_alone() -> None:
     worker = Worker(after_s=None)
     assert await worker.caller().call(TASK, within_s=3.0, is_sent=True) is None
