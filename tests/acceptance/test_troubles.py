@@ -420,7 +420,7 @@ TROUBLES = {
         "ProbeAgent",
         ("running for ", "on worker ", " that is lost: its lease ended "),
     ),
-    "Nobody knows it": Trouble(
+    "No task of that id is known": Trouble(
         poison,
         "TroubledAgent",
         (
