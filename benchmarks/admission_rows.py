@@ -19,13 +19,13 @@ from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox, open_outbox
 from tasklore.runtime.messaging.streams import (
-    Sizes,
+    StreamSizes,
     declare_consumer,
     declare_streams,
     task_sources,
 )
-from tasklore.supervisor.admission.desk import AdmissionDesk
 from tasklore.supervisor.admission.gate import open_gate
+from tasklore.supervisor.admission.queue_mover import WaitingQueueMover
 from tasklore.supervisor.admission.room import MovedTasks, Room
 from tasklore.supervisor.dispatch import Dispatch
 
@@ -52,7 +52,7 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
         Redis.from_url(redis_url) as redis,
     ):
         await load_functions(redis)
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
         for source in task_sources(AGENT, 30.0):
             await declare_consumer(client, source)
         link = Link(client)
@@ -104,7 +104,7 @@ async def _move(
     async def read_shares() -> Shares:
         return Shares()
 
-    desk = AdmissionDesk(
+    desk = WaitingQueueMover(
         link,
         redis,
         outbox,

@@ -24,7 +24,7 @@ from benchmarks.profiles import Profile
 from benchmarks.table import Row, missing, percentile, ratio
 from tasklore.contracts import subjects
 from tasklore.contracts.analysis.document import AnalysisDocument, read_document
-from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS
 from tasklore.contracts.analysis.stories import (
     Entity,
     SeatSettings,
@@ -39,7 +39,7 @@ from tasklore.workers.agents.story.names import Handles
 from tasklore.workers.agents.story.prose import quotations, sentences
 
 SUPERVISOR = "bench-analyses"
-_AGENTS = len(ROSTER)
+_AGENTS = len(SECTION_AGENTS)
 #: Agents one after the other in the longest chain, and milliseconds that each sleeps.
 CHAIN = 2
 NAP_MS = 200

@@ -17,7 +17,7 @@ from tasklore.contracts.admission.limits import (
     Reservation,
     read_limits,
 )
-from tasklore.memory.budgets.governor import Governor
+from tasklore.memory.budgets.governor import ModelBudget
 from tasklore.memory.budgets.store import Budgets
 from tasklore.memory.functions import load_functions
 
@@ -66,7 +66,7 @@ async def measure(redis_url: str, profile: Profile) -> list[Row]:
     async with Redis.from_url(redis_url) as redis:
         await load_functions(redis)
         await Budgets(redis).change(read_limits({"limits": LIMITS}), "bench")
-        async with Governor(redis).running() as governor:
+        async with ModelBudget(redis).running() as governor:
             rows = [
                 await _one_by_one(redis, governor, profile),
                 await _side_by_side(redis_url, profile),
@@ -75,7 +75,7 @@ async def measure(redis_url: str, profile: Profile) -> list[Row]:
     return rows
 
 
-async def _one_by_one(redis: Redis, governor: Governor, profile: Profile) -> Row:
+async def _one_by_one(redis: Redis, governor: ModelBudget, profile: Profile) -> Row:
     reserved = list[float]()
     pinged = list[float]()
     held: Reservation | None = None
@@ -143,7 +143,7 @@ async def _work_through(
 ) -> tuple[float, float]:
     async with (
         Redis.from_url(redis_url) as redis,
-        Governor(redis).running() as governor,
+        ModelBudget(redis).running() as governor,
     ):
 
         async def work() -> None:

@@ -17,7 +17,7 @@ from tasklore.contracts.parameters.model import Field, Parameters
 from tasklore.contracts.parameters.neighbours import Neighbourhood
 from tasklore.contracts.quantities.amounts import Amount
 from tasklore.memory import keys
-from tasklore.memory.long_term.entries import Near
+from tasklore.memory.long_term.entries import NearMatch
 from tasklore.memory.long_term.store import LongTermMemory
 
 #: Entries among which a neighbour is found.
@@ -107,7 +107,7 @@ async def _neighbours(memory: LongTermMemory) -> tuple[_Call, _Call]:
     known = _standing(_Plan.read({"limit": 104_000}))[0]
     asked, near = _standing(_Plan.read({"limit": 104_003}))
 
-    async def find() -> Near | None:
+    async def find() -> NearMatch | None:
         return (
             None
             if await memory.recall(asked) is not None
@@ -127,7 +127,7 @@ async def _neighbours_in_two(memory: LongTermMemory) -> tuple[_Call, _Call]:
     known = _standing(trips[0])[0]
     questions = cycle([_standing(_trip(drawn, "5")) for _ in range(_NEIGHBOURS)])
 
-    async def find() -> Near | None:
+    async def find() -> NearMatch | None:
         asked, near = next(questions)
         return (
             None

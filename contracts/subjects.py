@@ -302,7 +302,7 @@ def run_of_output(subject: str) -> tuple[str, int, int] | None:
 
 
 def cancel(task_id: str) -> str:
-    """Return where the wish to cancel a task is said (core NATS, not stored)."""
+    """Return where the request to cancel a task is said (core NATS, not stored)."""
     return f"cancel.{checked_name(task_id, 'task_id')}"
 
 
@@ -346,7 +346,7 @@ def said_in(account: str) -> str:
     return f"{_ELSEWHERE}.{account}"
 
 
-#: The wish to cancel a task as it is heard from other accounts.
+#: the request to cancel a task as it is heard from other accounts.
 CANCEL_ELSEWHERE = f"{said_in('*')}.{CANCEL_ANY}"
 
 
@@ -455,7 +455,7 @@ def consumer_deleted(stream: str, durable: str) -> str:
     return f"$JS.EVENT.ADVISORY.CONSUMER.DELETED.{stream}.{durable}"
 
 
-def family(subject: str) -> str:
+def metric_label(subject: str) -> str:
     """Return the kind of a *subject* of core NATS, the same for every task and every person.
 
     Unlike the subject itself it may label a metric: there are nine of them.
@@ -473,7 +473,7 @@ def place(subject: str) -> str:
     return ".".join(parts[: {"tasks": 3, "reports": 2}.get(parts[0], 1)])
 
 
-def goes_on(subject: str) -> bool:
+def holds_unfinished_work(subject: str) -> bool:
     """Return whether messages on *subject* are still to be worked on; the other streams keep finished ones."""
     return subject.partition(".")[0] in {
         "tasks",
@@ -485,7 +485,7 @@ def goes_on(subject: str) -> bool:
     }
 
 
-def tells_its_task(subject: str) -> bool:
+def id_names_task(subject: str) -> bool:
     """Return whether the id of a message on *subject* is made of its task's: other ids tell of persons."""
     return subject.partition(".")[0] in {"tasks", "waiting", "reports"}
 

@@ -278,7 +278,7 @@ class TaskOutput(Message):
 
 
 class Cancellation(Message):
-    """The wish to stop a task; published to `cancel.{task_id}`."""
+    """the request to stop a task; published to `cancel.{task_id}`."""
 
     task_id: Name
     reason: str = ""

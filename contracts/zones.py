@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from tasklore.contracts.errors import InvalidInput
 
-__all__ = ["TimeZone", "told_in", "zone_of"]
+__all__ = ["TimeZone", "in_zone", "read_zone"]
 
 #: Characters of a name; the longest there is has 32.
 _LONGEST = 64
@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9][A-Za-z0-9_+-]*){0,2}")
 _ALIKE = 0.6
 
 
-def zone_of(name: str) -> tzinfo:
+def read_zone(name: str) -> tzinfo:
     """Return the time zone that is called *name*, such as `Europe/Berlin` or `UTC`.
 
     Raises:
@@ -38,7 +38,7 @@ def zone_of(name: str) -> tzinfo:
     raise InvalidInput(_cure(name[:_LONGEST]))
 
 
-def told_in(moment: datetime, name: str) -> datetime:
+def in_zone(moment: datetime, name: str) -> datetime:
     """Return *moment* in the zone *name*, with its offset at that time.
 
     The offset is a fixed one, so that what is reckoned from it in hours stays an instant across a change of the clocks.
@@ -46,14 +46,14 @@ def told_in(moment: datetime, name: str) -> datetime:
     Raises:
         InvalidInput: there is no such zone.
     """
-    told = moment.astimezone(zone_of(name))
+    told = moment.astimezone(read_zone(name))
     offset = told.utcoffset()
     return told.replace(tzinfo=timezone(offset)) if offset else told.replace(tzinfo=UTC)
 
 
 def _checked(name: str) -> str:
     try:
-        zone_of(name)
+        read_zone(name)
     except InvalidInput as error:
         raise ValueError(str(error)) from error
     return name

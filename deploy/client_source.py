@@ -69,7 +69,7 @@ from tasklore.client.methods import AsyncDriver, AsyncNoun, Driver, Noun, awaite
 
 
 @dataclass(frozen=True, kw_only=True)
-class Value:
+class ClientValue:
     """One value of an operation: its *name* here, its *key* on the wire, and its type."""
 
     name: str
@@ -416,7 +416,7 @@ def _result(
     return f"Flow[{shape}]", f"fetch({call}, {shape})"
 
 
-def _in_order(path: str, values: Iterable[Value]) -> list[Value]:
+def _in_order(path: str, values: Iterable[ClientValue]) -> list[ClientValue]:
     """Return *values* with those of the path first, as they stand in it."""
     return sorted(
         values,
@@ -426,7 +426,7 @@ def _in_order(path: str, values: Iterable[Value]) -> list[Value]:
     )
 
 
-def _describe(spec: Json, values: list[Value]) -> str:
+def _describe(spec: Json, values: list[ClientValue]) -> str:
     text = f"{spec.get('summary', '').rstrip('.')}."
     if spec.get("description"):
         text += f"\n\n{spec['description'].strip()}"
@@ -436,7 +436,7 @@ def _describe(spec: Json, values: list[Value]) -> str:
     return text
 
 
-def _values_of(document: Json, spec: Json) -> Iterator[Value]:
+def _values_of(document: Json, spec: Json) -> Iterator[ClientValue]:
     taken = set()
     for one in spec.get("parameters", ()):
         if one["name"] in _OWN_HEADERS | _OWN_QUERY:
@@ -463,7 +463,7 @@ def _values_of(document: Json, spec: Json) -> Iterator[Value]:
             words=one.get("description", ""),
         )
         if value.name in taken:
-            value = Value(**(vars(value) | {"name": f"{value.name}_"}))
+            value = ClientValue(**(vars(value) | {"name": f"{value.name}_"}))
         yield value
 
 
@@ -478,8 +478,8 @@ def _body_schema(document: Json, schema: Json) -> Json:
 
 def _value(
     key: str, schema: Json, *, place: str, is_required: bool, words: str
-) -> Value:
-    return Value(
+) -> ClientValue:
+    return ClientValue(
         name=_name(key),
         key=key,
         place=place,
@@ -507,7 +507,7 @@ def _answers_of(spec: Json) -> dict[str, Json]:
 
 
 def _call(
-    method: str, path: str, values: list[Value], *, has_key: bool, waits: bool
+    method: str, path: str, values: list[ClientValue], *, has_key: bool, waits: bool
 ) -> str:
     arguments = [repr(method.upper())]
     inside = [one for one in values if one.place == "path"]

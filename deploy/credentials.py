@@ -46,7 +46,7 @@ from deploy.privileges.nats_accounts import (
     nats_accounts,
     publishers,
 )
-from deploy.privileges.roles import Cast, Role, named
+from deploy.privileges.roles import Cast, ServerRole, named
 from deploy.privileges.valkey_users import renewed, valkey_users, with_passwords
 from deploy.secret_manifests import secret_manifests
 from tasklore.commands.k8s.printing import as_yaml
@@ -74,7 +74,7 @@ _IN_CLUSTER = ("{}.tasklore", "{}.tasklore.svc", "{}.tasklore.svc.cluster.local"
 
 
 def make_credentials(
-    directory: Path, roles: Sequence[Role], valkey_address: str = "valkey:6379"
+    directory: Path, roles: Sequence[ServerRole], valkey_address: str = "valkey:6379"
 ) -> None:
     """Make everything for *roles* in *directory*, which must be empty or absent.
 
@@ -154,14 +154,14 @@ def add_roles(
     write_cast(directory, cast)
 
 
-def _write_publishers(directory: Path, roles: Sequence[Role]) -> None:
+def _write_publishers(directory: Path, roles: Sequence[ServerRole]) -> None:
     text = publishers(roles, public_keys(directory))
     for role in roles:
         if reads_signed(role.name):
             replace_text(directory / role.name / "publishers.json", text)
 
 
-def _new_passwords(roles: Iterable[Role]) -> dict[str, str]:
+def _new_passwords(roles: Iterable[ServerRole]) -> dict[str, str]:
     """Return a password for each of *roles* that is a user of Valkey, by its name."""
     return {role.name: secrets.token_urlsafe(32) for role in roles if role.has_store}
 

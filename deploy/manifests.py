@@ -19,7 +19,7 @@ from tasklore.commands.k8s.pods import (
     selector_of,
 )
 from tasklore.commands.k8s.printing import as_yaml
-from tasklore.commands.k8s.scaling import Consumer, Scale, scaled_object
+from tasklore.commands.k8s.scaling import Scale, ScaledConsumer, scaled_object
 from tasklore.commands.k8s.workers import Wanted, bootstrap_manifests, worker_manifests
 from tasklore.contracts import subjects
 from tasklore.contracts.identifiers import PARTITIONS
@@ -126,11 +126,11 @@ def _supervisor() -> list[Manifest]:
         },
     }
     inboxes = [
-        Consumer(subjects.MESSAGES, f"inbox-{number}", _MESSAGES_A_POD)
+        ScaledConsumer(subjects.MESSAGES, f"inbox-{number}", _MESSAGES_A_POD)
         for number in range(PARTITIONS)
     ]
     consumers = [
-        Consumer(subjects.REPORTS, "SupervisorAgent", _REPORTS_A_POD),
+        ScaledConsumer(subjects.REPORTS, "SupervisorAgent", _REPORTS_A_POD),
         *inboxes,
     ]
     return [

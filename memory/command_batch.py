@@ -27,7 +27,7 @@ from redis.exceptions import (
 from tasklore.contracts.errors import MemoryRefused, MemoryUnavailable
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.scripts import LIBRARIES
-from tasklore.memory.shared_connection import INCOMPLETE, Heard, SharedConnection
+from tasklore.memory.shared_connection import INCOMPLETE, LastHeard, SharedConnection
 
 Command = tuple[str | bytes | int | float, ...]
 Commands = Sequence[Command]
@@ -67,7 +67,7 @@ class _Shared:
 
     small: SharedConnection
     turns: asyncio.Semaphore
-    heard: Heard
+    heard: LastHeard
     idle: list[AbstractConnection] = field(default_factory=list)
 
 
@@ -78,7 +78,7 @@ def _find_shared(pool: ConnectionPool) -> _Shared:
     """Return what everybody shares who uses *pool*."""
     shared = _shared.get(pool)
     if shared is None:
-        heard = Heard()
+        heard = LastHeard()
         turns = max(1, min(CONCURRENT, pool.max_connections // 2))
         shared = _shared[pool] = _Shared(
             small=SharedConnection(pool, heard),
@@ -282,7 +282,7 @@ def demand_loaded(answer: Any) -> None:
 
 
 async def _transact(
-    connection: AbstractConnection, count: int, packed: bytes, heard: Heard
+    connection: AbstractConnection, count: int, packed: bytes, heard: LastHeard
 ) -> list[Any]:
     """Return the replies to the *count* commands that *packed* holds; *heard* notes each word.
 
@@ -347,7 +347,7 @@ class Deadline:
         "_task",
     )
 
-    def __init__(self, seconds: float, heard: Heard | None = None) -> None:
+    def __init__(self, seconds: float, heard: LastHeard | None = None) -> None:
         self._seconds = seconds
         self._heard = heard
         self._has_stood_still = False

@@ -6,6 +6,7 @@ A key has one pair of braces, the cluster's hash tag; each part is checked or pe
 from typing import Literal
 
 from tasklore.memory.budgets.keys import budget as budget
+from tasklore.memory.concurrency.keys import places as places
 from tasklore.memory.conversations.keys import conversation as conversation
 from tasklore.memory.conversations.keys import notices as notices
 from tasklore.memory.conversations.keys import user_conversations as user_conversations
@@ -64,7 +65,6 @@ from tasklore.memory.long_term.keys import parse_ltm_users as parse_ltm_users
 from tasklore.memory.long_term.keys import parse_quarantine as parse_quarantine
 from tasklore.memory.long_term.keys import quarantine as quarantine
 from tasklore.memory.long_term.keys import quarantine_pattern as quarantine_pattern
-from tasklore.memory.places.keys import places as places
 from tasklore.memory.projects.keys import project as project
 from tasklore.memory.projects.keys import project_part as project_part
 from tasklore.memory.queues.keys import owners as owners

@@ -23,7 +23,7 @@ INCOMPLETE = object()
 
 
 @dataclass(slots=True)
-class Heard:
+class LastHeard:
     """When the server last said anything to anybody who shares a pool, by the clock of the event loop."""
 
     at: float = 0.0
@@ -47,7 +47,7 @@ class _Pipeline(asyncio.Protocol):
     """
 
     def __init__(
-        self, reader: hiredis.Reader, transport: asyncio.Transport, heard: Heard
+        self, reader: hiredis.Reader, transport: asyncio.Transport, heard: LastHeard
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._reader = reader
@@ -137,7 +137,7 @@ class SharedConnection:
     redis-py connects and authenticates; from then on the transport is ours.
     """
 
-    def __init__(self, pool: ConnectionPool, heard: Heard) -> None:
+    def __init__(self, pool: ConnectionPool, heard: LastHeard) -> None:
         self._pool = pool
         self._heard = heard
         self._opening = asyncio.Lock()

@@ -19,7 +19,7 @@ _PAUSE_S = 0.2
 Value = TypeVar("Value")
 
 
-class Reading(NamedTuple, Generic[Value]):
+class AgedValue(NamedTuple, Generic[Value]):
     """A value that was read *age_s* seconds ago."""
 
     value: Value
@@ -51,7 +51,7 @@ class SharedReading(Generic[Value]):
         self._keep_ms = keep_ms
         self._kind = kind
 
-    async def take(self, read: Callable[[], Awaitable[Value]]) -> Reading[Value]:
+    async def take(self, read: Callable[[], Awaitable[Value]]) -> AgedValue[Value]:
         """Return what a process read within `keep_ms`; where none did, *read* and keep it.
 
         One process at a time reads; when it takes longer than its lease, or died, the next one does. One that fails
@@ -75,7 +75,7 @@ class SharedReading(Generic[Value]):
                     # Whoever wrote it, it is read again.
                     pass
                 else:
-                    return Reading(value, max(0, self._keep_ms - left_ms) / 1000)
+                    return AgedValue(value, max(0, self._keep_ms - left_ms) / 1000)
             if (await self._batch.run([lease]))[0] or loop.time() >= waits_until:
                 break
             await asyncio.sleep(_PAUSE_S)
@@ -87,7 +87,7 @@ class SharedReading(Generic[Value]):
         # The lease lapses by itself: it may be that of the next process by now, and what is kept stops the others.
         kept_value = self._kind.dump_json(value)
         await self._batch.run([("SET", self._key, kept_value, "PX", self._keep_ms)])
-        return Reading(value, 0.0)
+        return AgedValue(value, 0.0)
 
     async def _give_back(self, token: str) -> None:
         """Let the next process read, unless the lease is no longer that of *token*."""

@@ -3,13 +3,13 @@
 from typing import Final
 
 from tasklore.memory.budgets import declaration as budgets
+from tasklore.memory.concurrency import declaration as places
 from tasklore.memory.conversations import declaration as conversations
 from tasklore.memory.documents import declaration as documents
 from tasklore.memory.episodes import declaration as episodes
 from tasklore.memory.holdings import declaration as holdings
 from tasklore.memory.ledger import declaration as ledger
 from tasklore.memory.long_term import declaration as long_term
-from tasklore.memory.places import declaration as places
 from tasklore.memory.projects import declaration as projects
 from tasklore.memory.queues import declaration as queues
 from tasklore.memory.schedules import declaration as schedules

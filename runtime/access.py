@@ -35,7 +35,7 @@ _IN_SECRETS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ServerCredentials:
     """What servers are shown; with everything None they have to be open to anybody.
 
     `role` names the user of Redis where its address names none, and the prefix of the inboxes on NATS. `seed_file`
@@ -101,14 +101,14 @@ class Access:
         return _context(self.redis_ca_file, REDIS_CA_VARIABLE)
 
 
-def access_of(environ: Mapping[str, str] = os.environ) -> Access:
+def access_of(environ: Mapping[str, str] = os.environ) -> ServerCredentials:
     """Return what *environ* says: each file by its own variable, else as it is called in TASKLORE_SECRETS_DIR.
 
     Raises:
         InvalidInput: the role is no name.
     """
     role = environ.get(ROLE_VARIABLE) or None
-    return Access(
+    return ServerCredentials(
         role=checked_name(role, ROLE_VARIABLE) if role is not None else None,
         seed_file=_path(environ, SEED_VARIABLE),
         nats_ca_file=_path(environ, NATS_CA_VARIABLE),

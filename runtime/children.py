@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 _END_S = 1.0
 
 
-class Children:
+class ChildProcesses:
     """Children that run *module*, *at_once* of them; an answer has at most *longest* bytes."""
 
     def __init__(self, module: str, *, at_once: int, longest: int) -> None:

@@ -14,7 +14,7 @@ from tasklore.runtime.counting.listening import ListeningCounts
 from tasklore.runtime.counting.models import ModelCounts
 from tasklore.runtime.counting.plans import PlanCounts
 from tasklore.runtime.counting.series import Declared, Series
-from tasklore.runtime.counting.tasks import TaskCounts
+from tasklore.runtime.counting.tasks import TaskCounters
 from tasklore.runtime.counting.transport import HttpCounts, TransportCounts
 from tasklore.runtime.counting.whole import WholeCounts
 from tasklore.runtime.counting.words import MAX_TASKS
@@ -23,7 +23,7 @@ __all__ = ["CONTENT_TYPE", "MAX_TASKS", "Metrics"]
 
 
 class Metrics(
-    TaskCounts,
+    TaskCounters,
     TransportCounts,
     ListeningCounts,
     PlanCounts,
@@ -43,7 +43,7 @@ class Metrics(
             {"version": version or _installed_version()}
         )
         self._families = Series(self.registry)
-        TaskCounts.__init__(self, self._families)
+        TaskCounters.__init__(self, self._families)
         TransportCounts.__init__(self, self._families)
         ListeningCounts.__init__(self, self._families)
         PlanCounts.__init__(self, self._families)

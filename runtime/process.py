@@ -16,9 +16,9 @@ from tasklore.runtime.access import access_of
 from tasklore.runtime.blocking import BlockWatch, Runner
 from tasklore.runtime.health import STUCK_AFTER_S, Check, HealthServer, Pulse
 from tasklore.runtime.messaging.broker import make_broker
-from tasklore.runtime.messaging.connection import Listener
+from tasklore.runtime.messaging.connection import ConnectionCallbacks
 from tasklore.runtime.messaging.link import Link
-from tasklore.runtime.messaging.refusals import Refusal
+from tasklore.runtime.messaging.refusals import ServerRefusal
 from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.settings import Settings
 from tasklore.runtime.watchdog import LEAVE_S, Watchdog
@@ -196,14 +196,14 @@ class Process:
         """Call *stop* in the very turn of the loop in which a signal is heeded: it takes nothing more."""
         self._when_asked.append(stop)
 
-    def listener(self, reconnected: Callable[[], None]) -> Listener:
+    def listener(self, reconnected: Callable[[], None]) -> ConnectionCallbacks:
         """Return the callbacks of the main connection: it waits an outage out; its end ends the process."""
 
         def count_and_tell() -> None:
             self.metrics.count_reconnect("nats")
             reconnected()
 
-        return Listener(
+        return ConnectionCallbacks(
             reconnected=count_and_tell,
             closed=lambda: self.fail(
                 Unreachable("the connection to NATS was closed for good")
@@ -289,7 +289,7 @@ class Process:
             log.error("process_failed", process=self.name, error=str(error))
         self._ends.set()
 
-    def _notice_refusal(self, refusal: Refusal) -> None:
+    def _notice_refusal(self, refusal: ServerRefusal) -> None:
         """End when the server does not let us do what this process is there for: nothing would ever come."""
         if refusal.is_vital:
             self.fail(refusal.error(access_of().role))

@@ -483,7 +483,7 @@ class _Secrets(PydanticBaseSettingsSource):
         }
 
 
-def shown(name: str, value: object) -> str:
+def format_setting(name: str, value: object) -> str:
     """Return *value* of the setting *name* for a person's eyes: secrets and passwords are `***`, None is `none`."""
     if value is None or name in _SCHEMES:
         return "none" if value is None else masked_url(str(value))
@@ -513,5 +513,5 @@ def _sentence(
         if name in arguments
         else variable_of(name)
     )
-    default = shown(name, Settings.model_fields[name].default)
-    return f"{where} cannot be {shown(name, details['input'])!r}: {cure} (default {default})"
+    default = format_setting(name, Settings.model_fields[name].default)
+    return f"{where} cannot be {format_setting(name, details['input'])!r}: {cure} (default {default})"

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic.fields import FieldInfo
 
 from tasklore.runtime import settings as declarations
-from tasklore.runtime.settings import Settings, shown
+from tasklore.runtime.settings import Settings, format_setting
 from tasklore.runtime.settings_use import SET_BY
 from tasklore.runtime.variables import variable_of
 
@@ -42,7 +42,7 @@ prints every value and its source. Made from `runtime/settings.py` and `settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class SettingRow:
     """One setting as `tasklore config` shows it; secrets and passwords in *value* are masked, *unit* may be empty."""
 
     name: str
@@ -53,14 +53,14 @@ class Row:
     description: str
 
 
-def explain(settings: Settings) -> list[Row]:
+def explain(settings: Settings) -> list[SettingRow]:
     """Return every setting with its value, in the order of their declaration, and whether it was set."""
     reasons = _reasons()
     return [
-        Row(
+        SettingRow(
             name=name,
             env=variable_of(name),
-            value=shown(name, getattr(settings, name)),
+            value=format_setting(name, getattr(settings, name)),
             unit=_unit(name),
             source=settings.source(name),
             description=reasons[name],
@@ -103,7 +103,7 @@ def _reasons() -> dict[str, str]:
 def _line(name: str, field: FieldInfo, reason: str) -> str:
     cells = [
         f"`{variable_of(name)}`",
-        f"`{shown(name, field.default)}`",
+        f"`{format_setting(name, field.default)}`",
         _takes(field),
         _unit(name),
     ]

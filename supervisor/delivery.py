@@ -17,13 +17,13 @@ from tasklore.runtime.messaging.erasure import Eraser
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.runtime.messaging.partitions import (
     ACK_WAIT_S,
-    PartitionDesk,
-    Whose,
+    Owner,
+    PartitionHandler,
     ordered_sources,
 )
 from tasklore.runtime.messaging.pull import Delivery, PullEngine
 from tasklore.runtime.messaging.signatures import Publishers
-from tasklore.runtime.messaging.streams import Source
+from tasklore.runtime.messaging.streams import PullSource
 from tasklore.runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 _LAST_WORDS_S = 8.0
 
 
-class MessageDesk(PartitionDesk):
+class InboxDelivery(PartitionHandler):
     """Puts each message into the inbox of its conversation, once for its sender and id, however often it comes.
 
     *eraser* overwrites it on the server's disk, once it is there.
@@ -41,7 +41,7 @@ class MessageDesk(PartitionDesk):
 
     def __init__(
         self,
-        whose: Whose,
+        whose: Owner,
         *,
         inbox: Inbox,
         outbox: Outbox,
@@ -119,7 +119,7 @@ class Delivering:
         return all(engine.ready for engine in self._engines)
 
 
-def inbox_sources(ack_wait_s: float = ACK_WAIT_S) -> list[Source]:
+def inbox_sources(ack_wait_s: float = ACK_WAIT_S) -> list[PullSource]:
     """Return the partitions of MESSAGES, durables `inbox-0` to `inbox-15`; the seconds are at most `ACK_WAIT_S`."""
     return ordered_sources(subjects.MESSAGES, "inbox", min(ACK_WAIT_S, ack_wait_s))
 

@@ -1,6 +1,6 @@
 """Dispatch: an assignment goes out once it is durably stored, and the ledger knows of it.
 
-It goes to TASKS, or while its agent is busy into WAITING, from where the desk of admission moves it by turns.
+It goes to TASKS, or while its agent is busy into WAITING, from where the queue mover moves it by turns.
 
 First the stream, then the ledger. In the other order a task that the stream refuses would be in the ledger as
 accepted, and start when the stream is created anew, although its sender got an error. In this order a process that dies

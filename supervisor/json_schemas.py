@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from tasklore.contracts.errors import InvalidInput
-from tasklore.runtime.children import Children
+from tasklore.runtime.children import ChildProcesses
 
 _CHILD = "tasklore.supervisor.json_schema_child"
 #: Children at once: they leave processors to who serves.
@@ -39,7 +39,7 @@ class JsonSchemas:
     """Checks schemas, and values against them, by draft 2020-12; those of one caller one after another."""
 
     def __init__(self) -> None:
-        self._children = Children(_CHILD, at_once=_AT_ONCE, longest=_LONGEST)
+        self._children = ChildProcesses(_CHILD, at_once=_AT_ONCE, longest=_LONGEST)
 
     async def demand(self, schema: Mapping[str, Any], *, whose: str | None) -> None:
         """Return when *schema* can be checked.

@@ -18,7 +18,7 @@ from redis.asyncio import Redis
 from tasklore.contracts.errors import ConfigurationError, Unreachable
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.runtime.messaging.connection import Listener, connected
+from tasklore.runtime.messaging.connection import ConnectionCallbacks, connected
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox, open_outbox
 from tasklore.runtime.metrics import Metrics
@@ -33,7 +33,7 @@ from tasklore.supervisor.operations.dependencies import OperatorDependencies
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from tasklore.supervisor.http.parts import Door
+    from tasklore.supervisor.http.dependencies import Admission
     from tasklore.supervisor.http.server import HttpServer
     from tasklore.supervisor.operations.memory.hand_edits import MemoryHands
 
@@ -54,7 +54,7 @@ async def open_operator(
     metrics: Metrics,
     lend: LendHands,
     *,
-    listener: Listener | None = None,
+    listener: ConnectionCallbacks | None = None,
     reconnected: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[OperatorDependencies]:
     """Open the connections of an operator, called *name*, to the servers of *settings* within the block.
@@ -97,7 +97,7 @@ async def open_operator(
         )
 
 
-def make_application(opened: OperatorDependencies, door: "Door") -> "FastAPI":
+def make_application(opened: OperatorDependencies, door: "Admission") -> "FastAPI":
     """Return the application of an operator behind *door*."""
     # Imported only by a process that serves it.
     from tasklore.supervisor.http.hand_over import HandOver
@@ -207,13 +207,13 @@ def _make_server(opened: OperatorDependencies) -> "HttpServer":
     from tasklore.supervisor.http.admission.clients import UnknownClients
     from tasklore.supervisor.http.admission.console_sessions import ConsoleSessions
     from tasklore.supervisor.http.admission.limits import ClientLimits
-    from tasklore.supervisor.http.parts import Door
+    from tasklore.supervisor.http.dependencies import Admission
     from tasklore.supervisor.http.server import HttpServer, demand_keys, demand_tls
 
     settings = opened.settings
     keys = demand_keys(settings.operations_host, settings.api_keys_file, "OPERATIONS")
     secret = settings.approval_secret
-    door = Door(
+    door = Admission(
         keys=keys,
         # A link leads to where it was asked for: another address is of supervisors.
         console=ConsoleSessions.of(

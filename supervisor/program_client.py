@@ -32,7 +32,7 @@ from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox, open_outbox
 from tasklore.runtime.servers.endpoints import find_endpoints
 from tasklore.runtime.task_caller import TaskCaller, first_letter
-from tasklore.supervisor.reports.reports import ReportDesk
+from tasklore.supervisor.reports.reports import ReportWaiter
 
 #: How long a task may take, its time in the queue included, unless the call says otherwise.
 WITHIN = timedelta(seconds=30)
@@ -49,7 +49,7 @@ class Asker:
         supervisor_id: str,
         link: Link,
         outbox: Outbox,
-        reports: ReportDesk,
+        reports: ReportWaiter,
     ) -> None:
         self._supervisor_id = supervisor_id
         self._link = link
@@ -190,7 +190,7 @@ async def asking(
         client = await stack.enter_async_context(connected(nats_url, name))
         link = Link(client)
         outbox = await stack.enter_async_context(open_outbox(link))
-        reports = ReportDesk(client, None)
+        reports = ReportWaiter(client, None)
         await link.listen(subjects.reports_to(supervisor_id), reports.hear_hint)
         yield Asker(
             supervisor_id=supervisor_id, link=link, outbox=outbox, reports=reports

@@ -46,7 +46,7 @@ from tasklore.supervisor.replies.notices import (
     with_notes,
 )
 from tasklore.supervisor.replies.report_texts import part_reply, report_reply
-from tasklore.supervisor.reports.reports import ReportDesk
+from tasklore.supervisor.reports.reports import ReportWaiter
 from tasklore.supervisor.requests.readings import (
     FirstReading,
     PartRead,
@@ -54,8 +54,8 @@ from tasklore.supervisor.requests.readings import (
     find_turn,
 )
 from tasklore.supervisor.requests.request import (
-    Alongside,
     Ended,
+    ExtraCommands,
     Incoming,
     ignore_part,
     part_task_id,
@@ -88,7 +88,7 @@ class Service:
         catalogue: Callable[[], Catalogue],
         interpreter: Interpreter,
         dispatch: Dispatch,
-        reports: ReportDesk,
+        reports: ReportWaiter,
         conversations: Conversations,
         publish: Publish,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -124,7 +124,7 @@ class Service:
         before: Sequence[ChatTurn] | None = None,
         ended: Ended = ignore_part,
         is_new: bool = False,
-        alongside: Alongside | None = None,
+        alongside: ExtraCommands | None = None,
         among: Catalogue | None = None,
     ) -> PersonReply:
         """Return the answer to *request*, or a question for missing values, or `pending` past `wait_ms`.
@@ -159,7 +159,7 @@ class Service:
             routed=routed,
             ended=ended,
             is_new=is_new,
-            alongside=alongside or Alongside(),
+            alongside=alongside or ExtraCommands(),
             among=among,
         )
         owner = request.user_id if self._learned is not None else None

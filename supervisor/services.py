@@ -38,52 +38,52 @@ from tasklore.runtime.messaging.erasure import Eraser
 from tasklore.runtime.messaging.leases import Leases
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox
-from tasklore.runtime.messaging.output import OutputDesk
-from tasklore.runtime.messaging.partitions import Whose, open_partitions
+from tasklore.runtime.messaging.output import OutputFollower
+from tasklore.runtime.messaging.partitions import Owner, open_partitions
 from tasklore.runtime.messaging.pull import PullEngine
 from tasklore.runtime.messaging.signatures import open_publishers, open_signer
-from tasklore.runtime.messaging.streams import Source, declare_consumer
+from tasklore.runtime.messaging.streams import PullSource, declare_consumer
 from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.models.llm import Llm
 from tasklore.runtime.networks import networks_in
 from tasklore.runtime.origins import headers_in, methods_in, origins_in
 from tasklore.runtime.settings import Settings
 from tasklore.runtime.variables import folders_in
-from tasklore.supervisor.admission.desk import AdmissionDesk
 from tasklore.supervisor.admission.gate import Gate
 from tasklore.supervisor.admission.owner_bounds import OwnerBounds
+from tasklore.supervisor.admission.queue_mover import WaitingQueueMover
 from tasklore.supervisor.approvals.answers import Answers
-from tasklore.supervisor.approvals.desk import WaitDesk, event_sender
+from tasklore.supervisor.approvals.notifier import WaitNotifier, event_sender
 from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.cards import CardIndex
 from tasklore.supervisor.dead_letters.queue import drop_letters
-from tasklore.supervisor.delivery import Delivering, MessageDesk, inbox_sources
+from tasklore.supervisor.delivery import Delivering, InboxDelivery, inbox_sources
 from tasklore.supervisor.dispatch import Dispatch
 from tasklore.supervisor.json_schemas import JsonSchemas
-from tasklore.supervisor.pipelines.analysis.desk import AnalysisDesk
+from tasklore.supervisor.pipelines.analysis.driver import AnalysisDriver
 from tasklore.supervisor.pipelines.analysis.requests import AnalysisRequests
 from tasklore.supervisor.pipelines.analysis.run import AnalysisParts
 from tasklore.supervisor.pipelines.as_tasks import AT_ONCE, PipelineTasks
 from tasklore.supervisor.pipelines.declaration.fingerprints import Fingerprints
-from tasklore.supervisor.pipelines.desk import PipelineDesk
-from tasklore.supervisor.pipelines.live import Parts as PipelineParts
+from tasklore.supervisor.pipelines.driver import PipelineDriver
+from tasklore.supervisor.pipelines.live import DriverDependencies as PipelineParts
 from tasklore.supervisor.pipelines.live import event_publisher
 from tasklore.supervisor.pipelines.requests import Driving, PipelineRequests
 from tasklore.supervisor.replies.notices import MEMORY_AGENT, Learned
 from tasklore.supervisor.replies.recollection import open_recollections
-from tasklore.supervisor.reports.reports import ReportDesk
+from tasklore.supervisor.reports.reports import ReportWaiter
 from tasklore.supervisor.schedules.book import ScheduleBook
-from tasklore.supervisor.schedules.desk import ScheduleDesk
+from tasklore.supervisor.schedules.scheduler import Scheduler
 from tasklore.supervisor.schedules.tick_maker import TickMaker
 from tasklore.supervisor.service import Publish, Service
 from tasklore.supervisor.understanding import Interpreter, make_interpreter
 from tasklore.supervisor.understanding.cache import CachedInterpreter
 from tasklore.supervisor.understanding.model import Counted
 from tasklore.supervisor.webhooks.addresses import Addresses, NotAllowed
-from tasklore.supervisor.webhooks.desk import WebhookDesk
+from tasklore.supervisor.webhooks.delivery import Sender, parse_secrets
 from tasklore.supervisor.webhooks.events import WebhookEvents
-from tasklore.supervisor.webhooks.sender import Sender, parse_secrets
+from tasklore.supervisor.webhooks.sender import WebhookSender
 
 if TYPE_CHECKING:
     from tasklore.supervisor.http.handed import HandedRequests
@@ -97,7 +97,7 @@ class Webhooks(NamedTuple):
 
     addresses: Addresses
     events: WebhookEvents
-    desk: WebhookDesk
+    sender: WebhookSender
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,10 @@ class Connections:
     webhooks: Webhooks | None
     cards: CardIndex
     dispatch: Dispatch
-    reports: ReportDesk
+    reports: ReportWaiter
     canceller: Canceller
     ledger: Ledger
-    output: OutputDesk
+    output: OutputFollower
     answers: Answers
     schemas: JsonSchemas
 
@@ -169,8 +169,8 @@ def make_wait_desk(
     settings: Settings,
     webhooks: WebhookEvents | None,
     schemas: JsonSchemas,
-) -> WaitDesk:
-    """Return the desk that looks after waits, and takes answers to them."""
+) -> WaitNotifier:
+    """Return the notifier of waits, and whoever takes answers to them."""
     access = access_of()
     publishers = open_publishers(access)
     waits = Waits(
@@ -179,11 +179,11 @@ def make_wait_desk(
         sign=open_signer(access),
         check=None if publishers is None else publishers.check,
     )
-    return WaitDesk(Answers(waits, outbox, schemas), event_sender(link), webhooks)
+    return WaitNotifier(Answers(waits, outbox, schemas), event_sender(link), webhooks)
 
 
 def make_webhooks(
-    redis: Redis, settings: Settings, metrics: Metrics, reports: ReportDesk
+    redis: Redis, settings: Settings, metrics: Metrics, reports: ReportWaiter
 ) -> Webhooks | None:
     """Return the parts that send webhooks, of *reports* too; None where there is no secret for them.
 
@@ -205,14 +205,14 @@ def make_webhooks(
     sender = Sender(
         addresses, parse_secrets(settings.webhook_secret.get_secret_value())
     )
-    desk = WebhookDesk(outbox, sender, metrics)
+    webhook_sender = WebhookSender(outbox, sender, metrics)
     hears_tasks = settings.webhook_tasks
-    soon = desk.look_soon
+    soon = webhook_sender.look_soon
     events = WebhookEvents(
         outbox, metrics, everywhere=everywhere, hears_tasks=hears_tasks, look_soon=soon
     )
     reports.note_ended = events.note_reports
-    return Webhooks(addresses, events, desk)
+    return Webhooks(addresses, events, webhook_sender)
 
 
 def make_owner_bounds(redis: Redis, settings: Settings) -> OwnerBounds:
@@ -234,15 +234,15 @@ def make_owner_bounds(redis: Redis, settings: Settings) -> OwnerBounds:
     return OwnerBounds(holdings)
 
 
-def make_admission(opened: Connections, gate: Gate) -> AdmissionDesk:
-    """Return the desk that moves waiting tasks into TASKS."""
+def make_admission(opened: Connections, gate: Gate) -> WaitingQueueMover:
+    """Return the queue mover, which moves waiting tasks into TASKS."""
     budgets = Budgets(opened.redis, deadline_s=1.0)
     holder = f"{opened.name}-{secrets.token_hex(4)}"
 
     async def read_shares() -> Shares:
         return (await budgets.read()).limits.shares
 
-    return AdmissionDesk(
+    return WaitingQueueMover(
         opened.link,
         opened.redis,
         opened.outbox,
@@ -254,7 +254,7 @@ def make_admission(opened: Connections, gate: Gate) -> AdmissionDesk:
 
 def make_pipelines(
     opened: Connections, sessions: SessionCache, declared: Mapping[str, Pipeline]
-) -> tuple[PipelineDesk, PipelineRequests, PipelineTasks | None]:
+) -> tuple[PipelineDriver, PipelineRequests, PipelineTasks | None]:
     """Return the driver of pipelines, their requests, and their tasks where there are *declared* ones."""
     settings = opened.settings
     fingerprints = Fingerprints(
@@ -279,13 +279,13 @@ def make_pipelines(
     )
     # Another process may have this one's name and number, on another machine or later.
     holder = f"{opened.name}-{secrets.token_hex(4)}"
-    desk = PipelineDesk(parts, holder=holder, lease_s=settings.pipeline_lease_s)
-    driving = Driving(desk.look_soon, desk.cancel)
+    driver = PipelineDriver(parts, holder=holder, lease_s=settings.pipeline_lease_s)
+    driving = Driving(driver.look_soon, driver.cancel)
     requests = PipelineRequests(
         parts, cards=lambda: opened.cards.catalogue.cards, driving=driving
     )
     if not declared:
-        return desk, requests, None
+        return driver, requests, None
     tasks = PipelineTasks(
         declared,
         requests,
@@ -295,13 +295,13 @@ def make_pipelines(
         meter=opened.metrics,
         name=opened.name,
     )
-    return desk, requests, tasks
+    return driver, requests, tasks
 
 
 def make_schedules(
     opened: Connections, pipelines: PipelineRequests
-) -> tuple[ScheduleDesk, ScheduleBook, TickMaker]:
-    """Return the desk of schedules, their book, and the maker of their ticks."""
+) -> tuple[Scheduler, ScheduleBook, TickMaker]:
+    """Return the scheduler of schedules, their book, and the maker of their ticks."""
     supervisor_id = opened.settings.supervisor_id
     store = ScheduleStore(opened.redis, opened.settings.supervisor_id)
     book = ScheduleBook(store, lambda: opened.cards.catalogue)
@@ -314,10 +314,10 @@ def make_schedules(
         records=RequestRecords(opened.redis),
         now=book.now,
     )
-    return ScheduleDesk(book, maker), book, maker
+    return Scheduler(book, maker), book, maker
 
 
-def make_analyses(opened: Connections) -> tuple[AnalysisDesk, AnalysisRequests]:
+def make_analyses(opened: Connections) -> tuple[AnalysisDriver, AnalysisRequests]:
     """Return the driver of analyses and their requests."""
     settings = opened.settings
     parts = AnalysisParts(
@@ -331,14 +331,14 @@ def make_analyses(opened: Connections) -> tuple[AnalysisDesk, AnalysisRequests]:
         meter=opened.metrics,
         keep=settings.analyses_kept,
     )
-    desk = AnalysisDesk(parts, lease_s=settings.pipeline_lease_s)
-    return desk, AnalysisRequests(parts, desk)
+    driver = AnalysisDriver(parts, lease_s=settings.pipeline_lease_s)
+    return driver, AnalysisRequests(parts, driver)
 
 
 async def open_delivering(
     opened: Connections,
     leases: Leases,
-    heal: Callable[[Source], Awaitable[str]],
+    heal: Callable[[PullSource], Awaitable[str]],
     tasks: PipelineTasks | None,
 ) -> Delivering:
     """Return the delivery of messages to agents, and of *tasks*, None where no pipeline may be asked for as one.
@@ -349,8 +349,8 @@ async def open_delivering(
         DriftedConfiguration: a consumer reads something else.
         Unreachable: the server does not answer.
     """
-    desk = MessageDesk(
-        Whose(opened.name, supervisor_id=opened.settings.supervisor_id),
+    driver = InboxDelivery(
+        Owner(opened.name, supervisor_id=opened.settings.supervisor_id),
         inbox=Inbox(opened.redis),
         outbox=opened.outbox,
         meter=opened.metrics,
@@ -362,7 +362,7 @@ async def open_delivering(
     engines = await open_partitions(
         opened.link,
         inbox_sources(opened.settings.ack_wait_s),
-        desk,
+        driver,
         leases=leases,
         meter=meter,
         heal=heal,
@@ -370,7 +370,7 @@ async def open_delivering(
     )
     if tasks is None:
         return Delivering(engines)
-    source = Source(
+    source = PullSource(
         stream=subjects.TASKS,
         durable=PIPELINE_AGENT,
         filter_subject=subjects.tasks_of(PIPELINE_AGENT),
@@ -381,7 +381,7 @@ async def open_delivering(
         link=opened.link,
         source=source,
         slots=AT_ONCE,
-        desk=tasks,
+        handler=tasks,
         leases=leases,
         meter=meter,
         heal=partial(heal, source),
@@ -414,15 +414,15 @@ def open_api(
     from tasklore.supervisor.http.admission.limits import ClientLimits
     from tasklore.supervisor.http.admission.stream_tokens import StreamTokens
     from tasklore.supervisor.http.app import make_app
+    from tasklore.supervisor.http.dependencies import ApiDependencies
     from tasklore.supervisor.http.handed import HandedRequests
-    from tasklore.supervisor.http.parts import ApiParts
     from tasklore.supervisor.http.server import (
         HttpServer,
         demand_cross_origin,
         demand_keys,
         demand_tls,
     )
-    from tasklore.supervisor.requests.work import Work
+    from tasklore.supervisor.requests.work import InFlightRequests
 
     records = RequestRecords(opened.redis)
     sources = SignSources(
@@ -434,7 +434,7 @@ def open_api(
     )
     secret = settings.approval_secret
     keys = demand_keys(settings.api_host, settings.api_keys_file)
-    parts = ApiParts(
+    parts = ApiDependencies(
         supervisor_id=settings.supervisor_id,
         client=opened.link.client,
         redis=opened.redis,
@@ -448,7 +448,7 @@ def open_api(
         ledger=opened.ledger,
         conversations=Conversations(opened.redis),
         records=records,
-        work=Work(service, records),
+        work=InFlightRequests(service, records),
         pipelines=pipelines,
         analyses=analyses,
         schedules=schedules[0],

@@ -6,7 +6,7 @@ from tasklore.contracts import subjects
 from tasklore.contracts.traces import spelled_context
 from tasklore.runtime.messaging.outbox import Outbox
 
-#: Seconds for it to be stored; the desks make up for one that was not.
+#: Seconds for it to be stored; the notifier and the scheduler make up for one that was not.
 _STORED_WITHIN_S = 5.0
 
 

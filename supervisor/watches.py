@@ -34,7 +34,7 @@ from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.metrics import Metrics
 from tasklore.supervisor.cards import CardIndex
-from tasklore.supervisor.reports.reports import ReportDesk, RunTimes, TaskCosts
+from tasklore.supervisor.reports.reports import ReportWaiter, RunTimes, TaskCosts
 from tasklore.supervisor.webhooks.events import WebhookEvents
 
 log = structlog.get_logger(__name__)
@@ -467,7 +467,7 @@ def make_watches(
     link: Link,
     redis: Redis,
     cards: CardIndex,
-    reports: ReportDesk,
+    reports: ReportWaiter,
     webhooks: WebhookEvents | None = None,
 ) -> tuple[Watcher, ...]:
     """Return the watches of a supervisor, to be run; *metrics* exports their last values."""

@@ -29,7 +29,7 @@ from tasklore.contracts.messages import (
     PipelineReply,
 )
 from tasklore.memory.breaker import Breaker
-from tasklore.memory.budgets.governor import Governor
+from tasklore.memory.budgets.governor import ModelBudget
 from tasklore.memory.budgets.store import Budgets
 from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.conversations.conversation import Conversations
@@ -44,11 +44,11 @@ from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.leases import Leases
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox, open_outbox
-from tasklore.runtime.messaging.output import OutputDesk, open_output
-from tasklore.runtime.messaging.pull import Desk, PullEngine
+from tasklore.runtime.messaging.output import OutputFollower, open_output
+from tasklore.runtime.messaging.pull import DeliveryHandler, PullEngine
 from tasklore.runtime.messaging.streams import (
-    Sizes,
-    Source,
+    PullSource,
+    StreamSizes,
     declare_consumer,
     declare_streams,
     find_consumer,
@@ -57,12 +57,12 @@ from tasklore.runtime.models.llm import Llm
 from tasklore.runtime.process import Process
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.settings import Settings
-from tasklore.supervisor.admission.desk import AdmissionDesk
 from tasklore.supervisor.admission.gate import open_gate
 from tasklore.supervisor.admission.limit_waker import LimitWaker
 from tasklore.supervisor.admission.owner_bounds import OwnerBounds
+from tasklore.supervisor.admission.queue_mover import WaitingQueueMover
 from tasklore.supervisor.admission.room import Room
-from tasklore.supervisor.approvals.desk import WaitDesk
+from tasklore.supervisor.approvals.notifier import WaitNotifier
 from tasklore.supervisor.approvals.requests import answer_bytes
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.cards import CardIndex, has_worker
@@ -71,15 +71,15 @@ from tasklore.supervisor.dispatch import Dispatch
 from tasklore.supervisor.http.admission.limits import ClientLimits
 from tasklore.supervisor.json_schemas import JsonSchemas
 from tasklore.supervisor.limits_file import apply_limits_file
-from tasklore.supervisor.pipelines.analysis.desk import AnalysisDesk
+from tasklore.supervisor.pipelines.analysis.driver import AnalysisDriver
 from tasklore.supervisor.pipelines.analysis.requests import AnalysisRequests
 from tasklore.supervisor.pipelines.as_tasks import agent_card, read_pipelines
-from tasklore.supervisor.pipelines.desk import PipelineDesk
+from tasklore.supervisor.pipelines.driver import PipelineDriver
 from tasklore.supervisor.pipelines.requests import PipelineRequests
 from tasklore.supervisor.reports import comparison
-from tasklore.supervisor.reports.reports import HINT_PAUSE_S, ReportDesk
+from tasklore.supervisor.reports.reports import HINT_PAUSE_S, ReportWaiter
 from tasklore.supervisor.requests.refusals import make_refusals
-from tasklore.supervisor.schedules.desk import ScheduleDesk
+from tasklore.supervisor.schedules.scheduler import Scheduler
 from tasklore.supervisor.service import Service
 from tasklore.supervisor.services import (
     Api,
@@ -134,7 +134,7 @@ async def run_supervisor(
 
 
 @dataclass(slots=True, kw_only=True)
-class _Parts:
+class _Dependencies:
     """The open parts of this process."""
 
     link: Link
@@ -145,26 +145,26 @@ class _Parts:
     recovery: Recovery
     canceller: Canceller
     sessions: SessionCache
-    desk: PipelineDesk
+    driver: PipelineDriver
     pipelines: PipelineRequests
-    analysing: AnalysisDesk
+    analysing: AnalysisDriver
     analyses: AnalysisRequests
-    schedules: ScheduleDesk
-    output: OutputDesk
+    schedules: Scheduler
+    output: OutputFollower
     delivering: Delivering
-    waiting: WaitDesk
-    admission: AdmissionDesk
+    waiting: WaitNotifier
+    admission: WaitingQueueMover
     waking: LimitWaker
     webhooks: Webhooks | None
     watches: tuple[Watcher, ...]
     api: Api | None
 
     @property
-    def loops(self) -> tuple[LeaseLoop[Any, Any] | AdmissionDesk, ...]:
+    def loops(self) -> tuple[LeaseLoop[Any, Any] | WaitingQueueMover, ...]:
         """The work that is done under leases."""
-        hooks = () if self.webhooks is None else (self.webhooks.desk,)
+        hooks = () if self.webhooks is None else (self.webhooks.sender,)
         return (
-            self.desk,
+            self.driver,
             self.analysing,
             self.schedules,
             self.waiting,
@@ -196,7 +196,7 @@ class Supervisor:
         )
         own = agent_card(self._declared) if self._declared else None
         self._cards = CardIndex(self.process.metrics.count_refused_card, own)
-        self._parts: _Parts | None = None
+        self._parts: _Dependencies | None = None
         self._serve_requests()
         self._serve_handed_requests()
         self._heed_cancellations()
@@ -317,14 +317,14 @@ class Supervisor:
             vital = {
                 "reports": parts.engine.vital_sign,
                 "comparisons": parts.comparing.vital_sign,
-                "pipelines": parts.desk.vital_sign,
+                "pipelines": parts.driver.vital_sign,
                 "analyses": parts.analysing.vital_sign,
                 "schedules": parts.schedules.vital_sign,
                 "messages": parts.delivering.vital_sign,
                 "waits": parts.waiting.vital_sign,
                 "wake-ups": parts.waking.vital_sign,
             } | (
-                {"webhooks": parts.webhooks.desk.vital_sign}
+                {"webhooks": parts.webhooks.sender.vital_sign}
                 if parts.webhooks is not None
                 else {}
             )
@@ -334,7 +334,7 @@ class Supervisor:
             yield
             await self.process.end_tasks()
 
-    async def _open(self, stack: AsyncExitStack) -> _Parts:
+    async def _open(self, stack: AsyncExitStack) -> _Dependencies:
         settings = self._settings
         process = self.process
         connecting = connected(
@@ -365,7 +365,7 @@ class Supervisor:
         )
         outbox = await stack.enter_async_context(boxing)
         gate = await open_gate(link, Room(client, Budgets(redis, deadline_s=1.0)))
-        reports = ReportDesk(client, ledger, hint_pause_s=HINT_PAUSE_S)
+        reports = ReportWaiter(client, ledger, hint_pause_s=HINT_PAUSE_S)
         bounds = make_owner_bounds(redis, settings)
         reports.note_sizes = bounds.note_reports
         dispatch = Dispatch(outbox, ledger, gate, bounds)
@@ -373,7 +373,7 @@ class Supervisor:
         pairs = self._engine(
             link,
             comparison.SOURCE,
-            comparison.ComparisonDesk(client, ledger, outbox),
+            comparison.ReportReconciler(client, ledger, outbox),
             leases,
         )
         await link.listen(
@@ -431,7 +431,7 @@ class Supervisor:
             answers=waiting.answers,
             schemas=schemas,
         )
-        desk, pipelines, tasks = make_pipelines(everything, sessions, self._declared)
+        driver, pipelines, tasks = make_pipelines(everything, sessions, self._declared)
         delivering = await open_delivering(
             everything, leases, functools.partial(self._heal, client), tasks
         )
@@ -454,7 +454,7 @@ class Supervisor:
             reports=reports,
             webhooks=webhooks and webhooks.events,
         )
-        return _Parts(
+        return _Dependencies(
             link=link,
             engine=engine,
             comparing=pairs,
@@ -463,7 +463,7 @@ class Supervisor:
             recovery=recovery,
             canceller=canceller,
             sessions=sessions,
-            desk=desk,
+            driver=driver,
             pipelines=pipelines,
             analysing=analysing,
             analyses=analyses,
@@ -490,7 +490,7 @@ class Supervisor:
     async def _open_llm(self, stack: AsyncExitStack, redis: Redis) -> Llm:
         metrics = self.process.metrics
         governor = await stack.enter_async_context(
-            Governor(redis, unchecked=metrics.count_unchecked).running()
+            ModelBudget(redis, unchecked=metrics.count_unchecked).running()
         )
         llm = await stack.enter_async_context(
             Llm(self._settings.llm(), meter=metrics, governor=governor)
@@ -570,9 +570,9 @@ class Supervisor:
             "inboxes of agents",
         )
 
-    def _reports(self) -> Source:
+    def _reports(self) -> PullSource:
         supervisor_id = self._settings.supervisor_id
-        return Source(
+        return PullSource(
             stream=subjects.REPORTS,
             durable=supervisor_id,
             filter_subject=subjects.reports_to(supervisor_id),
@@ -580,14 +580,14 @@ class Supervisor:
         )
 
     def _engine(
-        self, link: Link, source: Source, desk: Desk, leases: Leases
+        self, link: Link, source: PullSource, handler: DeliveryHandler, leases: Leases
     ) -> PullEngine:
         heal = functools.partial(self._heal, link.client, source)
         return PullEngine(
             link=link,
             source=source,
             slots=REPORT_SLOTS,
-            desk=desk,
+            handler=handler,
             leases=leases,
             meter=self.process.metrics,
             heal=heal,
@@ -597,12 +597,12 @@ class Supervisor:
         if self._settings.provision == "auto":
             await declare_streams(client, self._sizes(), despite_drift=True)
 
-    async def _heal(self, client: Client, source: Source) -> str:
+    async def _heal(self, client: Client, source: PullSource) -> str:
         may_create = self._settings.provision == "auto"
         return await find_consumer(client, source, self._sizes(), may_create=may_create)
 
-    def _sizes(self) -> Sizes:
-        return Sizes.of(self._settings)
+    def _sizes(self) -> StreamSizes:
+        return StreamSizes.of(self._settings)
 
     async def _reload_cards(self) -> None:
         while True:
@@ -635,7 +635,7 @@ class Supervisor:
                 loop.look_soon()
             self.process.spawn(self._load_cards())
 
-    def _demand_parts(self) -> _Parts:
+    def _demand_parts(self) -> _Dependencies:
         if self._parts is None:
             raise ConfigurationError("the supervisor is not ready yet; try again")
         return self._parts

@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 
 from tasklore.contracts.admission.limits import CallUsage, ModelCall, Payer
 from tasklore.contracts.errors import BudgetSpent, LlmThrottled
-from tasklore.memory.budgets.governor import Governor, Reservation
+from tasklore.memory.budgets.governor import ModelBudget, Reservation
 
 #: A word that is one token to every counter.
 _WORD = " the"
@@ -81,7 +81,7 @@ async def run_storm(  # noqa: C901 - one loop over the events of a simulation
     def now() -> datetime:
         return datetime.fromtimestamp(0, UTC) + timedelta(seconds=clock[0])
 
-    governors = [Governor(redis, now=now) for _ in range(processes)]
+    governors = [ModelBudget(redis, now=now) for _ in range(processes)]
     #: (time, order, process, task, what): a slot that looks for work, a call that ends.
     events: list[
         tuple[float, int, int, int, tuple[Reservation, CallUsage] | float | None]

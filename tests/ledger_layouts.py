@@ -13,7 +13,7 @@ from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.identifiers import TaskName
 from tasklore.memory import keys
 from tasklore.memory.ledger import layouts
-from tasklore.memory.ledger.layouts import MARKS, Entry, Layout
+from tasklore.memory.ledger.layouts import MARKS, EntryKeys, Layout
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.migration import Migration
 from tasklore.memory.ledger.run_rows import RunRow
@@ -148,7 +148,7 @@ async def layout(
     """Set the server to each layout; a task that a test names by its id alone is made for `AGENT`."""
     make = layouts.Entries.make
 
-    async def make_named(self: layouts.Entries, task_id: str) -> Entry:
+    async def make_named(self: layouts.Entries, task_id: str) -> EntryKeys:
         named = isinstance(task_id, TaskName)
         return await make(self, task_id if named else TaskName(AGENT, task_id))
 

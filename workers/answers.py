@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 _WORDY = ("title", "description", "default")
 
 
-class Answer(BaseModel):
+class AnswerSchema(BaseModel):
     """What a model fills: unknown fields are ignored, and its schema is as short as it can be.
 
     Bounds of numbers and lengths are better checked by the asker: one slip would cost the whole answer.

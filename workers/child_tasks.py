@@ -216,7 +216,9 @@ class ChildTasks:
         above = dict.fromkeys(filter(None, (parent.parent_id, parent.root_id)))
         gives_up_at = asyncio.get_running_loop().time() + _NOTED_S
         while asyncio.get_running_loop().time() < gives_up_at:
-            if (wish := await self._ledger.wish(parent.named, *above)) is not None:
+            if (
+                wish := await self._ledger.cancel_request(parent.named, *above)
+            ) is not None:
                 raise TaskCancelled(wish.reason or "cancelled on request")
             await asyncio.sleep(_NOTED_S / 10)
 

@@ -16,7 +16,7 @@ from tasklore.workers.agent import Agent
 from tasklore.workers.execution.bounded_runs import HeldPlaces
 from tasklore.workers.execution.consumer import Consumer
 from tasklore.workers.execution.stores import EndedRuns, Name
-from tasklore.workers.listening.bench import ListenBench
+from tasklore.workers.listening.queue_listener import QueueListener
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +38,7 @@ class Host:
     """The agents of this process, working until `drain`."""
 
     agents: list[ServedAgent] = field(default_factory=list)
-    listeners: list[ListenBench] = field(default_factory=list)
+    listeners: list[QueueListener] = field(default_factory=list)
     hits: Counter[str] = field(default_factory=Counter)
     own_hits: Counter[tuple[str, str]] = field(default_factory=Counter)
     ended: EndedRuns = field(default_factory=EndedRuns)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tasklore.runtime.messaging.delivery import Delivery
     from tasklore.workers.context.context import Context
     from tasklore.workers.execution.job import Job
-    from tasklore.workers.execution.outcome import Outcome
+    from tasklore.workers.execution.outcome import TaskOutcome
     from tasklore.workers.execution.retry_decision import RetryDecision
 
 log = structlog.get_logger(__name__)
@@ -79,7 +79,7 @@ class Middleware:
     ) -> None:
         """Note that *job* raised *error* and runs again after `decision.pause_s` seconds."""
 
-    def on_reports(self, outcomes: "Sequence[Outcome]") -> None:
+    def on_reports(self, outcomes: "Sequence[TaskOutcome]") -> None:
         """Note *outcomes* whose reports the ledger took, before they are published.
 
         Each generation of a task is seen once, but for a worker that dies at this moment or a ledger that is away.

@@ -7,7 +7,7 @@ from redis.asyncio import Redis
 
 from tasklore.contracts.admission.limits import Limits
 from tasklore.contracts.errors import ConfigurationError, InvalidInput
-from tasklore.memory.budgets.governor import Governor
+from tasklore.memory.budgets.governor import ModelBudget
 from tasklore.memory.budgets.store import read_limits_file
 from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.models.llm import Llm
@@ -23,7 +23,7 @@ async def open_models(
     settings: Settings,
     redis: Redis,
     metrics: Metrics,
-) -> tuple[Llm, Governor]:
+) -> tuple[Llm, ModelBudget]:
     """Open the models of *agents*, and the governor that holds their calls to the limits.
 
     Raises:
@@ -31,7 +31,7 @@ async def open_models(
     """
     deadline_s = settings.ledger_deadline_ms / 1000
     unchecked = metrics.count_unchecked
-    governor = Governor(
+    governor = ModelBudget(
         redis, declared=_declared(settings), unchecked=unchecked, deadline_s=deadline_s
     )
     await stack.enter_async_context(governor.running())

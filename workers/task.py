@@ -16,7 +16,7 @@ from tasklore.contracts.identifiers import checked_name
 from tasklore.contracts.messages import TaskAssignment
 from tasklore.contracts.parameters.model import Parameters
 from tasklore.workers.code import code_digest
-from tasklore.workers.context.access import REMEMBER_FOR, Access
+from tasklore.workers.context.access import REMEMBER_FOR, DeclaredAccess
 from tasklore.workers.context.context import Context
 from tasklore.workers.handler import Handler, read_handler
 from tasklore.workers.task_options import OptionReader, TaskOptions
@@ -29,7 +29,7 @@ MAX_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Task(Access):
+class Task(DeclaredAccess):
     """One task as `@agent.task` declared it, its options checked; `TaskOptions` says what each means.
 
     `deadline`, `max_attempts`, `retry_base` and `retry_cap` are None where the worker's settings hold. `code` is the

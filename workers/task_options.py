@@ -9,7 +9,7 @@ from tasklore.contracts.admission.waits import demand_person
 from tasklore.contracts.errors import ConfigurationError, InvalidInput
 from tasklore.contracts.faults import nearest
 from tasklore.contracts.parameters.model import Parameters
-from tasklore.contracts.zones import zone_of
+from tasklore.contracts.zones import read_zone
 from tasklore.workers.context.access import REMEMBER_FOR
 
 Use = Literal["llm", "clock", "edits"]
@@ -218,7 +218,7 @@ class OptionReader:
                 f'missed must be "skip", "once" or "all", not {missed!r}'
             )
         try:
-            zone_of(zone)
+            read_zone(zone)
         except (InvalidInput, AttributeError, TypeError) as error:
             msg = str(error)
             if not isinstance(error, InvalidInput):

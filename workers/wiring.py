@@ -17,7 +17,8 @@ from tasklore.contracts.errors import ConfigurationError, MemoryUnavailable
 from tasklore.contracts.identifiers import new_id
 from tasklore.contracts.messages import Cancellation, Progress, WorkerPresence
 from tasklore.memory.breaker import Breaker
-from tasklore.memory.budgets.governor import Governor
+from tasklore.memory.budgets.governor import ModelBudget
+from tasklore.memory.concurrency.semaphore import Semaphore
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.conversations.inbox import Inbox
 from tasklore.memory.documents.kinds import Kinds
@@ -28,7 +29,6 @@ from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.waits import Waits
 from tasklore.memory.long_term.single_flight import SingleFlight
 from tasklore.memory.long_term.store import LongTermMemory
-from tasklore.memory.places.store import Places
 from tasklore.memory.projects.project import ProjectMemory
 from tasklore.memory.sessions.once import Computed
 from tasklore.memory.sessions.session import SessionCache
@@ -45,8 +45,8 @@ from tasklore.runtime.messaging.outbox import Outbox, open_outbox
 from tasklore.runtime.messaging.pull import PullEngine
 from tasklore.runtime.messaging.signatures import open_publishers
 from tasklore.runtime.messaging.streams import (
-    Sizes,
-    Source,
+    PullSource,
+    StreamSizes,
     declare_consumer,
     declare_streams,
     find_consumer,
@@ -76,7 +76,7 @@ from tasklore.workers.execution.tracing import Tracing
 from tasklore.workers.host import Host, ServedAgent
 from tasklore.workers.listening.embedder import lend_episodes
 from tasklore.workers.listening.wiring import (
-    Ground,
+    ListenerDependencies,
     demand_one_listener,
     open_listeners,
 )
@@ -88,7 +88,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
-class _Parts:
+class _Dependencies:
     """The open parts of this process."""
 
     client: Client
@@ -100,8 +100,8 @@ class _Parts:
     #: For agents whose answers cost tokens: waited for as long as the ledger is.
     patient_memory: LongTermMemory
     ledger: Ledger
-    places: Places
-    governor: Governor
+    places: Semaphore
+    governor: ModelBudget
     flights: SingleFlight[bytes]
     services: Services
     #: For listeners, whose many commands must not hold up a recall.
@@ -167,7 +167,7 @@ class Worker:
             self._host.pause, patience_s=settings.ack_wait_s
         )
         self._presences: list[WorkerPresence] = []
-        self._parts: _Parts | None = None
+        self._parts: _Dependencies | None = None
         self._serve_cancellations()
         self._progress = self.process.broker.publisher(
             subjects.progress(settings.supervisor_id, "task"),
@@ -228,7 +228,7 @@ class Worker:
             yield
             await self.process.end_tasks()
 
-    async def _open(self, stack: AsyncExitStack) -> _Parts:
+    async def _open(self, stack: AsyncExitStack) -> _Dependencies:
         settings = self._settings
         url = self.process.nats_url
         listener = self.process.listener(self._host.reconnected)
@@ -272,7 +272,7 @@ class Worker:
                 breaker=breaker,
             )
         )
-        return _Parts(
+        return _Dependencies(
             client=client,
             link=link,
             outbox=outbox,
@@ -370,8 +370,8 @@ class Worker:
             breaker=Breaker(),
         )
 
-    def _make_places(self, redis: Redis) -> Places:
-        return Places(
+    def _make_places(self, redis: Redis) -> Semaphore:
+        return Semaphore(
             redis, self._settings.ack_wait_s, self._settings.ledger_deadline_ms / 1000
         )
 
@@ -416,7 +416,7 @@ class Worker:
         )
         self._on_ready(self.process.address)
 
-    async def _start_agent(self, agent: Agent, parts: _Parts) -> None:
+    async def _start_agent(self, agent: Agent, parts: _Dependencies) -> None:
         card = card_of(agent)
 
         async def forget(task: str) -> None:
@@ -441,7 +441,7 @@ class Worker:
             self._exclusive,
         )
         self._host.listeners += await open_listeners(
-            agent, Ground(*opened, parts.services.episodes, *own)
+            agent, ListenerDependencies(*opened, parts.services.episodes, *own)
         )
         presence = WorkerPresence(
             worker_id=self._worker_id,
@@ -463,7 +463,7 @@ class Worker:
             )
         )
 
-    async def _start_tasks(self, agent: Agent, parts: _Parts) -> None:
+    async def _start_tasks(self, agent: Agent, parts: _Dependencies) -> None:
         settings = self._settings
         source, waiting = task_sources(agent.agent_id, settings.ack_wait_s)
         if settings.provision == "auto":
@@ -474,14 +474,14 @@ class Worker:
             link=parts.link,
             source=source,
             slots=settings.slots,
-            desk=consumer,
+            handler=consumer,
             leases=parts.leases,
             meter=self._metrics,
             heal=lambda: self._heal(source),
         )
         self._host.agents.append(ServedAgent(agent, engine, consumer))
 
-    def _make_consumer(self, agent: Agent, parts: _Parts) -> Consumer:
+    def _make_consumer(self, agent: Agent, parts: _Dependencies) -> Consumer:
         settings = self._settings
         metrics = self._metrics
         worker_id = self._worker_id
@@ -564,14 +564,16 @@ class Worker:
 
     async def _provision(self, client: Client, *, again: bool = False) -> None:
         if self._settings.provision == "auto":
-            await declare_streams(client, Sizes.of(self._settings), despite_drift=again)
+            await declare_streams(
+                client, StreamSizes.of(self._settings), despite_drift=again
+            )
 
-    async def _heal(self, source: Source) -> str:
+    async def _heal(self, source: PullSource) -> str:
         may_create = self._settings.provision == "auto"
         return await find_consumer(
             self._demand_parts().client,
             source,
-            Sizes.of(self._settings),
+            StreamSizes.of(self._settings),
             may_create=may_create,
         )
 
@@ -580,7 +582,7 @@ class Worker:
             progress, subject=subjects.progress(supervisor_id, progress.task_id)
         )
 
-    def _demand_parts(self) -> _Parts:
+    def _demand_parts(self) -> _Dependencies:
         if self._parts is None:
             raise ConfigurationError(
                 "the worker was not opened; run it through its frame"

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from tasklore import Agent, Context, Parameters
-from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS
 
 
 class Look(Parameters):
@@ -124,6 +124,6 @@ def _teller(section: str, agent_id: str, task: str) -> Agent:
 globals().update(
     {
         f"{seat.section}_agent": _teller(seat.section, seat.agent_id, seat.task)
-        for seat in ROSTER
+        for seat in SECTION_AGENTS
     }
 )

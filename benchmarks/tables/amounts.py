@@ -9,7 +9,11 @@ from typing import Any
 
 from benchmarks.tables.scores import AMBIGUOUS, Case, Values, spelled, values_of
 from tasklore.contracts.errors import AmbiguousAmount, InvalidAmount
-from tasklore.contracts.quantities.numerals import Found, find_amounts, parse_number
+from tasklore.contracts.quantities.numerals import (
+    FoundAmount,
+    find_amounts,
+    parse_number,
+)
 from tasklore.contracts.quantities.units import measure_named
 
 
@@ -62,12 +66,12 @@ def _expected(row: dict[str, Any]) -> Values:
     return values_of([row["value"]])
 
 
-def _said(found: Iterable[Found]) -> Values:
+def _said(found: Iterable[FoundAmount]) -> Values:
     """Return values as they were worded: "470 pence" is 470 there, and 4.70 pounds to us."""
     return values_of(one.said for one in found)
 
 
-def _is_dimension(found: Found) -> bool:
+def _is_dimension(found: FoundAmount) -> bool:
     """False for times and temperatures, which these tables keep in tables of their own."""
     measure = measure_named(found.unit or "")
     return measure is None or measure.dimension not in {
@@ -77,7 +81,7 @@ def _is_dimension(found: Found) -> bool:
     }
 
 
-def _found(text: str, kind: str) -> list[Found]:
+def _found(text: str, kind: str) -> list[FoundAmount]:
     """Return the amounts of one *kind*; the sentences are of English suites, and that is declared."""
     return [one for one in find_amounts(text, locale="en") if one.kind == kind]
 

@@ -15,7 +15,7 @@ from tasklore.supervisor.understanding.conclusion import Filled, conclude
 from tasklore.supervisor.understanding.outcome import Understood
 from tasklore.supervisor.understanding.routing import Router, RoutingTask
 from tasklore.supervisor.understanding.slots import fill
-from tasklore.supervisor.understanding.utterance import Utterance, collapse_space
+from tasklore.supervisor.understanding.utterance import ReadUtterance, collapse_space
 
 _SNIPS = "SNIPS numeric slots"
 _PEOPLE = "restaurant8k people"
@@ -181,7 +181,7 @@ def _read(
 ) -> tuple[Filled, bool, int]:
     """Return what fills the slots of *task*, whether it would be started, and the nanoseconds that this took."""
     started = perf_counter_ns()
-    utterance = Utterance(collapse_space(text))
+    utterance = ReadUtterance(collapse_space(text))
     filled = fill(utterance, task, task.schema.slots if is_asked else ())
     is_served = isinstance(conclude(filled, utterance.text), Understood)
     return filled, is_served, perf_counter_ns() - started

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.faults import fault_of
 from tasklore.contracts.identifiers import Name, user_token
-from tasklore.contracts.zones import TimeZone, zone_of
+from tasklore.contracts.zones import TimeZone, read_zone
 
 AtLimit = Literal["park", "next", "refuse"]
 Every = Literal["minute", "day", "month", "task", "tree"]
@@ -327,7 +327,7 @@ class Limits(BaseModel):
         self, model: str, payer: Payer, now: datetime
     ) -> tuple[Account, ...]:
         """Return every account that a call of *model* for *payer* is held against."""
-        zone = zone_of(self.time_zone)
+        zone = read_zone(self.time_zone)
         found = (limit.account_of(model, payer, now, zone) for limit in self.limits)
         return tuple(account for account in found if account is not None)
 

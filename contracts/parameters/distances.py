@@ -34,7 +34,7 @@ _MICROSECOND: Final = Decimal("0.000001")
 _FIRST: Final = datetime.combine(date.min, time.min)
 
 
-class Measured(NamedTuple):
+class MeasuredValue(NamedTuple):
     """A value as a number: near to it are those alone that have the same *rest*.
 
     *spell* gives the spelling in a key of the value that has another number there, *is_possible* whether there is one.
@@ -48,7 +48,7 @@ class Measured(NamedTuple):
     doubt: Decimal = _NONE
 
 
-def measured(value: Any, spelled: str, tolerance: Tolerance) -> Measured | None:
+def measured(value: Any, spelled: str, tolerance: Tolerance) -> MeasuredValue | None:
     """Return *value*, *spelled* so in its key, as a number that *tolerance* can be put to.
 
     None when it has no neighbours: it is left out, of another dimension or kind of time than the tolerance, or larger
@@ -65,12 +65,12 @@ def measured(value: Any, spelled: str, tolerance: Tolerance) -> Measured | None:
     )
 
 
-def _measured_number(value: object, spelled: str) -> Measured | None:
+def _measured_number(value: object, spelled: str) -> MeasuredValue | None:
     number = _decimal(value)
     if number is None or abs(number.adjusted()) > LONGEST:
         return None
     unit = spelled.removeprefix(canonical(number))
-    return Measured(
+    return MeasuredValue(
         number,
         unit,
         partial(_spelled, "", unit),
@@ -98,11 +98,11 @@ def _is_whole(number: Decimal) -> bool:
     return number == number.to_integral_value()
 
 
-def _measured_percent(value: Any, tolerance: Tolerance) -> Measured | None:  # noqa: ARG001 - all of them are points
+def _measured_percent(value: Any, tolerance: Tolerance) -> MeasuredValue | None:  # noqa: ARG001 - all of them are points
     return _measured_number(value.value, spell_field("", value))
 
 
-def _measured_quantity(value: "Quantity", tolerance: Tolerance) -> Measured | None:
+def _measured_quantity(value: "Quantity", tolerance: Tolerance) -> MeasuredValue | None:
     number, dimension = value.base
     unit = base_code(dimension)
     if dimension == WITHOUT_ZERO if tolerance.is_percent else unit != tolerance.unit:
@@ -110,7 +110,7 @@ def _measured_quantity(value: "Quantity", tolerance: Tolerance) -> Measured | No
     digits = max(len(one.as_tuple().digits) for one in (number, tolerance.amount))
     after = spell_field("", value).removeprefix(canonical(number))
     # Below zero is where whoever asks stands: of a temperature, not where its dimension begins.
-    return Measured(
+    return MeasuredValue(
         number,
         sign_of(value.value) + after,
         partial(_spelled, "", after),
@@ -118,7 +118,7 @@ def _measured_quantity(value: "Quantity", tolerance: Tolerance) -> Measured | No
     )
 
 
-def _measured_duration(value: "Duration", tolerance: Tolerance) -> Measured | None:
+def _measured_duration(value: "Duration", tolerance: Tolerance) -> MeasuredValue | None:
     months = value.months
     seconds = value.seconds
     counts_months = tolerance.unit == MONTHS or (
@@ -136,10 +136,10 @@ def _measured_duration(value: "Duration", tolerance: Tolerance) -> Measured | No
         if counts_months
         else "s"
     )
-    return Measured(number, f"{before}{after}", partial(_spelled, before, after))
+    return MeasuredValue(number, f"{before}{after}", partial(_spelled, before, after))
 
 
-def _measured_moment(value: "Moment", tolerance: Tolerance) -> Measured | None:  # noqa: ARG001 - all of it is seconds
+def _measured_moment(value: "Moment", tolerance: Tolerance) -> MeasuredValue | None:  # noqa: ARG001 - all of it is seconds
     number = _since_the_first(value.value)
 
     def spell(other: Decimal) -> str:
@@ -149,11 +149,11 @@ def _measured_moment(value: "Moment", tolerance: Tolerance) -> Measured | None: 
         step = _DAY if value.is_day else _MICROSECOND
         return 0 < other <= _LAST and not other % step
 
-    return Measured(number, f"at{_clock(value.value)}", spell, is_possible)
+    return MeasuredValue(number, f"at{_clock(value.value)}", spell, is_possible)
 
 
 #: By the name of the type, as in `tasklore.contracts.parameters.tolerances`.
-_MEASURES: Final[dict[str, Callable[[Any, Tolerance], Measured | None]]] = {
+_MEASURES: Final[dict[str, Callable[[Any, Tolerance], MeasuredValue | None]]] = {
     "Percent": _measured_percent,
     "Quantity": _measured_quantity,
     "Duration": _measured_duration,

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from tasklore.contracts.parameters.distances import (
-    Measured,
+    MeasuredValue,
     distance_between,
     measured,
     moved,
@@ -53,7 +53,7 @@ class Neighbourhood:
     frame: str
     fields: tuple[str, ...]
     asked: tuple[Any, ...]
-    measures: tuple[Measured, ...]
+    measures: tuple[MeasuredValue, ...]
     tolerances: tuple[Tolerance, ...]
     spelled: tuple[str, ...]
     places: tuple[int, ...]
@@ -153,7 +153,7 @@ class Neighbourhood:
         return used
 
 
-def _window(measure: Measured, tolerance: Tolerance) -> Window:
+def _window(measure: MeasuredValue, tolerance: Tolerance) -> Window:
     score = float(measure.number)
     reach = float(tolerance.reach(measure.number))
     wider = reach * (1 + _SLACK)
@@ -165,7 +165,7 @@ def _window(measure: Measured, tolerance: Tolerance) -> Window:
     )
 
 
-def _fits(number: Decimal, spelled: str, measure: Measured) -> bool:
+def _fits(number: Decimal, spelled: str, measure: MeasuredValue) -> bool:
     """Return whether *number* is one that a question of the same frame can have there."""
     return (
         number.is_finite()
@@ -175,7 +175,7 @@ def _fits(number: Decimal, spelled: str, measure: Measured) -> bool:
     )
 
 
-def _is_doubtful(measure: Measured, distance: Decimal, reach: Decimal) -> bool:
+def _is_doubtful(measure: MeasuredValue, distance: Decimal, reach: Decimal) -> bool:
     """Return whether *distance* may be beyond *reach* for no other reason than that quantities are rounded."""
     if not measure.doubt:
         return False
@@ -197,7 +197,7 @@ def neighbourhood(
     spelled = []
     framed = []
     places = []
-    tolerant: dict[str, Measured] = {}
+    tolerant: dict[str, MeasuredValue] = {}
     for index, (name, value) in enumerate(values.items()):
         text = spell_field(name, value, bare_list=bare_lists[name])
         spelled.append(text)

@@ -43,7 +43,7 @@ _SIDES = re.compile(
 )
 
 
-class Token(NamedTuple):
+class SentenceToken(NamedTuple):
     """A piece of a text: its words in small letters and its place; *is_glued* to the piece before it."""
 
     kind: Kind
@@ -73,7 +73,7 @@ class Sentence:
             token.text if token.kind == "symbol" else "" for token in self.tokens
         ]
 
-    def token(self, place: int) -> Token | None:
+    def token(self, place: int) -> SentenceToken | None:
         """Return the token at *place*, None outside the sentence."""
         return self.tokens[place] if 0 <= place < len(self.tokens) else None
 
@@ -131,8 +131,8 @@ class Sentence:
         return start, stop, self.written[start:stop]
 
 
-def _tokens(text: str) -> list[Token]:
-    tokens: list[Token] = []
+def _tokens(text: str) -> list[SentenceToken]:
+    tokens: list[SentenceToken] = []
     last = -1
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup
@@ -148,7 +148,7 @@ def _tokens(text: str) -> list[Token]:
             continue
         elif kind == "url":
             kind = "other"
-        token = Token(
+        token = SentenceToken(
             kind,  # type: ignore[arg-type]  # names of groups
             text=written,
             start=start,
@@ -160,13 +160,15 @@ def _tokens(text: str) -> list[Token]:
     return tokens
 
 
-def _add_groups(tokens: list[Token], written: str, start: int, is_glued: bool) -> None:
+def _add_groups(
+    tokens: list[SentenceToken], written: str, start: int, is_glued: bool
+) -> None:
     """Add "50 000" as one number, and "500 600 700" as a list."""
     first, *groups = written.split(" ")
     if len(first) < 3 or any(group[0] == "0" for group in groups):
         joined = written.replace(" ", "").replace(",", ".")
         tokens.append(
-            Token(
+            SentenceToken(
                 "number",
                 text=joined,
                 start=start,
@@ -177,7 +179,7 @@ def _add_groups(tokens: list[Token], written: str, start: int, is_glued: bool) -
         return
     for part in (first, *groups):
         tokens.append(
-            Token(
+            SentenceToken(
                 "number",
                 text=part,
                 start=start,

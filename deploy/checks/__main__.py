@@ -24,7 +24,7 @@ from deploy.checks import (
     values,
 )
 from deploy.checks.overlays import BUILT, OVERLAYS, problems_in
-from deploy.checks.problem import CannotCheck, Problem
+from deploy.checks.problem import CannotCheck, CheckProblem
 from deploy.privileges import __main__ as privileges
 from deploy.privileges.roles import Cast
 
@@ -41,19 +41,19 @@ UNVERIFIED = (
 )
 
 
-def _stale() -> list[Problem]:
+def _stale() -> list[CheckProblem]:
     found = [
-        Problem(f"k8s/base/{name}", "is stale", "run python -m deploy.manifests")
+        CheckProblem(f"k8s/base/{name}", "is stale", "run python -m deploy.manifests")
         for name in manifests.stale()
     ]
     rights = privileges.stale(Cast())
     return found + [
-        Problem(f"deploy/{path}", "is stale", "run python -m deploy.privileges")
+        CheckProblem(f"deploy/{path}", "is stale", "run python -m deploy.privileges")
         for path in rights
     ]
 
 
-CHECKS: dict[str, tuple[str, Callable[[], list[Problem]]]] = {
+CHECKS: dict[str, tuple[str, Callable[[], list[CheckProblem]]]] = {
     "generated": ("manifests and rights are as their parts make them", _stale),
     "kustomize": ("all overlays build", overlays.problems),
     "schema": (

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import yaml
 
-from deploy.checks.problem import Problem, at, listed, mapped
+from deploy.checks.problem import CheckProblem, at, listed, mapped
 from deploy.checks.tools import ROOT, run
 
 FILE = ROOT / "deploy" / "compose.yaml"
@@ -32,7 +32,7 @@ _PROOFS = ("nats.nkey", "valkey.password", "ca.crt")
 _CURE = "see deploy/compose.yaml"
 
 
-def problems() -> list[Problem]:
+def problems() -> list[CheckProblem]:
     """Return what compose itself refuses, and what a service lacks."""
     profiles = [
         word
@@ -49,34 +49,34 @@ def problems() -> list[Problem]:
         "--no-env-resolution",
     )
     if done.returncode != 0:
-        return [Problem("deploy/compose.yaml", done.stderr.strip(), "correct it")]
+        return [CheckProblem("deploy/compose.yaml", done.stderr.strip(), "correct it")]
     stack = yaml.safe_load(FILE.read_text("utf-8"))
     return unconfined(stack) + _unmounted(stack)
 
 
-def unconfined(stack: Mapping[str, object]) -> list[Problem]:
+def unconfined(stack: Mapping[str, object]) -> list[CheckProblem]:
     """Return what each service of *stack* lacks, and what its networks let through."""
     services = mapped(stack, "services")
     found = [
-        Problem(f"service {name}", "is not there", _CURE)
+        CheckProblem(f"service {name}", "is not there", _CURE)
         for name in sorted(SERVICES - set(services))
     ]
     for name, service in services.items():
         wanted = _wanted(name, service)
         found += [
-            Problem(f"service {name}", f"must have {what}", _CURE)
+            CheckProblem(f"service {name}", f"must have {what}", _CURE)
             for what, holds in wanted.items()
             if not holds
         ]
     for network in ("stores", "watched"):
         if at(stack, "networks", network, "internal") is not True:
             found.append(
-                Problem(f"network {network}", "leads outside", "make it internal")
+                CheckProblem(f"network {network}", "leads outside", "make it internal")
             )
     return found
 
 
-def _unmounted(stack: Mapping[str, object]) -> list[Problem]:
+def _unmounted(stack: Mapping[str, object]) -> list[CheckProblem]:
     """Return what services are given of this folder and is not there: a container engine would make a folder of it."""
     services = mapped(stack, "services")
     mounts = {
@@ -86,7 +86,7 @@ def _unmounted(stack: Mapping[str, object]) -> list[Problem]:
     }
     missing = {place: name for place, name in mounts.items() if place.startswith("./")}
     return [
-        Problem(
+        CheckProblem(
             f"service {name}",
             f"is given deploy/{place[2:]}, which is not there",
             "make it, or correct the path",

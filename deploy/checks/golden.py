@@ -9,7 +9,7 @@ import itertools
 import sys
 
 from deploy.checks.overlays import OVERLAYS, rendered_text
-from deploy.checks.problem import Manifest, Problem, at, listed, name_of
+from deploy.checks.problem import CheckProblem, Manifest, at, listed, name_of
 from deploy.checks.tools import ROOT
 from tasklore.contracts import subjects
 
@@ -18,7 +18,7 @@ _FOLDER = ROOT / "deploy" / "golden"
 _SHOWN = 12
 
 
-def problems() -> list[Problem]:
+def problems() -> list[CheckProblem]:
     """Return each overlay whose rendering differs from its golden file."""
     found = []
     for overlay in OVERLAYS:
@@ -37,7 +37,7 @@ def problems() -> list[Problem]:
         if lines := list(itertools.islice(changes, _SHOWN)):
             cure = "correct it, or review the difference and run python -m deploy.checks.golden"
             found.append(
-                Problem(
+                CheckProblem(
                     f"deploy/golden/{overlay}.yaml",
                     "differs:\n" + "\n".join(lines),
                     cure,
@@ -58,7 +58,7 @@ def counted(manifests: list[Manifest]) -> set[tuple[str, str]]:
     }
 
 
-def unprepared(manifests: list[Manifest]) -> list[Problem]:
+def unprepared(manifests: list[Manifest]) -> list[CheckProblem]:
     """Return each worker of *manifests* whose consumers no Job makes, and each consumer of no stream of ours."""
     jobs = [one for one in manifests if one.get("kind") == "Job"]
     bootstrapped = {str(agent) for job in jobs for agent in _arguments(job)[1:]}
@@ -74,7 +74,7 @@ def unprepared(manifests: list[Manifest]) -> list[Problem]:
                 f"serves {', '.join(sorted(missing))}, for which no Job makes consumers"
             )
             found.append(
-                Problem(
+                CheckProblem(
                     name_of(one),
                     what,
                     "add it to a bootstrap job; see tasklore/commands/k8s/workers.py",
@@ -91,7 +91,7 @@ def unprepared(manifests: list[Manifest]) -> list[Problem]:
     for stream, durable in sorted(counted(manifests)):
         if stream not in streams:
             found.append(
-                Problem(
+                CheckProblem(
                     "ScaledObject",
                     f"counts {durable} of {stream}",
                     "name a stream of ours",

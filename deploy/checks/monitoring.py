@@ -11,7 +11,7 @@ from typing import NamedTuple
 import yaml
 
 from deploy.checks import tools
-from deploy.checks.problem import CannotCheck, Problem, at, listed
+from deploy.checks.problem import CannotCheck, CheckProblem, at, listed
 from deploy.checks.tools import ROOT
 from tasklore.runtime.metrics_table import exported
 
@@ -44,7 +44,7 @@ class Query(NamedTuple):
     expr: str
 
 
-def problems() -> list[Problem]:
+def problems() -> list[CheckProblem]:
     """Return missing tests and runbooks, and series that are queried and not exported."""
     return [
         *_unknown_names([*rule_queries(), *panel_queries(), *scaler_queries()]),
@@ -52,7 +52,7 @@ def problems() -> list[Problem]:
     ]
 
 
-def dashboard_problems() -> list[Problem]:
+def dashboard_problems() -> list[CheckProblem]:
     """Return each query of a dashboard that PromQL does not parse; the variables of Grafana stand for a minute."""
     queries = [
         [one.place, _VARIABLE.sub("1m", one.expr)]
@@ -66,14 +66,14 @@ def dashboard_problems() -> list[Problem]:
         )
     if done.returncode != 0:
         return [
-            Problem(
+            CheckProblem(
                 "deploy/grafana",
                 done.stderr.strip()[-300:],
                 "see deploy/checks/monitoring.py",
             )
         ]
     return [
-        Problem(place, f"cannot be parsed: {why}", "correct its query")
+        CheckProblem(place, f"cannot be parsed: {why}", "correct its query")
         for place, why in json.loads(done.stdout)
     ]
 
@@ -131,18 +131,18 @@ def _rules() -> Iterator[object]:
             yield from listed(group, "rules")
 
 
-def _unknown_names(asked: Iterable[Query]) -> Iterator[Problem]:
+def _unknown_names(asked: Iterable[Query]) -> Iterator[CheckProblem]:
     known = exported() | {str(at(rule, "record")) for rule in _rules()}
     for place, expr in asked:
         for name in sorted(names_in(expr) - known):
-            yield Problem(
+            yield CheckProblem(
                 place,
                 f"asks for {name}, which nothing exports or records",
                 "see docs/reference/metrics.md",
             )
 
 
-def _unfinished_alerts() -> Iterator[Problem]:
+def _unfinished_alerts() -> Iterator[CheckProblem]:
     tests = [
         test
         for file in sorted((_PROMETHEUS / "tests").glob("*.yml"))
@@ -159,7 +159,7 @@ def _unfinished_alerts() -> Iterator[Problem]:
             if at(test, "alertname") == name
         }
         if fires != {True, False}:
-            yield Problem(
+            yield CheckProblem(
                 f"alert {name}",
                 "has no test that fires it, or none that does not",
                 "see deploy/prometheus/tests",
@@ -167,7 +167,7 @@ def _unfinished_alerts() -> Iterator[Problem]:
         if at(rule, "labels", "severity") not in _SEVERITIES or not at(
             rule, "annotations", "summary"
         ):
-            yield Problem(
+            yield CheckProblem(
                 f"alert {name}",
                 "has no severity or no summary",
                 "critical wakes somebody, warning does not",
@@ -177,7 +177,7 @@ def _unfinished_alerts() -> Iterator[Problem]:
             not str(at(rule, "annotations", "runbook_url")).endswith(runbook)
             or not (ROOT / runbook).is_file()
         ):
-            yield Problem(
+            yield CheckProblem(
                 f"alert {name}",
                 "has no runbook",
                 f"write {runbook} and name it as runbook_url",
@@ -185,4 +185,6 @@ def _unfinished_alerts() -> Iterator[Problem]:
     alerts = {str(at(rule, "alert")) for rule in _rules()}
     for file in sorted(_RUNBOOKS.glob("*.md")):
         if file.stem not in alerts:
-            yield Problem(f"deploy/runbooks/{file.name}", "is of no alert", "delete it")
+            yield CheckProblem(
+                f"deploy/runbooks/{file.name}", "is of no alert", "delete it"
+            )

@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from deploy.checks.problem import Manifest, Problem, at, listed, mapped
+from deploy.checks.problem import CheckProblem, Manifest, at, listed, mapped
 
 HOME = "tasklore"
 
@@ -132,7 +132,7 @@ _PORTS = (
 )
 
 
-def problems(manifests: Iterable[Manifest]) -> list[Problem]:
+def problems(manifests: Iterable[Manifest]) -> list[CheckProblem]:
     """Return every pair that is wanted and kept apart, or not wanted and let through, on either side.
 
     Both sides are held to the table, although one closed side would do: opening the other must not open the pair.
@@ -151,7 +151,7 @@ def problems(manifests: Iterable[Manifest]) -> list[Problem]:
                         reach = "reach" if direction == "Egress" else "be reached by"
                         what = f"{own.name} {'may' if may else 'cannot'} {reach} {other.name} at {port}"
                         found.append(
-                            Problem(
+                            CheckProblem(
                                 "network policies", what, "see k8s/base/network.yaml"
                             )
                         )

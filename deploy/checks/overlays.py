@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 import yaml
 
-from deploy.checks.problem import Manifest, Problem
+from deploy.checks.problem import CheckProblem, Manifest
 from deploy.checks.tools import ROOT, run
 
 #: Those that are checked in every way, and those that are built: the others are prod with one component more.
@@ -34,7 +34,7 @@ def rendered(overlay: str) -> list[Manifest]:
     return [one for one in yaml.safe_load_all(rendered_text(overlay)) if one]
 
 
-def problems() -> list[Problem]:
+def problems() -> list[CheckProblem]:
     """Return which overlays cannot be built."""
     found = []
     for overlay in BUILT:
@@ -42,7 +42,7 @@ def problems() -> list[Problem]:
             rendered_text(overlay)
         except ValueError as error:
             found.append(
-                Problem(
+                CheckProblem(
                     f"k8s/overlays/{overlay}",
                     str(error),
                     "correct the file that it names",
@@ -52,11 +52,11 @@ def problems() -> list[Problem]:
 
 
 def problems_in(
-    overlays: Iterable[str], check: Callable[[list[Manifest]], list[Problem]]
-) -> list[Problem]:
+    overlays: Iterable[str], check: Callable[[list[Manifest]], list[CheckProblem]]
+) -> list[CheckProblem]:
     """Return the problems that *check* finds in the manifests of each of *overlays*, with its name in their place."""
     return [
-        Problem(f"{overlay}: {one.place}", one.what, one.cure)
+        CheckProblem(f"{overlay}: {one.place}", one.what, one.cure)
         for overlay in overlays
         for one in check(rendered(overlay))
     ]

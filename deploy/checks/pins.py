@@ -9,7 +9,7 @@ from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from deploy.checks.problem import Problem
+from deploy.checks.problem import CheckProblem
 from deploy.checks.tools import ROOT
 
 IMAGE = ROOT / "deploy" / "requirements.txt"
@@ -20,7 +20,7 @@ _PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^\s;\\]+)", re.MULTILINE
 _CURE = "make it anew; docs/reference/deploy.md says how"
 
 
-def problems() -> list[Problem]:
+def problems() -> list[CheckProblem]:
     """Return pins that are missing, have another version than in the tests, or have no hash."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = [
@@ -35,12 +35,13 @@ def problems() -> list[Problem]:
     tested = pins(TESTED)
     place = "deploy/requirements.txt"
     found = [
-        Problem(place, f"lacks {name}", _CURE) for name in sorted(needed - image.keys())
+        CheckProblem(place, f"lacks {name}", _CURE)
+        for name in sorted(needed - image.keys())
     ]
     for name, versions in sorted(image.items()):
         if name in tested and not versions <= tested[name]:
             what = f"has {name} {', '.join(sorted(versions))}, tests ran with {', '.join(sorted(tested[name]))}"
-            found.append(Problem(place, what, _CURE))
+            found.append(CheckProblem(place, what, _CURE))
     files = [
         IMAGE,
         *IMAGE.parent.glob("requirements-*.txt"),
@@ -49,7 +50,9 @@ def problems() -> list[Problem]:
     for file in files:
         bare = without_hash(file.read_text("utf-8"))
         found += [
-            Problem(str(file.relative_to(ROOT)), f"pins {name} without a hash", _CURE)
+            CheckProblem(
+                str(file.relative_to(ROOT)), f"pins {name} without a hash", _CURE
+            )
             for name in bare
         ]
     return found

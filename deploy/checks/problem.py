@@ -6,7 +6,7 @@ Manifest = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class CheckProblem:
     """Something that is wrong: where, what, and what to do about it."""
 
     place: str

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from deploy.checks.problem import Problem
+from deploy.checks.problem import CheckProblem
 from deploy.checks.tools import ROOT
 
 #: Where an image is named as one word.
@@ -25,13 +25,13 @@ _TAG = re.compile(r"^\s*(?:tag|newTag):\s*(\S+)", re.MULTILINE)
 _CURE = "append @sha256:DIGEST (`digest:` instead of `newTag:` in a kustomization) of the image that was tried"
 
 
-def problems(root: Path = ROOT) -> Iterator[Problem]:
+def problems(root: Path = ROOT) -> Iterator[CheckProblem]:
     """Yield every image below *root* that a tag alone names; an image that a variable names needs its digest there."""
     for names, pattern in ((_NAMED, _IMAGE), (_PARTS, _TAG)):
         for name in names:
             for image in pattern.findall((root / name).read_text("utf-8")):
                 if "@sha256:" not in image:
-                    yield Problem(
+                    yield CheckProblem(
                         name, f"names {image.strip(chr(34))} without a digest", _CURE
                     )
 

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from deploy.checks.overlays import PRODUCTION, rendered_text
-from deploy.checks.problem import Problem, at, listed
+from deploy.checks.problem import CheckProblem, at, listed
 from deploy.checks.tools import ROOT, run
 
 #: Rules of checkov that do not hold here, and why.
@@ -17,7 +17,7 @@ SKIPPED = {
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 
 
-def checkov_problems() -> list[Problem]:
+def checkov_problems() -> list[CheckProblem]:
     """Return what checkov finds in manifests of production and in the Dockerfile, in one run: it starts slowly."""
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder, f"{overlay}.yaml") for overlay in sorted(PRODUCTION)]
@@ -41,7 +41,7 @@ def checkov_problems() -> list[Problem]:
         said: object = json.loads(done.stdout)
     except ValueError:
         return [
-            Problem(
+            CheckProblem(
                 "checkov",
                 f"said no JSON: {(done.stderr or done.stdout).strip()[-300:]}",
                 "look at it",
@@ -53,7 +53,7 @@ def checkov_problems() -> list[Problem]:
     }
     cure = "see that it finds what it is given"
     found = [
-        Problem("checkov", f"looked at no {kind}", cure)
+        CheckProblem("checkov", f"looked at no {kind}", cure)
         for kind in ("kubernetes", "dockerfile")
         if not at(reports.get(kind), "summary", "passed")
     ]
@@ -64,7 +64,7 @@ def checkov_problems() -> list[Problem]:
     ]
     cure = "mend it, or skip it with a reason"
     return found + [
-        Problem(
+        CheckProblem(
             str(at(one, "resource")),
             f"{at(one, 'check_id')} {at(one, 'check_name')}",
             cure,
@@ -73,12 +73,12 @@ def checkov_problems() -> list[Problem]:
     ]
 
 
-def hadolint_problems() -> list[Problem]:
+def hadolint_problems() -> list[CheckProblem]:
     """Return what hadolint finds in the Dockerfile."""
     done = run("hadolint", "--format", "json", DOCKERFILE)
     lines = json.loads(done.stdout) if done.stdout.strip().startswith("[") else []
     found = [
-        Problem(
+        CheckProblem(
             f"deploy/Dockerfile:{one['line']}",
             f"{one['code']} {one['message']}",
             "correct it",
@@ -87,7 +87,7 @@ def hadolint_problems() -> list[Problem]:
     ]
     if done.returncode != 0 and not found:
         found.append(
-            Problem(
+            CheckProblem(
                 "deploy/Dockerfile", (done.stderr or done.stdout).strip(), "correct it"
             )
         )

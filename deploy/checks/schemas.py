@@ -4,14 +4,14 @@ import tempfile
 from pathlib import Path
 
 from deploy.checks.overlays import BUILT, rendered_text
-from deploy.checks.problem import Problem
+from deploy.checks.problem import CheckProblem
 from deploy.checks.tools import run
 
 #: The oldest has `sleep` before a pod ends, and `matchLabelKeys` in spreads.
 VERSIONS = ("1.30", "1.37")
 
 
-def problems() -> list[Problem]:
+def problems() -> list[CheckProblem]:
     """Return violations of the schema of a release, in any overlay; custom resources are left out."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
@@ -33,7 +33,7 @@ def problems() -> list[Problem]:
                         (done.stdout + done.stderr).replace(str(file), overlay).strip()
                     )
                     found.append(
-                        Problem(
+                        CheckProblem(
                             f"k8s/overlays/{overlay}",
                             f"Kubernetes {version}: {words}",
                             "correct the field",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import redis
 
-from deploy.checks.problem import CannotCheck, Problem
+from deploy.checks.problem import CannotCheck, CheckProblem
 from deploy.checks.tools import DEADLINE_S, ROOT, find
 from deploy.credentials import make_credentials
 from deploy.privileges.cast_file import public_keys
@@ -35,7 +35,7 @@ FORBIDDEN: tuple[tuple[str, ...], ...] = (
 _START_S = 60.0
 
 
-def nats_problems() -> list[Problem]:
+def nats_problems() -> list[CheckProblem]:
     """Return which shipped configuration nats-server refuses."""
     found = []
     with _credentials() as folder:
@@ -50,11 +50,11 @@ def nats_problems() -> list[Problem]:
             )
             if done.returncode != 0:
                 words = (done.stdout + done.stderr).strip().replace(str(folder), "DIR")
-                found.append(Problem(f"deploy/nats/{file}", words, "correct it"))
+                found.append(CheckProblem(f"deploy/nats/{file}", words, "correct it"))
     return found
 
 
-def valkey_problems() -> list[Problem]:
+def valkey_problems() -> list[CheckProblem]:
     """Return each command of `FORBIDDEN` that a dry run lets a role call; users that do not load end the check."""
     found = []
     with _credentials() as folder, _valkey(folder) as client:
@@ -64,7 +64,7 @@ def valkey_problems() -> list[Problem]:
                 answer = client.execute_command("ACL", "DRYRUN", role.name, *command)  # type: ignore[no-untyped-call]
                 if answer == b"OK":
                     found.append(
-                        Problem(
+                        CheckProblem(
                             f"role {role.name}",
                             f"may {' '.join(command)}",
                             "see deploy/privileges/roles.py",

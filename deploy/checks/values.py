@@ -2,7 +2,7 @@
 
 import yaml
 
-from deploy.checks.problem import Problem, at
+from deploy.checks.problem import CheckProblem, at
 from deploy.checks.tools import ROOT
 
 _CONTAINER = {
@@ -49,7 +49,7 @@ REQUIRED: dict[str, dict[str, object]] = {
 }
 
 
-def problems() -> list[Problem]:
+def problems() -> list[CheckProblem]:
     """Return each value that is missing or differs from `REQUIRED`."""
     return [one for name in REQUIRED for one in find_unlike(name, read(name))]
 
@@ -65,12 +65,12 @@ def read(name: str) -> dict[str, object]:
     return values | {"valkeyConfig": {word: rest for word, _, rest in lines}}
 
 
-def find_unlike(name: str, values: object) -> list[Problem]:
+def find_unlike(name: str, values: object) -> list[CheckProblem]:
     """Return where *values* for the chart *name* differ from `REQUIRED`."""
     place = f"k8s/values/{name}.yaml"
     cure = "correct it; see deploy/checks/values.py"
     return [
-        Problem(place, f"{path} is {found!r}, not {required!r}", cure)
+        CheckProblem(place, f"{path} is {found!r}, not {required!r}", cure)
         for path, required in REQUIRED[name].items()
         if (found := at(values, *path.split("."))) != required
     ]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from deploy.privileges.operations import ANSWERS, USER_INFO
-from deploy.privileges.roles import Role
+from deploy.privileges.roles import ServerRole
 from tasklore.contracts.subjects import (
     ACCOUNT,
     JETSTREAM_INFO,
@@ -22,7 +22,7 @@ from tasklore.contracts.subjects import (
     overlap,
     said_in,
 )
-from tasklore.runtime.messaging.streams import Sizes, stream_configurations
+from tasklore.runtime.messaging.streams import StreamSizes, stream_configurations
 
 #: The account in which the server speaks of itself.
 SYSTEM_ACCOUNT = "SYS"
@@ -36,7 +36,7 @@ _TAKEN = (
     "$JS.>",
     *(
         subject
-        for stream in stream_configurations(Sizes())
+        for stream in stream_configurations(StreamSizes())
         for subject in stream["subjects"]
     ),
 )
@@ -77,7 +77,7 @@ def key_variable(role: str) -> str:
     return f"TASKLORE_NKEY_{role.upper().replace('-', '_')}"
 
 
-def nats_accounts(roles: Sequence[Role]) -> str:
+def nats_accounts(roles: Sequence[ServerRole]) -> str:
     """Return the configuration file.
 
     Raises:
@@ -116,7 +116,7 @@ def nats_accounts(roles: Sequence[Role]) -> str:
     )
 
 
-def publishers(roles: Iterable[Role], keys: Mapping[str, str]) -> str:
+def publishers(roles: Iterable[ServerRole], keys: Mapping[str, str]) -> str:
     """Return the file of public keys that readers verify signatures with; *keys* has nkeys by their variable."""
     known = {
         role.name: {"key": keys[key_variable(role.name)], "publishes": role.sign}
@@ -126,7 +126,7 @@ def publishers(roles: Iterable[Role], keys: Mapping[str, str]) -> str:
     return json.dumps(known, indent=2) + "\n"
 
 
-def services_of(role: Role, serving: Mapping[str, str]) -> dict[str, str]:
+def services_of(role: ServerRole, serving: Mapping[str, str]) -> dict[str, str]:
     """Return the account in which each subject is imported that *role* publishes to; *serving* has those of roles."""
     asked = {
         one: account
@@ -150,7 +150,7 @@ def services_of(role: Role, serving: Mapping[str, str]) -> dict[str, str]:
     return asked | stored
 
 
-def streams_of(role: Role, roles: Iterable[Role]) -> Iterator[StreamImport]:
+def streams_of(role: ServerRole, roles: Iterable[ServerRole]) -> Iterator[StreamImport]:
     """Yield the subjects that *role* hears from the accounts of others, and the advisories of the server."""
     roles = tuple(roles)
     elsewhere = said_in("*") + "."
@@ -184,7 +184,7 @@ def _exported(account: str, imported: Iterable[Iterable[StreamImport]]) -> list[
 
 
 def _account(
-    role: Role,
+    role: ServerRole,
     services: Mapping[str, str],
     streams: Iterable[StreamImport],
     exported: Iterable[str],

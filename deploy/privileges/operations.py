@@ -31,7 +31,7 @@ _API = "$JS.API"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class RoleOperation:
     """One thing that a role does, by subjects with NATS wildcards.
 
     `publish` are those that it publishes to, `hear` those that others publish and it subscribes to, `serve` those that
@@ -46,34 +46,36 @@ class Operation:
     sign: tuple[str, ...] = ()
 
 
-def says(what: str, *subject_patterns: str) -> Operation:
+def says(what: str, *subject_patterns: str) -> RoleOperation:
     """Publish to each of *subject_patterns*."""
-    return Operation(what=what, publish=subject_patterns)
+    return RoleOperation(what=what, publish=subject_patterns)
 
 
-def hears(what: str, *subject_patterns: str) -> Operation:
+def hears(what: str, *subject_patterns: str) -> RoleOperation:
     """Subscribe to each of *subject_patterns*."""
-    return Operation(what=what, hear=subject_patterns)
+    return RoleOperation(what=what, hear=subject_patterns)
 
 
-def vouches(what: str, *subject_patterns: str) -> Operation:
+def vouches(what: str, *subject_patterns: str) -> RoleOperation:
     """Sign entries that are stored elsewhere, so that their reader knows who took them."""
-    return Operation(what=what, sign=subject_patterns)
+    return RoleOperation(what=what, sign=subject_patterns)
 
 
-def hears_answers(role: str) -> Operation:
+def hears_answers(role: str) -> RoleOperation:
     """Subscribe to the answers to requests of *role* alone."""
-    return Operation(what="hear answers", inbox=(f"{inbox_prefix(role)}.>",))
+    return RoleOperation(what="hear answers", inbox=(f"{inbox_prefix(role)}.>",))
 
 
-def answers(*subject_patterns: str) -> Operation:
+def answers(*subject_patterns: str) -> RoleOperation:
     """Answer requests on *subject_patterns* from other accounts: the server routes each answer to its requester."""
-    return Operation(what="answer requests", publish=(ANSWERS,), serve=subject_patterns)
+    return RoleOperation(
+        what="answer requests", publish=(ANSWERS,), serve=subject_patterns
+    )
 
 
-def takes(stream: str, durable: str) -> Operation:
+def takes(stream: str, durable: str) -> RoleOperation:
     """Take from the consumer *durable* of *stream*, `*` for each: pull, renew, acknowledge, see that it is there."""
-    return Operation(
+    return RoleOperation(
         what=f"take {stream} as {durable}",
         publish=(
             f"{_API}.CONSUMER.MSG.NEXT.{stream}.{durable}",
@@ -87,24 +89,24 @@ def takes(stream: str, durable: str) -> Operation:
     )
 
 
-def looks_into(*streams: str) -> Operation:
+def looks_into(*streams: str) -> RoleOperation:
     """Ask for counts and configuration of *streams*, and for the content of no message."""
     return says(
         "look into streams", *(f"{_API}.STREAM.INFO.{stream}" for stream in streams)
     )
 
 
-def reads(*streams: str) -> Operation:
+def reads(*streams: str) -> RoleOperation:
     """Read any message of *streams* without taking it."""
     return says("read streams", *(f"{_API}.DIRECT.GET.{stream}" for stream in streams))
 
 
-def reads_last(stream: str, subject: str) -> Operation:
+def reads_last(stream: str, subject: str) -> RoleOperation:
     """Read the last message of *stream* on *subject*, which may have wildcards, and no other."""
     return says(f"read {subject}", f"{_API}.DIRECT.GET.{stream}.{subject}")
 
 
-def erases(*streams: str) -> Operation:
+def erases(*streams: str) -> RoleOperation:
     """Delete or overwrite messages of *streams*, and have their files turned over."""
     return says(
         "erase messages",
@@ -114,10 +116,10 @@ def erases(*streams: str) -> Operation:
     )
 
 
-def admits() -> Operation:
+def admits() -> RoleOperation:
     """Read the tasks that wait for their turn, and remove them there; see how many lie ready for any agent."""
     stream = subjects.WAITING
-    return Operation(
+    return RoleOperation(
         what="admit tasks",
         publish=(
             subjects.WAITS_ANY,
@@ -131,12 +133,12 @@ def admits() -> Operation:
     )
 
 
-def unschedules() -> Operation:
+def unschedules() -> RoleOperation:
     """Take the next run of a task that was cancelled out of LATER."""
     return says("unschedule runs", f"{_API}.STREAM.PURGE.{subjects.LATER}")
 
 
-def provides() -> Operation:
+def provides() -> RoleOperation:
     """Make streams, buckets and consumers, and adjust them."""
     every = (*STREAMS, *BUCKETS)
     return says(
@@ -154,13 +156,13 @@ def provides() -> Operation:
     )
 
 
-def examines() -> Operation:
+def examines() -> RoleOperation:
     """Ask what `tasklore doctor` asks: the account, the server, who reads which stream."""
     lists = (f"{_API}.CONSUMER.LIST.{stream}" for stream in STREAMS)
     return says("examine", subjects.JETSTREAM_INFO, USER_INFO, *lists)
 
 
-def announces(agent_id: str) -> Operation:
+def announces(agent_id: str) -> RoleOperation:
     """Put the card of *agent_id* and the presence of its workers into their buckets, having looked what lies there."""
     agents = subjects.bucket_stream(subjects.AGENTS_BUCKET)
     workers = subjects.bucket_stream(subjects.WORKERS_BUCKET)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
 from deploy.privileges import operations as do
-from deploy.privileges.operations import Operation
+from deploy.privileges.operations import RoleOperation
 from tasklore.contracts import subjects
 from tasklore.contracts.admission.waits import demand_person
 from tasklore.contracts.errors import ConfigurationError
@@ -107,7 +107,7 @@ _MOVE = ("rename",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
+class ServerRole:
     """One user of both servers. `owns` are key patterns that it reads and writes, `reads` those that it only reads.
 
     `account` is its own at NATS: whoever reads a message is told by the server which one it was published in.
@@ -115,7 +115,7 @@ class Role:
 
     name: str
     purpose: str
-    operations: tuple[Operation, ...] = ()
+    operations: tuple[RoleOperation, ...] = ()
     commands: tuple[str, ...] = ()
     owns: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
@@ -189,7 +189,7 @@ class Cast:
     approvers: dict[str, tuple[str, ...]] = field(default_factory=dict)
     ledger: int = 1
 
-    def roles(self) -> tuple[Role, ...]:
+    def roles(self) -> tuple[ServerRole, ...]:
         """Return every role."""
         if unknown := self.approvers.keys() - self.programs.keys():
             raise ConfigurationError(
@@ -239,10 +239,10 @@ def named(words: Iterable[str], option: str) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _supervisor() -> Role:
+def _supervisor() -> ServerRole:
     cards = subjects.bucket_stream(subjects.AGENTS_BUCKET)
     presences = subjects.bucket_stream(subjects.WORKERS_BUCKET)
-    return Role(
+    return ServerRole(
         name="supervisor",
         purpose="Answers people and programs, drives pipelines and analyses, delivers what is said to agents.",
         operations=(
@@ -331,8 +331,8 @@ def _supervisor() -> Role:
 
 def _worker(
     name: str, agents: tuple[str, ...], called: tuple[str, ...], *, layout: int
-) -> Role:
-    return Role(
+) -> ServerRole:
+    return ServerRole(
         name=name,
         purpose=f"Runs the tasks of {', '.join(agents)}.",
         operations=(*_works(name, agents), *(_calls(name, called) if called else ())),
@@ -341,7 +341,7 @@ def _worker(
     )
 
 
-def _works(name: str, agents: tuple[str, ...]) -> tuple[Operation, ...]:
+def _works(name: str, agents: tuple[str, ...]) -> tuple[RoleOperation, ...]:
     named = [checked_name(agent, "agent_id") for agent in agents]
     return (
         do.hears_answers(name),
@@ -361,7 +361,7 @@ def _works(name: str, agents: tuple[str, ...]) -> tuple[Operation, ...]:
     )
 
 
-def _calls(name: str, agents: tuple[str, ...]) -> tuple[Operation, ...]:
+def _calls(name: str, agents: tuple[str, ...]) -> tuple[RoleOperation, ...]:
     """Return how tasks of the worker *name* call those of *agents* and hear of them, under its own name."""
     cards = subjects.bucket_stream(subjects.AGENTS_BUCKET)
     return (
@@ -375,9 +375,9 @@ def _calls(name: str, agents: tuple[str, ...]) -> tuple[Operation, ...]:
     )
 
 
-def _memory(*, layout: int) -> Role:
+def _memory(*, layout: int) -> ServerRole:
     agents = ("MemoryAgent", "SwitchboardAgent")
-    return Role(
+    return ServerRole(
         name="memory",
         purpose="Reads what people say, and keeps documents about them.",
         operations=(
@@ -396,8 +396,8 @@ def _memory(*, layout: int) -> Role:
     )
 
 
-def _bootstrap() -> Role:
-    return Role(
+def _bootstrap() -> ServerRole:
+    return ServerRole(
         name="bootstrap",
         purpose="Makes streams and consumers, loads functions, and is gone.",
         operations=(do.hears_answers("bootstrap"), do.provides()),
@@ -405,9 +405,9 @@ def _bootstrap() -> Role:
     )
 
 
-def _operator() -> Role:
+def _operator() -> ServerRole:
     cards = subjects.bucket_stream(subjects.AGENTS_BUCKET)
-    return Role(
+    return ServerRole(
         name="operator",
         purpose="A person with the command `tasklore`: asks, examines, cancels, sends dead letters again, forgets.",
         operations=(
@@ -457,9 +457,11 @@ def _operator() -> Role:
     )
 
 
-def _program(name: str, speakers: tuple[str, ...], persons: tuple[str, ...]) -> Role:
+def _program(
+    name: str, speakers: tuple[str, ...], persons: tuple[str, ...]
+) -> ServerRole:
     checked_name(name, "program")
-    return Role(
+    return ServerRole(
         name=name,
         purpose="A program of one's own: asks in words, assigns tasks under its own supervisor id, speaks to agents.",
         operations=(
@@ -492,7 +494,7 @@ def _program(name: str, speakers: tuple[str, ...], persons: tuple[str, ...]) -> 
 
 
 class _Rights(TypedDict):
-    """Keys and channels of a role, as a `Role` takes them."""
+    """Keys and channels of a role, as a `ServerRole` takes them."""
 
     owns: tuple[str, ...]
     reads: tuple[str, ...]

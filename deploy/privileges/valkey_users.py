@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
-from deploy.privileges.roles import Role
+from deploy.privileges.roles import ServerRole
 
 _HEADING = """\
 # Made by `python -m deploy.privileges`; change deploy/privileges/roles.py or the declaration of a store instead.
@@ -12,7 +12,7 @@ _HEADING = """\
 """
 
 
-def valkey_users(roles: Sequence[Role]) -> str:
+def valkey_users(roles: Sequence[ServerRole]) -> str:
     """Return the file as it is shipped, passwords left open."""
     return (
         _HEADING
@@ -35,7 +35,7 @@ def with_passwords(text: str, passwords: Mapping[str, str]) -> str:
 
 
 def renewed(
-    loaded: str, roles: Sequence[Role], passwords: Mapping[str, str] | None = None
+    loaded: str, roles: Sequence[ServerRole], passwords: Mapping[str, str] | None = None
 ) -> str:
     """Return *loaded*, a file that Valkey loads, with the rights of *roles* as they are declared now.
 
@@ -79,7 +79,7 @@ def _hash(password: str) -> str:
     return sha256(password.encode()).hexdigest()
 
 
-def _user(role: Role) -> str:
+def _user(role: ServerRole) -> str:
     words = [
         "user",
         role.name,

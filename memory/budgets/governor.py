@@ -61,7 +61,7 @@ _UNKNOWN = 1.25
 RECALLED = "recalled"
 
 
-class Governor:
+class ModelBudget:
     """Holds the calls of this process to the limits of the deployment.
 
     Args:
@@ -100,7 +100,7 @@ class Governor:
         self._loading = asyncio.Lock()
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator["Governor"]:
+    async def running(self) -> AsyncIterator["ModelBudget"]:
         """Renew reservations and look for other limits until the block ends; then send all settlements."""
         beat = asyncio.create_task(self._beat(), name="governor")
         try:

@@ -15,7 +15,7 @@ from tasklore.contracts.admission.limits import (
     Measure,
     window_of,
 )
-from tasklore.contracts.zones import zone_of
+from tasklore.contracts.zones import read_zone
 from tasklore.memory.budgets.store import AccountState, BookLine, Budgets, Spending
 
 By = Literal["tenant", "agent", "model", "day"]
@@ -61,7 +61,7 @@ class SpendingLine:
 
 
 @dataclass(frozen=True)
-class Period:
+class SpendingPeriod:
     """The spending of the days `first` to `last`, in UTC: the lines by cost, the highest first, and their sum.
 
     Lines that are days come in their order; a day without any has none.
@@ -74,14 +74,14 @@ class Period:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Overview:
+class BudgetOverview:
     """The budgets of a deployment at one time; `tree` is what the tree that was asked for has spent."""
 
     version: int
     at: datetime
     by: By
     accounts: tuple[AccountView, ...]
-    periods: tuple[Period, ...] = ()
+    periods: tuple[SpendingPeriod, ...] = ()
     tree: Spending | None = field(default=None)
 
 
@@ -92,7 +92,7 @@ async def read_overview(
     by: By = "agent",
     days: int | None = None,
     tree: str | None = None,
-) -> Overview:
+) -> BudgetOverview:
     """Return the accounts, and the spending of today and of this month, or of the last *days*, in groups by *by*.
 
     With *tree*, the id of a task at the top of a tree, only its accounts and its spending.
@@ -108,7 +108,7 @@ async def read_overview(
             for one in accounts
             if tree in (one.whose.get("tree"), one.whose.get("task"))
         )
-        return Overview(
+        return BudgetOverview(
             version=stored.version,
             at=now,
             by=by,
@@ -131,7 +131,7 @@ async def read_overview(
         )
         for first in firsts
     )
-    return Overview(
+    return BudgetOverview(
         version=stored.version, at=now, by=by, accounts=accounts, periods=tuple(periods)
     )
 
@@ -167,7 +167,7 @@ async def read_accounts(
             found[name].append(standing)
     views = []
     for limit in limits.limits:
-        window, refills_at = window_of(limit.every, now, zone_of(limits.time_zone))
+        window, refills_at = window_of(limit.every, now, read_zone(limits.time_zone))
         refills_in_s = (
             None if refills_at is None else (refills_at - now).total_seconds()
         )
@@ -211,7 +211,7 @@ def _view(
     )
 
 
-def _sum_up(lines: Sequence[BookLine], first: str, last: str, by: By) -> Period:
+def _sum_up(lines: Sequence[BookLine], first: str, last: str, by: By) -> SpendingPeriod:
     groups: dict[str, list[Spending]] = {}
     for line in lines:
         groups.setdefault(getattr(line, by), []).append(line.spending)
@@ -220,7 +220,9 @@ def _sum_up(lines: Sequence[BookLine], first: str, last: str, by: By) -> Period:
         sums.sort(key=lambda one: one.name)
     else:
         sums.sort(key=lambda one: (-one.spending.usd, -one.spending.calls, one.name))
-    return Period(first, last, tuple(sums), _add([line.spending for line in lines]))
+    return SpendingPeriod(
+        first, last, tuple(sums), _add([line.spending for line in lines])
+    )
 
 
 def _add(spendings: Sequence[Spending]) -> Spending:

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 
 from tasklore.contracts.admission.limits import Limits, window_of
 from tasklore.contracts.errors import InvalidInput
-from tasklore.contracts.zones import zone_of
+from tasklore.contracts.zones import read_zone
 from tasklore.memory import keys
 from tasklore.memory.budgets import scripts
 from tasklore.memory.budgets.governor import renewal
@@ -106,7 +106,7 @@ class WaitingTasks:
 
     def _command(self, most: int) -> Command:
         now = self._now()
-        zone = zone_of(self._limits.time_zone)
+        zone = read_zone(self._limits.time_zone)
         rows: list[str | int] = []
         for limit in self._limits.limits:
             if limit.at_most is None:

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from tasklore.contracts.edits import Edit, NoChange
 from tasklore.contracts.errors import EditRefused, InvalidInput
 from tasklore.memory.documents.edits import Change, apply_changes, apply_edits
-from tasklore.memory.documents.guard import Limits, check, growth_of
+from tasklore.memory.documents.guard import DocumentLimits, check, growth_of
 from tasklore.memory.documents.items import Body
 from tasklore.memory.documents.plans import (
     AppliedPlan,
@@ -46,7 +46,7 @@ class Draft:
     def __init__(
         self,
         snapshot: Snapshot,
-        limits: Limits,
+        limits: DocumentLimits,
         now: datetime,
         *,
         known: Collection[str] = (),

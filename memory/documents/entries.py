@@ -26,7 +26,7 @@ OTHERS = "people.facts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class DocumentEntry:
     """One leaf of a document; *item* is None for a plain text or number, *place* where no kind knows its list."""
 
     resource_id: str
@@ -67,12 +67,12 @@ class Entry:
         return self.item is None or self.item.state(today) not in ("past", "expired")
 
 
-def entries_of(resource_id: str, body: Body, kinds: Kinds) -> Iterator[Entry]:
+def entries_of(resource_id: str, body: Body, kinds: Kinds) -> Iterator[DocumentEntry]:
     """Yield what stands in one document, in its order."""
     kind = kinds.get(resource_id)
     for path, value in leaf_values(body):
         place = kind.place_at(path) if kind is not None else None
-        yield Entry(
+        yield DocumentEntry(
             resource_id=resource_id,
             path=path,
             value=value,
@@ -81,7 +81,9 @@ def entries_of(resource_id: str, body: Body, kinds: Kinds) -> Iterator[Entry]:
         )
 
 
-def live_entries(bodies: Mapping[str, Body], kinds: Kinds, today: date) -> list[Entry]:
+def live_entries(
+    bodies: Mapping[str, Body], kinds: Kinds, today: date
+) -> list[DocumentEntry]:
     """Return all that holds on *today*, or will again, in *bodies* by resource id."""
     found = (
         entry

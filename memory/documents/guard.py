@@ -19,7 +19,7 @@ from tasklore.memory.documents.paths import ABSENT, Absent, Found, Path, Step, s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class DocumentLimits:
     """How much a document may hold; each is far above what people tell about themselves."""
 
     #: Bytes of a document as compact JSON in UTF-8: it is read and written whole with every plan.
@@ -36,7 +36,7 @@ class Limits:
     max_number: int = 2**53 - 1
 
 
-LIMITS = Limits()
+LIMITS = DocumentLimits()
 
 #: The fields without which nothing says what an item is.
 _NAMING = ("item", "display")
@@ -50,7 +50,7 @@ def check(
     before: JsonValue,
     after: JsonValue,
     changes: Sequence[Change],
-    limits: Limits = LIMITS,
+    limits: DocumentLimits = LIMITS,
     *,
     size: int | None = None,
 ) -> None:
@@ -71,7 +71,7 @@ def check(
         _check_size(after, limits)
 
 
-def check_document(body: JsonValue, limits: Limits = LIMITS) -> int:
+def check_document(body: JsonValue, limits: DocumentLimits = LIMITS) -> int:
     """Check a whole document, such as one to be imported, and return its bytes as compact JSON.
 
     Raises:
@@ -105,7 +105,7 @@ def _growth(change: Change) -> int:
     return -removed - name if change.after is ABSENT else added - removed
 
 
-def _check_size(body: JsonValue, limits: Limits) -> int:
+def _check_size(body: JsonValue, limits: DocumentLimits) -> int:
     """Measure *body*."""
     size = size_of(body)
     if size > limits.max_bytes:
@@ -132,7 +132,7 @@ class _Visit:
     after: JsonValue
 
 
-def _check_values(before: Found, after: JsonValue, limits: Limits) -> None:
+def _check_values(before: Found, after: JsonValue, limits: DocumentLimits) -> None:
     """Refuse new values that JSON cannot hold, that are too deep, too long or too many."""
     visits = [_Visit((), before, after)]
     seen = 0
@@ -175,7 +175,7 @@ def _differing(visit: _Visit) -> Iterator[_Visit]:
                 )
 
 
-def _check_container(visit: _Visit, limits: Limits) -> None:
+def _check_container(visit: _Visit, limits: DocumentLimits) -> None:
     """Look at a list or an object, without what stands in it."""
     after = visit.after
     if not isinstance(after, dict | list):
@@ -194,7 +194,7 @@ def _check_container(visit: _Visit, limits: Limits) -> None:
             _check_name(visit.steps, name, limits)
 
 
-def _check_name(steps: tuple[Step, ...], name: object, limits: Limits) -> None:
+def _check_name(steps: tuple[Step, ...], name: object, limits: DocumentLimits) -> None:
     """Look at one name of an object; in JSON it is a text."""
     if not isinstance(name, str):
         raise EditRefused(
@@ -213,7 +213,9 @@ def _check_name(steps: tuple[Step, ...], name: object, limits: Limits) -> None:
         )
 
 
-def _check_scalar(steps: tuple[Step, ...], value: object, limits: Limits) -> None:
+def _check_scalar(
+    steps: tuple[Step, ...], value: object, limits: DocumentLimits
+) -> None:
     """Look at a value that holds nothing; `object`, because code may hand in what JSON cannot hold."""
     if isinstance(value, str):
         if len(value) > limits.max_text:

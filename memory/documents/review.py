@@ -49,7 +49,7 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class LeafConflict:
     """Leaves that cannot all hold.
 
     `why` is `opposite` (their places are contrary), `single` (one may be there) or `marked` (who stored them saw it).
@@ -71,7 +71,7 @@ class Review:
     """
 
     leaves: int
-    conflicts: tuple[Conflict, ...]
+    conflicts: tuple[LeafConflict, ...]
     duplicates: tuple[tuple[Spot, ...], ...]
     stale: tuple[Spot, ...]
     never_read: tuple[Spot, ...] | None
@@ -156,7 +156,7 @@ def review(
 
 def conflicts(
     documents: Bodies, kinds: Kinds, *, today: date, text_form: TextForm | None = None
-) -> tuple[Conflict, ...]:
+) -> tuple[LeafConflict, ...]:
     """Return statements that cannot all hold on *today*; an expired one is in no conflict."""
     return tuple(
         _conflicts(
@@ -199,7 +199,7 @@ def _leaves(documents: Bodies, kinds: Kinds) -> Iterator[_Leaf]:
 
 def _conflicts(
     found: Iterable[_Leaf], kinds: Kinds, form: TextForm, today: date
-) -> Iterator[Conflict]:
+) -> Iterator[LeafConflict]:
     alive = [
         leaf
         for leaf in found
@@ -213,7 +213,7 @@ def _conflicts(
             )
     for leaves in by_place.values():
         if leaves[0].place is not None and leaves[0].place.single and len(leaves) > 1:
-            yield Conflict("single", _spots(leaves))
+            yield LeafConflict("single", _spots(leaves))
     yield from _opposites(by_place, kinds, form)
     by_mark: dict[str, list[_Leaf]] = {}
     for leaf in alive:
@@ -221,13 +221,13 @@ def _conflicts(
         if isinstance(mark, str):
             by_mark.setdefault(mark, []).append(leaf)
     yield from (
-        Conflict("marked", _spots(leaves), mark) for mark, leaves in by_mark.items()
+        LeafConflict("marked", _spots(leaves), mark) for mark, leaves in by_mark.items()
     )
 
 
 def _opposites(
     by_place: Mapping[tuple[str, Path], list[_Leaf]], kinds: Kinds, form: TextForm
-) -> Iterator[Conflict]:
+) -> Iterator[LeafConflict]:
     by_form = {where: _by_form(leaves, form) for where, leaves in by_place.items()}
     seen: set[frozenset[tuple[str, Path]]] = set()
     for where, leaves in by_place.items():
@@ -242,7 +242,7 @@ def _opposites(
             seen.add(frozenset((where, contrary)))
             for said, here in by_form[where].items():
                 if said in by_form[contrary]:
-                    yield Conflict(
+                    yield LeafConflict(
                         "opposite", _spots([*here, *by_form[contrary][said]])
                     )
 

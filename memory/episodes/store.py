@@ -28,7 +28,7 @@ from tasklore.memory.key_parts import token_of
 from tasklore.memory.scripts import load
 
 if TYPE_CHECKING:
-    from tasklore.memory.episodes.vectors import Near, VectorIndex
+    from tasklore.memory.episodes.vectors import NearTurn, VectorIndex
 
 __all__ = ["Episode", "Episodes", "Hit", "SearchResult", "open_episodes"]
 
@@ -259,7 +259,11 @@ class Episodes:
         return replace(found, hits=hits[:limit])
 
     async def _fuse(
-        self, owner: str, found: SearchResult, near: "Sequence[Near]", asked: str | None
+        self,
+        owner: str,
+        found: SearchResult,
+        near: "Sequence[NearTurn]",
+        asked: str | None,
     ) -> SearchResult:
         """Return *found* with the turns *near* in meaning, each ranked by its places in both lists."""
         known = {hit.number: hit for hit in found.hits}

@@ -20,7 +20,7 @@ from tasklore.memory.command_batch import Command, CommandBatch
 from tasklore.memory.episodes.store import Episode
 from tasklore.memory.scripts import load
 
-__all__ = ["Near", "VectorIndex"]
+__all__ = ["NearTurn", "VectorIndex"]
 
 log = structlog.get_logger(__name__)
 
@@ -39,7 +39,7 @@ _LEAST_TURNS = 50
 _USUAL_LEAD = 3.4
 
 
-class Near(NamedTuple):
+class NearTurn(NamedTuple):
     """A turn whose vector is near that of a question: its number, and the cosine, -1 to 1.
 
     *nearness* is the cosine and a tenth of the deviations by which it stands out from all turns of the owner: all that
@@ -125,7 +125,7 @@ class VectorIndex:
         await self._batch.run([add])
         return len(said)
 
-    async def near(self, owner: str, question: str, limit: int) -> list[Near]:
+    async def near(self, owner: str, question: str, limit: int) -> list[NearTurn]:
         """Return up to *limit* turns of *owner* whose vectors are nearest to that of *question*, nearest first.
 
         None are where the question cannot be embedded in time: it is answered by its words then.
@@ -171,7 +171,7 @@ class VectorIndex:
 
     def _nearest(
         self, stored: bytes, vector: Sequence[float], limit: int
-    ) -> list[Near]:
+    ) -> list[NearTurn]:
         import numpy as np
 
         asked = np.array(vector, dtype="f4")
@@ -189,6 +189,6 @@ class VectorIndex:
             leads = (cosines - cosines.mean()) / max(float(cosines.std()), 1e-6)
         nearness = cosines + _LEAD * leads
         return [
-            Near(int(places[row]), float(cosines[row]), float(nearness[row]))
+            NearTurn(int(places[row]), float(cosines[row]), float(nearness[row]))
             for row in best
         ]

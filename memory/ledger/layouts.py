@@ -96,7 +96,7 @@ def read_mark(mark: bytes | None) -> Layout:
     return layout
 
 
-class Entry(NamedTuple):
+class EntryKeys(NamedTuple):
     """Where the entry of a task lies: the keys of which a script chooses, and its first argument.
 
     *children* is where its children lie in layout 1, if that is read.
@@ -144,10 +144,10 @@ class Entry(NamedTuple):
         return (command, script, len(places), *places, told, *words)
 
 
-class Found(NamedTuple):
+class EntryReply(NamedTuple):
     """The *reply* to a command about a task whose entry lies at *entry*."""
 
-    entry: Entry
+    entry: EntryKeys
     reply: Any
 
 
@@ -163,7 +163,7 @@ class Entries:
         """Return the layout as it is known; raises as `LedgerLayout.current`."""
         return await self._layout.current(self._batch)
 
-    async def find(self, task_id: str) -> Entry | None:
+    async def find(self, task_id: str) -> EntryKeys | None:
         """Return where the entry of *task_id* is, as `find_many`."""
         layout = await self._layout.current(self._batch)
         if layout == "1":
@@ -172,7 +172,7 @@ class Entries:
             return _entry(layout, task_id)
         return (await self.find_many([task_id]))[0]
 
-    async def find_many(self, task_ids: Sequence[str]) -> list[Entry | None]:
+    async def find_many(self, task_ids: Sequence[str]) -> list[EntryKeys | None]:
         """Return where the entry of each of *task_ids* is, if there is any; None where it is known that there is none.
 
         Of one that is no `TaskName` its pointer is asked.
@@ -182,7 +182,7 @@ class Entries:
             return [_of_layout_1(task_id) for task_id in task_ids]
         unnamed = [one for one in task_ids if not isinstance(one, TaskName)]
         pointers = dict(zip(unnamed, await self._agents_of(unnamed), strict=True))
-        found: list[Entry | None] = []
+        found: list[EntryKeys | None] = []
         for task_id in task_ids:
             if isinstance(task_id, TaskName):
                 found.append(_entry(layout, task_id))
@@ -195,15 +195,15 @@ class Entries:
     async def ask_many(
         self,
         task_ids: Sequence[str],
-        spell: Callable[[int, Entry], Command],
+        spell: Callable[[int, EntryKeys], Command],
         is_unknown: Callable[[Any], bool],
-    ) -> list[Found | None]:
+    ) -> list[EntryReply | None]:
         """Return the reply to what *spell* makes for the entry of each of *task_ids*, by its place; None for no entry.
 
         A task may move to layout 2 between the look at its pointer, which was not there, and the command: where a reply
         *is_unknown* the pointer is asked again.
         """
-        found: list[Found | None] = [None] * len(task_ids)
+        found: list[EntryReply | None] = [None] * len(task_ids)
         places = list(range(len(task_ids)))
         while places:
             entries = await self.find_many([task_ids[place] for place in places])
@@ -214,7 +214,7 @@ class Entries:
             ]
             replies = await self._batch.run([spell(*one) for one in asked])
             for (place, entry), reply in zip(asked, replies, strict=True):
-                found[place] = Found(entry, reply)
+                found[place] = EntryReply(entry, reply)
             may_move = await self.layout() != "1"
             places = [
                 place
@@ -223,7 +223,7 @@ class Entries:
             ]
         return found
 
-    async def make(self, task_id: str) -> Entry:
+    async def make(self, task_id: str) -> EntryKeys:
         """Return where the entry of *task_id* is made unless it exists.
 
         Raises:
@@ -240,7 +240,7 @@ class Entries:
             await self._layout.note(self._batch, entry.agent_id)
         return entry
 
-    async def make_many(self, task_ids: Sequence[str]) -> list[Entry]:
+    async def make_many(self, task_ids: Sequence[str]) -> list[EntryKeys]:
         """Return `make` of each of *task_ids*."""
         return [await self.make(task_id) for task_id in task_ids]
 
@@ -274,22 +274,22 @@ class Entries:
         return [read_pointer(pointer)[0] for pointer in found]
 
 
-class Wish(NamedTuple):
-    """A wish to cancel a generation of a task, as it stands in its pointer."""
+class CancelMark(NamedTuple):
+    """A request to cancel a generation of a task, as it stands in its pointer."""
 
     generation: int
     reason: str
 
 
-def read_pointer(pointer: bytes | None) -> tuple[str | None, Wish | None]:
+def read_pointer(pointer: bytes | None) -> tuple[str | None, CancelMark | None]:
     """Return the agent that *pointer* names, and its cancel request; workers may write any text there."""
     if pointer is None:
         return None, None
     agent, *rest = pointer.split(b"!", 2)
-    wish = None
+    request = None
     if len(rest) == 2 and rest[0].isdigit():
-        wish = Wish(int(rest[0][:18]), rest[1].decode(errors="replace"))
-    return _read_agent(agent), wish
+        request = CancelMark(int(rest[0][:18]), rest[1].decode(errors="replace"))
+    return _read_agent(agent), request
 
 
 def _read_agent(spelled: bytes) -> str | None:
@@ -297,17 +297,19 @@ def _read_agent(spelled: bytes) -> str | None:
     return agent_id if is_name(agent_id) else None
 
 
-def _of_layout_1(task_id: str) -> Entry:
-    return Entry("1", "", (keys.task(task_id),), (keys.children(task_id),))
+def _of_layout_1(task_id: str) -> EntryKeys:
+    return EntryKeys("1", "", (keys.task(task_id),), (keys.children(task_id),))
 
 
-def entry_of_layout_2(task: TaskName) -> Entry:
+def entry_of_layout_2(task: TaskName) -> EntryKeys:
     """Return where the entry of *task* lies that was found in layout 2."""
     return _entry("2", task)
 
 
-def _entry(layout: Layout, task: TaskName) -> Entry:
+def _entry(layout: Layout, task: TaskName) -> EntryKeys:
     own = keys.entry(task), keys.task_agent(task)
     if layout == "2":
-        return Entry(layout, task.agent_id, own, ())
-    return Entry(layout, task.agent_id, (keys.task(task), *own), (keys.children(task),))
+        return EntryKeys(layout, task.agent_id, own, ())
+    return EntryKeys(
+        layout, task.agent_id, (keys.task(task), *own), (keys.children(task),)
+    )

@@ -12,7 +12,7 @@ came after it).
 At its end what only a run needs goes: an entry then has state, report and `user`, and what happened to it. That is
 layout 1. In layout 2 (see `tasklore.memory.ledger.layouts`) there is no `report:1`, but `finished_at:1` (ms by the
 server's clock) and, of what did not complete, `error:1`: the fence, which outlives the report that lies beside it. A
-wish to cancel may lie in the pointer to the entry as well, where it is read without that.
+request to cancel may lie in the pointer to the entry as well, where it is read without that.
 Generations do not disturb one another: a redelivery of generation 1 behind a redrive still gets or repeats the report
 of generation 1, as that one is owed too. Of the whole task are `user`, the token of whose it was, once it has ended,
 and `once.{name}`, which call made its effect of that name.
@@ -38,7 +38,7 @@ from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
 from tasklore.memory.ledger import scripts
 from tasklore.memory.ledger.expired import expired_report
 from tasklore.memory.ledger.late_rows import LateRows
-from tasklore.memory.ledger.layouts import Entries, Entry, read_pointer
+from tasklore.memory.ledger.layouts import Entries, EntryKeys, read_pointer
 from tasklore.memory.ledger.run_index import RunIndex
 from tasklore.memory.ledger.run_rows import OPEN_STATES, RunRow, tenant_in
 from tasklore.memory.ledger.runs import (
@@ -50,9 +50,9 @@ from tasklore.memory.ledger.runs import (
     Held,
     LostWorker,
     NotDue,
-    Past,
+    PastRuns,
     ReportExpired,
-    Run,
+    RunPermission,
     Suspect,
     Woken,
 )
@@ -70,8 +70,8 @@ _EXPIRED_WORDS = 4
 class Generation:
     """What the ledger knows of one generation; `report` and `assignment` are JSON bytes, None while there is none.
 
-    `wish` is the reason of a cancel request, None without one. `expired` is how it ended where its report is kept no
-    more; `report` says that, then. `last_wait` is what its last run waited for, as `waits_for` while it waits.
+    `cancel_request` is None without one. `expired` is how it ended where its report is kept no more; `report` says
+    that, then. `last_wait` is what its last run waited for, as `waits_for` while it waits.
     """
 
     state: str
@@ -82,7 +82,7 @@ class Generation:
     report: bytes | None
     refused: int
     crashes: int = 0
-    wish: CancelRequest | None = None
+    cancel_request: CancelRequest | None = None
     waits_for: RunWait | None = None
     last_wait: bytes = b""
     lost: LostWorker | None = None
@@ -225,7 +225,7 @@ class Ledger:
         if isinstance(found, bytes):
             return found
         beginning = _beginning(found)
-        if make_row is not None and isinstance(beginning, Run):
+        if make_row is not None and isinstance(beginning, RunPermission):
             is_first = bool(found[-1])
             if is_first or beginning.is_news:
                 self._late.add(task_id, make_row)
@@ -331,10 +331,10 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        wished = generation or 0, reason, self._keep_ms
+        asked = generation or 0, reason, self._keep_ms
         found: Any = 0
         while found == 0:
-            found = await self._ask_to_cancel(task_id, wished)
+            found = await self._ask_to_cancel(task_id, asked)
         if isinstance(found, bytes):
             return found
         if (expired := _expired_in(found)) is not None:
@@ -347,27 +347,27 @@ class Ledger:
             waits_for=read_wait(waits_for),
         )
 
-    async def _ask_to_cancel(self, task_id: str, wished: tuple[int, str, int]) -> Any:
+    async def _ask_to_cancel(self, task_id: str, asked: tuple[int, str, int]) -> Any:
         entry = await self._entries.find(task_id)
         layout = await self._entries.layout()
         command: Command
         if layout == "1" or (entry is not None and entry.agent_id):
             assert entry is not None  # noqa: S101 - layout 1 has a place for every id
             try:
-                return (await self._batch.run([entry.call(scripts.CANCEL, *wished)]))[0]
+                return (await self._batch.run([entry.call(scripts.CANCEL, *asked)]))[0]
             except MemoryRefused:
                 if layout != "2":
                     raise
-            generation, reason, _ = wished
+            generation, reason, _ = asked
             told = entry.agent_id, generation, reason
             command = (scripts.CANCEL_ELSEWHERE, 1, keys.task_agent(task_id), *told)
         else:
             beside = () if entry is None else entry.keys
             where = keys.task_agent(task_id), *beside
-            command = (scripts.CANCEL_UNNAMED, len(where), *where, layout, *wished)
+            command = (scripts.CANCEL_UNNAMED, len(where), *where, layout, *asked)
         return (await self._batch.run([("FCALL", *command)]))[0]
 
-    async def wish(self, *task_ids: str) -> CancelRequest | None:
+    async def cancel_request(self, *task_ids: str) -> CancelRequest | None:
         """Return why the newest known generation of the first such task is to be cancelled, or was; None for none.
 
         Neither parameters nor results are read, which may be large and are those of a parent of many; nor, in layout 2,
@@ -382,8 +382,8 @@ class Ledger:
                 [("GET", keys.task_agent(task_id)) for task_id in task_ids]
             )
             for pointer in pointers:
-                if (wished := read_pointer(pointer)[1]) is not None:
-                    return CancelRequest(wished.reason)
+                if (asked := read_pointer(pointer)[1]) is not None:
+                    return CancelRequest(asked.reason)
         return None if layout == "2" else await self._wish_in_layout_1(task_ids)
 
     async def _wish_in_layout_1(self, task_ids: Sequence[str]) -> CancelRequest | None:
@@ -405,8 +405,8 @@ class Ledger:
                 for task_id, generation in zip(task_ids, newest, strict=True)
             ]
         )
-        wishes = (
-            _wish_in(
+        requests = (
+            _cancel_request_in(
                 {
                     name: value
                     for name, value in (("cancel", reason), ("state", state))
@@ -415,7 +415,7 @@ class Ledger:
             )
             for reason, state in found
         )
-        return next((wish for wish in wishes if wish is not None), None)
+        return next((request for request in requests if request is not None), None)
 
     async def once(
         self, task_id: str, generation: int, worker_id: str, name: str, token: str
@@ -437,7 +437,7 @@ class Ledger:
     ) -> bytes | CancelRequest | ReportExpired | None:
         """Return None when *report* is the one of its generation; else the earlier one, to be published instead.
 
-        A wish is returned where only a report of status `cancelled` is taken.
+        A cancel request is returned where only a report of status `cancelled` is taken.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time; the report may or may not have been stored.
@@ -615,7 +615,7 @@ class Ledger:
             opened=[] if row is None else [row],
         )
 
-    async def past(self, task_id: str, generation: int) -> Past:
+    async def past(self, task_id: str, generation: int) -> PastRuns:
         """Return what became of *generation* of *task_id* so far.
 
         Raises:
@@ -624,8 +624,8 @@ class Ledger:
         entry = await self.read(task_id)
         known = None if entry is None else entry.generations.get(generation)
         if known is None:
-            return Past(0, 0, b"")
-        return Past(
+            return PastRuns(0, 0, b"")
+        return PastRuns(
             known.attempts,
             known.crashes,
             waits_for=known.last_wait,
@@ -689,14 +689,14 @@ class Ledger:
     async def _read_wish(self, task_id: str) -> LedgerEntry | None:
         """Return an entry of the cancel request alone for a task without an agent, None without a request."""
         pointer = (await self._batch.run([("GET", keys.task_agent(task_id))]))[0]
-        _, wished = read_pointer(pointer)
-        if wished is None:
+        _, asked = read_pointer(pointer)
+        if asked is None:
             return None
-        field = b"cancel:%d" % wished.generation
-        return entry_of(task_id, {field: wished.reason.encode()})
+        field = b"cancel:%d" % asked.generation
+        return entry_of(task_id, {field: asked.reason.encode()})
 
 
-def _reading(entry: Entry) -> Command:
+def _reading(entry: EntryKeys) -> Command:
     return (
         ("HGETALL", entry.keys[0])
         if entry.layout == "1"
@@ -772,7 +772,7 @@ def _generation(task_id: str, number: int, named: dict[str, bytes]) -> Generatio
         report=report,
         refused=number_in(named.get("refused")) or 0,
         crashes=number_in(named.get("crashes")) or 0,
-        wish=_wish_in(named),
+        cancel_request=_cancel_request_in(named),
         waits_for=read_wait(named.get("waits_for"))
         if named.get("state") in (b"accepted", b"waiting")
         else None,
@@ -815,8 +815,8 @@ def read_lost(body: bytes | None) -> LostWorker | None:
     return LostWorker(worker_id.decode(errors="replace"), silent_since)
 
 
-def _wish_in(named: dict[str, bytes]) -> CancelRequest | None:
-    """Return the wish to cancel; a child that ended with its parent has none of its own, but ended as wished."""
+def _cancel_request_in(named: dict[str, bytes]) -> CancelRequest | None:
+    """Return the request to cancel; a child that ended with its parent has none of its own, but ended as asked."""
     if "cancel" in named:
         return CancelRequest(named["cancel"].decode(errors="replace"))
     return (
@@ -839,14 +839,14 @@ def _expired_in(found: list[Any]) -> ReportExpired | None:
 
 def _beginning(
     found: list[Any],
-) -> Run | Held | NotDue | Suspect | CancelRequest | ReportExpired:
+) -> RunPermission | Held | NotDue | Suspect | CancelRequest | ReportExpired:
     """Return what the script BEGIN says when there is no report."""
     if (expired := _expired_in(found)) is not None:
         return expired
     kind = found[0]
     if kind == 1:
         number, crashes, excused, is_news, waited_for, _ = found[1:]
-        return Run(
+        return RunPermission(
             number,
             crashes=crashes,
             excused=excused,

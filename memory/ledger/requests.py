@@ -58,7 +58,7 @@ class Reply(NamedTuple):
     user_id: str | None
 
 
-class Known(NamedTuple):
+class KnownRequest(NamedTuple):
     """All that is kept of a request; *reply* is the body of its reply, `is_held` while some process works on it."""
 
     record: RequestRecord | None
@@ -111,13 +111,13 @@ class RequestRecords:
             commands.append(("SET", held, "1", "NX", "PX", hold_ms))
         return commands
 
-    async def find(self, request: str) -> Known:
+    async def find(self, request: str) -> KnownRequest:
         """Return the record of *request*."""
         key, held, replied = keys.request(request)
         record, holder, reply = (await self._batch.run([("MGET", key, held, replied)]))[
             0
         ]
-        return Known(
+        return KnownRequest(
             RequestRecord.model_validate_json(record) if record is not None else None,
             reply,
             holder is not None,

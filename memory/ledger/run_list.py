@@ -168,7 +168,7 @@ class TaskPage(BaseModel):
     after: str | None
 
 
-class OpenTasks(NamedTuple):
+class OpenTaskCounts(NamedTuple):
     """How many tasks of some agents are open, and when the oldest was created, ms since 1970; None without any."""
 
     number: int
@@ -304,7 +304,7 @@ class TaskList:
                 break
         return TaskPage(tasks=tuple(found), after=last.spell() if last else None)
 
-    async def count_open(self, agent_id: str | None = None) -> OpenTasks:
+    async def count_open(self, agent_id: str | None = None) -> OpenTaskCounts:
         """Return how many tasks of everybody are open, of one agent or of all; no row is read.
 
         Raises:
@@ -313,7 +313,7 @@ class TaskList:
         agents = await self._agents(RunFilter(agent_id=agent_id))
         opened = [keys.runs(one).open for one in agents]
         if not opened:
-            return OpenTasks(0, None)
+            return OpenTaskCounts(0, None)
         replies = await self._batch.run(
             [
                 command
@@ -331,7 +331,7 @@ class TaskList:
             if first
         )
         scores = [int(float(score)) for _, score in oldest]
-        return OpenTasks(sum(replies[::2]), min(scores, default=None))
+        return OpenTaskCounts(sum(replies[::2]), min(scores, default=None))
 
     async def _take(
         self, walks: Sequence[_Walk], asked: RunFilter, most: int

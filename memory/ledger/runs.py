@@ -30,7 +30,7 @@ class RunName(NamedTuple):
     worker_id: str
 
 
-class Run(NamedTuple):
+class RunPermission(NamedTuple):
     """The task may run, for the *number*th time (1 is the first).
 
     Of the earlier runs *crashes* ended without a word, and *excused* are not held against it. *is_news*: the last
@@ -44,7 +44,7 @@ class Run(NamedTuple):
     waited_for: bytes = b""
 
 
-class Past(NamedTuple):
+class PastRuns(NamedTuple):
     """The past of a task: runs that began, those that ended without a word, and why it waits, if it does.
 
     *lost* is the worker of the last that ended so.
@@ -126,7 +126,9 @@ class CancelOutcome(NamedTuple):
     waits_for: "RunWait | None" = None
 
 
-Beginning = Run | Held | NotDue | Suspect | CancelRequest | ReportExpired | bytes
+Beginning = (
+    RunPermission | Held | NotDue | Suspect | CancelRequest | ReportExpired | bytes
+)
 
 
 class Ended(NamedTuple):

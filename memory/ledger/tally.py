@@ -17,7 +17,7 @@ from redis.asyncio import Redis
 from tasklore.memory import keys
 from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
 from tasklore.memory.ledger.ledger import number_in
-from tasklore.memory.shared_values import Reading, SharedReading
+from tasklore.memory.shared_values import AgedValue, SharedReading
 
 #: Counters read at once: some 4 ms, of which the event loop is held up for 1.
 _BATCH = 512
@@ -58,7 +58,7 @@ class Tally:
             await asyncio.sleep(0)
         return dict(+counted)
 
-    async def read_shared(self) -> Reading[dict[str, int]]:
+    async def read_shared(self) -> AgedValue[dict[str, int]]:
         """Return the sums that a process kept within the last `SHARED_MS`; where none did, add them up and keep them.
 
         Raises:

@@ -14,7 +14,7 @@ def describe_state(task: Generation) -> str:
 
     It is `accepted`, `running`, `waiting` for its next run, `cancelling`, or the status of its report.
     """
-    return "cancelling" if task.report is None and task.wish else task.state
+    return "cancelling" if task.report is None and task.cancel_request else task.state
 
 
 def explain_state(task: Generation, now: datetime) -> RunWait | None:

@@ -173,9 +173,9 @@ class Waits:
         return True
 
     async def close(self, task_id: str) -> None:
-        """Take the open waits of a task that has ended off the list of all, but for what is left to the desk.
+        """Take the open waits of a task that has ended off the list of all, but for what is left to the notifier.
 
-        That is a question with an answer, or past its time: the desk tells of it first.
+        That is a question with an answer, or past its time: the notifier tells of it first.
         """
         entry = await self._entries.find(task_id)
         if entry is None:
@@ -184,7 +184,7 @@ class Waits:
         await self._unlist(task_id, {one.decode(errors="replace") for one in listed})
 
     async def _unlist(self, task_id: str, slots: Collection[str]) -> None:
-        """Take waits off the list; a question of which the desk may not have told yet stays: when answered, due now."""
+        """Take waits off the list; a question that the notifier may not have told of stays: when answered, due now."""
         if not slots:
             return
         kinds: tuple[Kind, ...] = get_args(Kind)

@@ -34,7 +34,7 @@ _HEAD = re.compile(
 _COST = b',"nano_usd":'
 
 
-class Standing(Protocol):
+class IndexPosition(Protocol):
     """Where an entry stands among those that differ from it in tolerant values alone: a `Neighbourhood` fits."""
 
     @property
@@ -46,7 +46,7 @@ class Standing(Protocol):
         """Its own tolerant values, spelled."""
 
 
-class Remembered(NamedTuple):
+class CachedResult(NamedTuple):
     """An answer as it is served: the time and duration of its computation, its JSON, not parsed, and its cost."""
 
     created_at_ms: int
@@ -56,18 +56,18 @@ class Remembered(NamedTuple):
 
 
 class Stood(NamedTuple):
-    """The `Standing` of an entry as it was written down."""
+    """The `IndexPosition` of an entry as it was written down."""
 
     frame: str
     place: str
 
 
-class Near(NamedTuple):
+class NearMatch(NamedTuple):
     """An answer that was computed for a neighbour: the *key* of its entry, its *place* in the frame, and the answer."""
 
     key: str
     place: str
-    answer: Remembered
+    answer: CachedResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class Entry:
 
     key: str
     parts: LongTermKey
-    answer: Remembered
+    answer: CachedResult
     parameters_json: bytes
     hits: int
     expires_in_ms: int | None
@@ -112,7 +112,7 @@ class Quarantined:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class EntrySelection:
     """Which entries are meant: those that satisfy every condition that is not None."""
 
     agent_id: str | None = None
@@ -135,7 +135,7 @@ class Selection:
         """Whether the key is not enough to decide."""
         return self.created_before_ms is not None or self.created_since_ms is not None
 
-    def holds(self, answer: Remembered) -> bool:
+    def holds(self, answer: CachedResult) -> bool:
         """Return whether the entry's age fits."""
         created = answer.created_at_ms
         return (
@@ -164,7 +164,7 @@ def encode(
     computed_ms: int,
     agent_version: str,
     parameters_json: bytes,
-    near: Standing | None = None,
+    near: IndexPosition | None = None,
     nano_usd: int = 0,
 ) -> bytes:
     """Return the value of an entry; both JSON texts are taken as they are."""
@@ -192,7 +192,7 @@ def encode(
     )
 
 
-def decode(value: bytes) -> Remembered | None:
+def decode(value: bytes) -> CachedResult | None:
     """Return the answer in *value*, or None when it is not an entry of anybody's."""
     head = _HEAD.match(value)
     if head is not None:
@@ -206,11 +206,11 @@ def decode(value: bytes) -> Remembered | None:
                 if value.startswith(_COST, end)
                 else b"0"
             )
-            return Remembered(created_at, computed, result, int(cost))
+            return CachedResult(created_at, computed, result, int(cost))
     return _decode_foreign(value)
 
 
-def _decode_foreign(value: bytes) -> Remembered | None:
+def _decode_foreign(value: bytes) -> CachedResult | None:
     document = _parse(value)
     if document is None or "result" not in document:
         return None
@@ -220,7 +220,7 @@ def _decode_foreign(value: bytes) -> Remembered | None:
         return None
     try:
         result = json.dumps(document["result"], allow_nan=False, separators=(",", ":"))
-        return Remembered(int(created_at), int(computed), result.encode())
+        return CachedResult(int(created_at), int(computed), result.encode())
     except (ValueError, OverflowError):
         return None
 
@@ -312,7 +312,7 @@ def check_selection(
     user_token: str | None,
     everything: bool,
     in_force: Mapping[tuple[str, str], str] | None = None,
-) -> Selection:
+) -> EntrySelection:
     """Return the selection that a `forget` means.
 
     Raises:
@@ -323,7 +323,7 @@ def check_selection(
         raise InvalidInput(
             "say what to forget: a key, agent, task, age or user, or everything=True"
         )
-    return Selection(
+    return EntrySelection(
         agent_id=agent_id,
         task=task,
         created_before_ms=created_before_ms,

@@ -12,7 +12,7 @@ from tasklore.contracts.parameters.model import Parameters
 from tasklore.memory import keys
 from tasklore.memory.long_term import seed_file
 from tasklore.memory.long_term.card_parameters import form_of, parameters_of
-from tasklore.memory.long_term.entries import Entry, Standing
+from tasklore.memory.long_term.entries import Entry, IndexPosition
 from tasklore.memory.long_term.seed_file import SeedEntry, SeedFile, TaskForm
 
 
@@ -77,7 +77,7 @@ class ResultStore(Protocol):
         ttl: timedelta | None,
         now_ms: int,
         parameters_json: bytes = b"{}",
-        near: Standing | None = None,
+        near: IndexPosition | None = None,
     ) -> None:
         """Store *result_json* at *key*."""
 

@@ -11,7 +11,7 @@ from tasklore.contracts.parameters.neighbours import Neighbourhood
 from tasklore.memory import keys
 from tasklore.memory.command_batch import Command, CommandBatch
 from tasklore.memory.long_term import scripts
-from tasklore.memory.long_term.entries import Near, Standing, decode
+from tasklore.memory.long_term.entries import IndexPosition, NearMatch, decode
 
 #: Of one tolerant field, places that are looked at on either side of the asked value: the nearest are the first.
 _WIDTH = 8
@@ -25,7 +25,11 @@ _RANKED = 32
 
 
 def remembering(
-    entry_key: str, value: bytes, lifetime_ms: int | None, near: Standing, now_ms: int
+    entry_key: str,
+    value: bytes,
+    lifetime_ms: int | None,
+    near: IndexPosition,
+    now_ms: int,
 ) -> Command:
     """Return the command that stores *value* at *entry_key* and where it stands, in one step."""
     fields = near.place.count("|") + 1
@@ -49,7 +53,7 @@ def forgetting(entry_key: str) -> Command:
 
 async def find_nearest(
     exchange: CommandBatch, asked: Sequence[tuple[str, Neighbourhood]]
-) -> list[Near | None]:
+) -> list[NearMatch | None]:
     """Return the nearest living neighbour of each question, by its entry key; None for one that has none.
 
     Two round trips for all of them. The asked question's own entry is never among them.
@@ -58,7 +62,7 @@ async def find_nearest(
     listed = iter(
         await exchange.run([command for commands in looking for command in commands])
     )
-    found: list[Near | None] = [None] * len(asked)
+    found: list[NearMatch | None] = [None] * len(asked)
     tried: list[tuple[int, list[tuple[str, str]]]] = []
     commands: list[Command] = []
     for number, (key, near) in enumerate(asked):
@@ -84,7 +88,7 @@ async def find_nearest(
         answer = decode(reply[1]) if reply else None
         if answer is not None:
             entry, place = candidates[reply[0] - 1]
-            found[number] = Near(entry, place, answer)
+            found[number] = NearMatch(entry, place, answer)
     return found
 
 

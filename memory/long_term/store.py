@@ -17,13 +17,13 @@ from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
 from tasklore.memory.long_term import scripts
 from tasklore.memory.long_term.entries import (
+    CachedResult,
     Entry,
+    EntrySelection,
+    IndexPosition,
     LongTermStats,
-    Near,
+    NearMatch,
     Quarantined,
-    Remembered,
-    Selection,
-    Standing,
     check_entry,
     check_selection,
     decode,
@@ -80,7 +80,7 @@ class LongTermMemory:
         self._agents_listed: dict[str, int] = {}
         self._untrimmed = 0
 
-    async def recall(self, key: str) -> Remembered | None:
+    async def recall(self, key: str) -> CachedResult | None:
         """Return the answer remembered at *key*, or None when there is none or its time is over.
 
         Raises:
@@ -88,7 +88,7 @@ class LongTermMemory:
         """
         return (await self.recall_many((key,)))[0]
 
-    async def recall_many(self, entry_keys: Sequence[str]) -> list[Remembered | None]:
+    async def recall_many(self, entry_keys: Sequence[str]) -> list[CachedResult | None]:
         """Return `recall` of each key with one MGET; all of one agent, whose entries share a hash tag."""
         if not entry_keys:
             return []
@@ -100,7 +100,7 @@ class LongTermMemory:
 
     async def nearest(
         self, asked: Sequence[tuple[str, Neighbourhood]]
-    ) -> list[Near | None]:
+    ) -> list[NearMatch | None]:
         """Return for each question, by its entry key, the nearest neighbour that is remembered; None without one.
 
         The key itself is not looked at: an exact answer is asked for first.
@@ -114,7 +114,7 @@ class LongTermMemory:
         self,
         entry_keys: Sequence[str],
         values: list[bytes | None],
-        answers: list[Remembered | None],
+        answers: list[CachedResult | None],
     ) -> None:
         broken = [
             key
@@ -139,7 +139,7 @@ class LongTermMemory:
         now_ms: int,
         user_token: str | None = None,
         parameters_json: bytes = b"{}",
-        near: Standing | None = None,
+        near: IndexPosition | None = None,
         nano_usd: int = 0,
     ) -> None:
         """Store *result_json* at *key* until *ttl* from now, for ever when None; being served does not prolong it.
@@ -272,7 +272,7 @@ class LongTermMemory:
         Raises:
             MemoryUnavailable: Redis did not answer a page in time.
         """
-        wanted = Selection(agent_id=agent_id, task=task, created_since_ms=since_ms)
+        wanted = EntrySelection(agent_id=agent_id, task=task, created_since_ms=since_ms)
         seen: set[str] = set()
         async for page in self._index.walk(agent_id):
             # A scan may name a key twice while Redis resizes its table.
@@ -305,7 +305,7 @@ class LongTermMemory:
         Raises:
             MemoryUnavailable: Redis did not answer a page in time.
         """
-        wanted = Selection(in_force=in_force)
+        wanted = EntrySelection(in_force=in_force)
         counts = defaultdict[str, int](int)
         async for page in self._index.walk():
             for key in _select(page, wanted):
@@ -401,7 +401,7 @@ class LongTermMemory:
             count += await self._count_page(fresh, wanted)
         return count
 
-    async def _count_page(self, page: Sequence[str], wanted: Selection) -> int:
+    async def _count_page(self, page: Sequence[str], wanted: EntrySelection) -> int:
         chosen = _select(page, wanted)
         if wanted.needs_values:
             return sum(wanted.holds(one.answer) for one in await self._load(chosen))
@@ -418,7 +418,7 @@ class LongTermMemory:
                 await self._patient.run([("UNLINK", key) for key in lists])
         await self._patient.run([("UNLINK", keys.ltm_user_lists())])
 
-    async def _forget_user(self, user_token: str, wanted: Selection) -> int:
+    async def _forget_user(self, user_token: str, wanted: EntrySelection) -> int:
         index = keys.ltm_users(user_token)
         listed = _texts((await self._patient.run([("ZRANGE", index, 0, -1)]))[0])
         count = 0
@@ -433,7 +433,7 @@ class LongTermMemory:
     async def _exist(self, entry_keys: Sequence[str]) -> list[int]:
         return await self._patient.run([("EXISTS", key) for key in entry_keys])
 
-    async def _forget_page(self, page: Sequence[str], wanted: Selection) -> int:
+    async def _forget_page(self, page: Sequence[str], wanted: EntrySelection) -> int:
         chosen = _select(page, wanted)
         if wanted.needs_values:
             chosen = [
@@ -521,7 +521,7 @@ class LongTermMemory:
 _GONE = -2
 
 
-def _select(page: Iterable[str], wanted: Selection) -> list[str]:
+def _select(page: Iterable[str], wanted: EntrySelection) -> list[str]:
     return [
         key
         for key in page

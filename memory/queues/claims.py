@@ -15,7 +15,7 @@ OUTCOMES: Final[tuple[Outcome, ...]] = ("done", "failed", "rejected", "conflict"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class QueueRow:
     """A row under claim; `body` is as it was appended.
 
     `attempts` counts the runs that are held against it: those that ended in a retry, and those that ended without a
@@ -45,7 +45,7 @@ class Claim:
     owner_token: str
     holder: str
     fence: int
-    rows: tuple[Row, ...]
+    rows: tuple[QueueRow, ...]
     keep_ms: int
 
     @property

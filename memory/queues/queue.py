@@ -28,12 +28,20 @@ from tasklore.memory.queues.claims import (
     Counts,
     KnownRow,
     QueueName,
-    Row,
+    QueueRow,
     closing_arguments,
 )
 from tasklore.memory.queues.scripts import PARKED
 
-__all__ = ["Claim", "Closing", "Counts", "KnownRow", "Mended", "PersonalQueue", "Row"]
+__all__ = [
+    "Claim",
+    "Closing",
+    "Counts",
+    "KnownRow",
+    "Mended",
+    "PersonalQueue",
+    "QueueRow",
+]
 
 #: Owners, or parked rows, in one round trip: some 5 ms of this process, and of the server.
 PAGE = 1_000
@@ -138,7 +146,7 @@ class PersonalQueue:
         if not claimed:
             return None
         rows = tuple(
-            Row(
+            QueueRow(
                 row_id=row_id.decode(),
                 body=body,
                 attempts=attempts,

@@ -32,7 +32,7 @@ _PATIENCE = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class PromptContext:
     """A context for a prompt: `text`, empty when not even its frame fits; its tokens; and how many parts do not."""
 
     text: str
@@ -54,7 +54,7 @@ def within(
     document: AnalysisDocument,
     budget_tokens: int = BUDGET_TOKENS,
     count: Count | None = None,
-) -> Context:
+) -> PromptContext:
     """Return as much of *document* as *budget_tokens* allow, the least important left out first.
 
     Alerts, critical threads and who is in the scene go last. None as *count* counts exactly where the extra `tokens`
@@ -69,20 +69,20 @@ def within(
         len(text) <= _LONGEST_TOKEN * budget_tokens
         and (tokens := count(text)) <= budget_tokens
     ):
-        return Context(text, tokens, 0)
+        return PromptContext(text, tokens, 0)
     return _choose(scene, following, budget_tokens, count)
 
 
 def _choose(
     scene: Sequence[Line], following: Sequence[Line], budget: int, count: Count
-) -> Context:
+) -> PromptContext:
     """Return the context of those parts that fit, the most important tried first."""
     parts = [part for line in (*scene, *following) for part in line.parts]
     kept: set[int] = set()
     text = _compose(scene, following, kept)
     tokens = count(text)
     if tokens > budget:
-        return Context("", 0, len(parts))
+        return PromptContext("", 0, len(parts))
     refused = 0
     lowest = max((part.rank for part in parts), default=MUST)
     for number in sorted(range(len(parts)), key=lambda number: parts[number].rank):
@@ -99,7 +99,7 @@ def _choose(
             refused += 1
             # Nothing else takes the room of what must be kept.
             lowest = MUST if parts[number].rank == MUST else lowest
-    return Context(text, tokens, len(parts) - len(kept))
+    return PromptContext(text, tokens, len(parts) - len(kept))
 
 
 def _all(scene: Sequence[Line], following: Sequence[Line]) -> range:

@@ -74,7 +74,7 @@ class Schedule(Part):
         return f"{self.id}-{whole}-{int(tick.timestamp())}"
 
 
-class State(NamedTuple):
+class ScheduleState(NamedTuple):
     """How far a schedule is: its `next` tick, None for none; the last one and its task; why that began nothing.
 
     `missed` counts ticks that passed while no supervisor ran and were not made up for.
@@ -95,7 +95,7 @@ class State(NamedTuple):
         return json.dumps([*at, *self[2:]])
 
     @classmethod
-    def read(cls, body: bytes) -> "State":
+    def read(cls, body: bytes) -> "ScheduleState":
         """Return the state that *body* spells."""
         following, last, *rest = json.loads(body)
         times = [
@@ -109,7 +109,7 @@ class KeptSchedule(NamedTuple):
     """A schedule and how far it is."""
 
     schedule: Schedule
-    state: State
+    state: ScheduleState
 
 
 class ScheduleStore:
@@ -131,7 +131,7 @@ class ScheduleStore:
         self._supervisor_id = supervisor_id
 
     async def put(
-        self, schedule: Schedule, state: State, look_at: datetime | None
+        self, schedule: Schedule, state: ScheduleState, look_at: datetime | None
     ) -> int:
         """Store *schedule*, its version one above that which is there, 1 for a new one; return 1 when that is done.
 
@@ -164,7 +164,7 @@ class ScheduleStore:
         return await self._records.take(now, lease_ms=lease_ms, limit=limit)
 
     async def advance(
-        self, kept: KeptSchedule, state: State, look_at: datetime | None
+        self, kept: KeptSchedule, state: ScheduleState, look_at: datetime | None
     ) -> bool:
         """Note that *kept* has come to *state*; False when it was changed, removed or noted meanwhile."""
         return await self._records.note(
@@ -177,7 +177,9 @@ class ScheduleStore:
 
     async def remove(self, schedule: Schedule) -> bool:
         """Remove *schedule*; False when it was gone."""
-        return await self._records.remove(_place_of(KeptSchedule(schedule, State())))
+        return await self._records.remove(
+            _place_of(KeptSchedule(schedule, ScheduleState()))
+        )
 
     async def read(self, *ids: str) -> list[KeptSchedule | None]:
         """Return the schedule of each of *ids*, None for one that is not there."""
@@ -270,4 +272,4 @@ def _place_of(kept: KeptSchedule) -> RecordPlace:
 
 
 def _read(record: bytes, state: bytes) -> KeptSchedule:
-    return KeptSchedule(Schedule.model_validate_json(record), State.read(state))
+    return KeptSchedule(Schedule.model_validate_json(record), ScheduleState.read(state))

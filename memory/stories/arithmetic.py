@@ -27,7 +27,7 @@ SLOW_WORDS = 18
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TierPosition:
     """Where a score stands among the tiers; `next_tier` and `points_needed` are None in the highest."""
 
     tier: str
@@ -41,7 +41,7 @@ def plain(number: float) -> float:
     return int(rounded) if rounded.is_integer() else rounded
 
 
-def tier_of(score: float, tiers: Sequence[Tier]) -> Standing:
+def tier_of(score: float, tiers: Sequence[Tier]) -> TierPosition:
     """Return the highest of *tiers* that *score* has reached, the lowest when it has reached none.
 
     *tiers* are in the order of their thresholds, as `tasklore.contracts.analysis.stories.Relations` demands.
@@ -52,9 +52,9 @@ def tier_of(score: float, tiers: Sequence[Tier]) -> Standing:
         default=0,
     )
     if place + 1 == len(tiers):
-        return Standing(tiers[place].name)
+        return TierPosition(tiers[place].name)
     above = tiers[place + 1]
-    return Standing(
+    return TierPosition(
         tiers[place].name, above.name, plain(plain(above.threshold) - reached)
     )
 

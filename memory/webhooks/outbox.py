@@ -63,7 +63,7 @@ class Webhook(Callback):
     created_at: datetime
 
 
-class State(NamedTuple):
+class WebhookState(NamedTuple):
     """How far a webhook is: when it is due, since when it is tried, how often it was, and what the last one met."""
 
     due: datetime
@@ -76,7 +76,7 @@ class State(NamedTuple):
         return f"{_ms(self.due)} {_ms(self.since)} {self.attempts} {self.problem}"
 
     @classmethod
-    def read(cls, text: bytes) -> "State":
+    def read(cls, text: bytes) -> "WebhookState":
         """Return the state that *text* spells."""
         due, since, attempts, problem = text.decode().split(" ", 3)
         first, second = (
@@ -89,7 +89,7 @@ class Kept(NamedTuple):
     """A webhook and how far it is."""
 
     webhook: Webhook
-    state: State
+    state: WebhookState
 
 
 class WebhookOutbox:
@@ -112,7 +112,7 @@ class WebhookOutbox:
         words = (
             webhook.id,
             webhook.model_dump_json(),
-            State(now, now).spell(),
+            WebhookState(now, now).spell(),
             MOST if is_own else MOST - RESERVED,
             MOST_OF_HOST if is_own else MOST_OF_HOST - RESERVED_OF_HOST,
             MOST_OF_MAKER,
@@ -190,7 +190,7 @@ class WebhookOutbox:
         ]
 
     async def note(
-        self, kept: Kept, outcome: Outcome, state: State, at: datetime
+        self, kept: Kept, outcome: Outcome, state: WebhookState, at: datetime
     ) -> bool:
         """Note what became of *kept*, at that time; False when it is gone, or somebody else did."""
         until = at + KNOWN if outcome == "delivered" else at
@@ -216,7 +216,7 @@ class WebhookOutbox:
     async def retry(self, kept: Kept, now: datetime) -> bool:
         """Let *kept* be due at once, for a whole day anew; False when it is gone."""
         return await self.note(
-            kept, "waits", State(now, now, 0, kept.state.problem), now
+            kept, "waits", WebhookState(now, now, 0, kept.state.problem), now
         )
 
     async def remove(self, *ids: str) -> int:
@@ -254,7 +254,7 @@ class WebhookOutbox:
 
 
 def _read(record: bytes, state: bytes) -> Kept:
-    return Kept(Webhook.model_validate_json(record), State.read(state))
+    return Kept(Webhook.model_validate_json(record), WebhookState.read(state))
 
 
 def _ms(moment: datetime) -> str:

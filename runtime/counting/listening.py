@@ -1,6 +1,6 @@
 """Metrics of listening: turns, facts, edits of documents, messages to agents."""
 
-from tasklore.runtime.counting.series import Children, Series
+from tasklore.runtime.counting.series import LabelledCounters, Series
 from tasklore.runtime.counting.words import (
     EDIT_OPERATIONS,
     EDIT_OUTCOMES,
@@ -15,34 +15,34 @@ class ListeningCounts:
     """What listeners count."""
 
     def __init__(self, series: Series) -> None:
-        self._turns = Children(
+        self._turns = LabelledCounters(
             series.counter("turns", "Turns dealt with.", "outcome"), TURN_OUTCOMES
         )
-        self._facts = Children(
+        self._facts = LabelledCounters(
             series.counter("facts", "Facts dealt with.", "outcome"), FACT_OUTCOMES
         )
         messages = series.counter(
             "messages", "Messages to agents dealt with.", "outcome"
         )
-        self._messages = Children(messages, MESSAGE_OUTCOMES)
+        self._messages = LabelledCounters(messages, MESSAGE_OUTCOMES)
         edits = series.counter(
             "document_edits", "Edits of documents in plans.", "operation", "outcome"
         )
         self._edits = {
-            operation: Children(edits, EDIT_OUTCOMES, operation)
+            operation: LabelledCounters(edits, EDIT_OUTCOMES, operation)
             for operation in EDIT_OPERATIONS
         }
         refused = series.counter(
             "edits_refused", "Proposals that did not fit and changed nothing.", "reason"
         )
-        self._edits_refused = Children(refused, EDIT_REFUSALS)
+        self._edits_refused = LabelledCounters(refused, EDIT_REFUSALS)
         self._stale_drafts = series.counter(
             "stale_drafts", "Edits worked out anew after somebody else's."
         )
         retries = series.counter(
             "listen_retries", "Further runs of turns and facts that raised.", "queue"
         )
-        self._listen_retries = Children(retries, ("turns", "facts"))
+        self._listen_retries = LabelledCounters(retries, ("turns", "facts"))
 
     def count_turn(self, outcome: str) -> None:
         """Count a turn that is dealt with; *outcome* is one of `TURN_OUTCOMES`."""

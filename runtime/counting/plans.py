@@ -1,12 +1,12 @@
 """Work in many steps: pipelines and their phases, sessions, analyses and their sections."""
 
 from tasklore.contracts.words import OTHER
-from tasklore.runtime.counting.series import Children, Series
+from tasklore.runtime.counting.series import LabelledCounters, Series
 from tasklore.runtime.counting.words import (
     ANALYSIS_OUTCOMES,
     PHASE_OUTCOMES,
     PIPELINE_OUTCOMES,
-    SECTION_AGENTS,
+    SECTION_AGENT_IDS,
     SECTION_OUTCOMES,
 )
 
@@ -18,11 +18,11 @@ class PlanCounts:
         runs = series.counter(
             "pipeline_runs", "Runs of pipelines that ended.", "outcome"
         )
-        self._pipelines = Children(runs, PIPELINE_OUTCOMES)
+        self._pipelines = LabelledCounters(runs, PIPELINE_OUTCOMES)
         phases = series.counter(
             "pipeline_phases", "Phases that are through, or begin again.", "outcome"
         )
-        self._phases = Children(phases, PHASE_OUTCOMES)
+        self._phases = LabelledCounters(phases, PHASE_OUTCOMES)
         self._session_hits = series.counter(
             "session_hits", "Entries of sessions read instead of computed."
         )
@@ -31,13 +31,13 @@ class PlanCounts:
             "Analyses of responses that are done, or were served.",
             "outcome",
         )
-        self._analyses = Children(analyses, ANALYSIS_OUTCOMES)
+        self._analyses = LabelledCounters(analyses, ANALYSIS_OUTCOMES)
         sections = series.counter(
             "analysis_sections", "Sections of analyses that ended.", "agent", "outcome"
         )
         self._sections = {
-            agent: Children(sections, SECTION_OUTCOMES, agent)
-            for agent in (*sorted(SECTION_AGENTS), OTHER)
+            agent: LabelledCounters(sections, SECTION_OUTCOMES, agent)
+            for agent in (*sorted(SECTION_AGENT_IDS), OTHER)
         }
 
     def count_pipeline(self, outcome: str) -> None:
@@ -58,4 +58,4 @@ class PlanCounts:
 
     def count_section(self, agent: str, outcome: str) -> None:
         """Count what became of a section of *agent*; *outcome* is one of `SECTION_OUTCOMES`."""
-        self._sections[agent if agent in SECTION_AGENTS else OTHER][outcome].inc()
+        self._sections[agent if agent in SECTION_AGENT_IDS else OTHER][outcome].inc()

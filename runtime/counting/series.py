@@ -101,7 +101,7 @@ class _Told(Collector):
         yield family
 
 
-class Children(dict[str, Counter]):
+class LabelledCounters(dict[str, Counter]):
     """The series of a counter by the last of its labels, each bound once; those of *words* stand at 0 from the start.
 
     Looking up labels costs three times what counting does.

@@ -7,7 +7,7 @@ from prometheus_client import Histogram
 
 from tasklore.contracts.messages import MemoryOutcome, Status
 from tasklore.contracts.words import OTHER
-from tasklore.runtime.counting.series import Children, Series
+from tasklore.runtime.counting.series import LabelledCounters, Series
 from tasklore.runtime.counting.words import (
     DEAD_REASONS,
     LOOKUP_BUCKETS,
@@ -22,17 +22,17 @@ from tasklore.runtime.counting.words import (
 class _TaskSeries:
     """The series of one task name that change when a task ends."""
 
-    outcomes: Children
+    outcomes: LabelledCounters
     queue_wait: Histogram
     duration: Histogram
 
 
-class TaskCounts:
+class TaskCounters:
     """What a worker counts of the tasks that it runs."""
 
     def __init__(self, series: Series) -> None:
         self._by_task: dict[tuple[str, str], _TaskSeries] = {}
-        self._by_agent: dict[str, Children] = {}
+        self._by_agent: dict[str, LabelledCounters] = {}
         self._tasks = series.counter(
             "tasks", "Terminal reports.", "agent", "task", "outcome"
         )
@@ -63,14 +63,14 @@ class TaskCounts:
         self._replaced_runs = series.counter(
             "replaced_runs", "Runs stopped because another worker had taken the task."
         )
-        self._retries = Children(
+        self._retries = LabelledCounters(
             series.counter("retries", "Further runs of tasks that raised.", "how"),
             RETRY_WAYS,
         )
         self._stale_reports = series.counter(
             "stale_reports_refused", "Results after another attempt had finished."
         )
-        self._dead_letters = Children(
+        self._dead_letters = LabelledCounters(
             series.counter("dead_letters", "Messages set aside.", "reason"),
             DEAD_REASONS,
         )
@@ -93,7 +93,7 @@ class TaskCounts:
         """Count what the memory had to do with *number* tasks."""
         lookups = self._by_agent.get(agent)
         if lookups is None:
-            lookups = self._by_agent[agent] = Children(
+            lookups = self._by_agent[agent] = LabelledCounters(
                 self._lookups, words_of(MemoryOutcome), agent
             )
         lookups[outcome].inc(number)
@@ -130,7 +130,7 @@ class TaskCounts:
         if len(self._by_task) >= MAX_TASKS:
             agent = task = OTHER
         series = _TaskSeries(
-            Children(self._tasks, words_of(Status), agent, task),
+            LabelledCounters(self._tasks, words_of(Status), agent, task),
             self._queue_wait.labels(agent),
             self._duration.labels(agent, task),
         )

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tasklore.contracts.words import OTHER
-from tasklore.runtime.counting.series import Children, Series
+from tasklore.runtime.counting.series import LabelledCounters, Series
 from tasklore.runtime.counting.words import (
     CONNECTION_REFUSALS,
     HTTP_BUCKETS,
@@ -46,14 +46,14 @@ class TransportCounts:
         refused = series.counter(
             "publish_refused", "Messages that a stream did not take.", "reason"
         )
-        self._publish_refused = Children(refused, REFUSALS)
+        self._publish_refused = LabelledCounters(refused, REFUSALS)
         self._streams_lost = series.counter(
             "streams_lost", "Streams of tasks found new in the place of another."
         )
         self._tasks_republished = series.counter(
             "tasks_republished", "Tasks published anew after that."
         )
-        self._reconnects = Children(
+        self._reconnects = LabelledCounters(
             series.counter("reconnects", "Connections lost and tried again.", "peer"),
             PEERS,
         )
@@ -145,7 +145,7 @@ class HttpCounts:
             "Connections to the HTTP API refused or cut.",
             "reason",
         )
-        self._connections_refused = Children(refused, CONNECTION_REFUSALS)
+        self._connections_refused = LabelledCounters(refused, CONNECTION_REFUSALS)
 
     def count_http_request(
         self, route: str, method: str, status: int, duration_s: float

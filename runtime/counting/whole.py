@@ -6,7 +6,7 @@ Every replica exports the same values: aggregate them by maximum, not by sum.
 from collections.abc import Callable, Mapping
 
 from tasklore.contracts.messages import Status
-from tasklore.runtime.counting.series import Children, Series
+from tasklore.runtime.counting.series import LabelledCounters, Series
 from tasklore.runtime.counting.words import words_of
 
 
@@ -20,7 +20,7 @@ class WholeCounts:
         )
 
         about = "Webhooks: retried later, given up after a day (failed), or not stored for want of room (dropped)."
-        self._webhooks = Children(
+        self._webhooks = LabelledCounters(
             series.counter("webhooks", about, "outcome"),
             ("delivered", "retried", "failed", "dropped"),
         )

@@ -2,7 +2,7 @@
 
 from typing import Any, get_args
 
-from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS
 from tasklore.contracts.words import OTHER
 
 #: Seconds; from what a remembered answer takes to half an hour.
@@ -44,7 +44,7 @@ PHASE_OUTCOMES = ("done", "failed", "skipped", "restarted")
 ANALYSIS_OUTCOMES = ("fresh", "partial", "served")
 SECTION_OUTCOMES = ("ok", "failed", "late", "skipped")
 #: Agents of our own that find sections; those of stories are counted as `other`, as their number has no end.
-SECTION_AGENTS = frozenset(seat.agent_id for seat in ROSTER)
+SECTION_AGENT_IDS = frozenset(seat.agent_id for seat in SECTION_AGENTS)
 #: What can become of a message to an agent: new in its inbox, or there already.
 MESSAGE_OUTCOMES = ("delivered", "known")
 EDIT_OPERATIONS = ("insert", "update", "delete")

@@ -28,9 +28,9 @@ from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.faults import fault_of
 from tasklore.contracts.messages import Message
 from tasklore.contracts.traces import read_context
-from tasklore.runtime.access import Access, access_of, inbox_prefix
+from tasklore.runtime.access import ServerCredentials, access_of, inbox_prefix
 from tasklore.runtime.messaging.connection import PING_S, RECONNECT_WAIT_S
-from tasklore.runtime.messaging.refusals import Refusal, Refusals
+from tasklore.runtime.messaging.refusals import Refusals, ServerRefusal
 from tasklore.runtime.servers.endpoints import addresses_in
 from tasklore.runtime.tracing import span
 from tasklore.runtime.tracing.letters import processing
@@ -56,7 +56,7 @@ def make_broker(
     name: str,
     registry: CollectorRegistry,
     closed: Callable[[], None],
-    refused: Callable[[Refusal], None] = lambda _refusal: None,
+    refused: Callable[[ServerRefusal], None] = lambda _refusal: None,
 ) -> NatsBroker:
     """Return a broker called *name*, not yet connected, that never gives up reconnecting to *url*.
 
@@ -109,7 +109,7 @@ def make_broker(
     )
 
 
-def _security(access: Access) -> NatsSecurity | None:
+def _security(access: ServerCredentials) -> NatsSecurity | None:
     """Return what the broker shows of us, as `Access.nats_options` does for the other connections."""
     context = access.nats_tls()
     if access.seed_file is not None:
@@ -218,7 +218,10 @@ class _ByFamily(NatsMetricsSettingsProvider):
 
     def get_consume_attrs_from_message(self, msg: StreamMessage[Msg]) -> ConsumeAttrs:
         found = super().get_consume_attrs_from_message(msg)
-        return {**found, "destination_name": subjects.family(found["destination_name"])}
+        return {
+            **found,
+            "destination_name": subjects.metric_label(found["destination_name"]),
+        }
 
     def get_publish_destination_name_from_cmd(self, cmd: PublishCommand) -> str:
-        return subjects.family(cmd.destination)
+        return subjects.metric_label(cmd.destination)

@@ -13,7 +13,7 @@ from nats.aio.client import Client
 
 from tasklore.contracts.errors import Forbidden, UnknownCredentials, Unreachable
 from tasklore.runtime.access import access_of
-from tasklore.runtime.messaging.refusals import Connection, Refusal, Refusals
+from tasklore.runtime.messaging.refusals import Connection, Refusals, ServerRefusal
 from tasklore.runtime.servers.endpoints import addresses_in, masked_url
 
 log = structlog.get_logger(__name__)
@@ -38,12 +38,12 @@ def _ignore() -> None:
     """Do nothing."""
 
 
-def _ignore_refusal(_refusal: Refusal) -> None:
+def _ignore_refusal(_refusal: ServerRefusal) -> None:
     """Do nothing: the refusal is in the log, and its waiting request fails."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class ConnectionCallbacks:
     """Callbacks of a connection: each is called in the event loop, and must not raise.
 
     `closed` is called only for an end that this process did not ask for, `refused` for permission violations.
@@ -52,12 +52,12 @@ class Listener:
     disconnected: Callable[[], None] = _ignore
     reconnected: Callable[[], None] = _ignore
     closed: Callable[[], None] = _ignore
-    refused: Callable[[Refusal], None] = _ignore_refusal
+    refused: Callable[[ServerRefusal], None] = _ignore_refusal
 
 
 @asynccontextmanager
 async def connected(
-    url: str, name: str, listener: Listener | None = None
+    url: str, name: str, listener: ConnectionCallbacks | None = None
 ) -> AsyncIterator[Client]:
     """Open a connection called *name* to *url*; on leaving, flush its buffer and close it.
 
@@ -71,7 +71,7 @@ async def connected(
         Unreachable: no answer within `CONNECT_S`.
     """
     closing: list[bool] = []
-    client = await _connect(url, name, listener or Listener(), closing)
+    client = await _connect(url, name, listener or ConnectionCallbacks(), closing)
     try:
         yield client
     finally:
@@ -80,7 +80,7 @@ async def connected(
 
 
 async def _connect(
-    url: str, name: str, listener: Listener, closing: list[bool]
+    url: str, name: str, listener: ConnectionCallbacks, closing: list[bool]
 ) -> Client:
     async def on_disconnected() -> None:
         if not closing:

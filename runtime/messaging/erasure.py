@@ -23,7 +23,11 @@ import nats.errors
 
 from tasklore.contracts.errors import Unreachable
 from tasklore.runtime.messaging.direct import Line, Stored, client_of, open_direct_reads
-from tasklore.runtime.messaging.jetstream import API_S, JetStreamRefused, Patience
+from tasklore.runtime.messaging.jetstream import (
+    API_S,
+    ClusterPatience,
+    JetStreamRefused,
+)
 
 #: Seconds for one request; an erasure takes up to 0.1 s of a busy disk, and a cluster may elect a leader meanwhile.
 DEADLINE_S = 10.0
@@ -42,17 +46,17 @@ _NOT_DELETED = 10057
 _NEVER_WAS = {"stream store EOF", "no message found"}
 
 
-class Erased(NamedTuple):
+class ErasedMessages(NamedTuple):
     """How many messages were erased, and how many were away already."""
 
     erased: int
     gone: int
 
-    def __add__(self, other: object) -> "Erased":
+    def __add__(self, other: object) -> "ErasedMessages":
         """Return the sums."""
-        if not isinstance(other, Erased):
+        if not isinstance(other, ErasedMessages):
             return NotImplemented
-        return Erased(self.erased + other.erased, self.gone + other.gone)
+        return ErasedMessages(self.erased + other.erased, self.gone + other.gone)
 
 
 def is_gone(error: JetStreamRefused) -> bool:
@@ -103,10 +107,10 @@ class Eraser:
             raise
         return True
 
-    async def erase_many(self, stream: str, sequences: Iterable[int]) -> Erased:
+    async def erase_many(self, stream: str, sequences: Iterable[int]) -> ErasedMessages:
         """Do `erase` for each of *sequences*, several at once; raises as it does, and some may be erased then."""
         left = iter(sequences)
-        total = Erased(0, 0)
+        total = ErasedMessages(0, 0)
         while batch := list(islice(left, IN_FLIGHT)):
             # All are waited for, also when one fails: none is erased behind the caller's back.
             done = await asyncio.gather(
@@ -115,12 +119,12 @@ class Eraser:
             for result in done:
                 if isinstance(result, BaseException):
                     raise result
-            total += Erased(done.count(True), done.count(False))
+            total += ErasedMessages(done.count(True), done.count(False))
         return total
 
     async def erase_by_subject(
         self, stream: str, subject: str, wanted: Callable[[Stored], bool] = _everything
-    ) -> Erased:
+    ) -> ErasedMessages:
         """Erase all that is stored on *subject*, which may have wildcards, as far as it is *wanted*.
 
         What arrives meanwhile is erased too, unless it never ends.
@@ -129,10 +133,10 @@ class Eraser:
             JetStreamRefused: the disk fails.
             Unreachable: no answer in time, or no stream of that name that allows direct reads.
         """
-        total = Erased(0, 0)
+        total = ErasedMessages(0, 0)
         async with open_direct_reads(self._line, stream) as reads:
             for _ in range(PASSES):
-                found = Erased(0, 0)
+                found = ErasedMessages(0, 0)
                 async for page in reads.pages(subject):
                     found += await self.erase_many(
                         stream, [one.sequence for one in page if wanted(one)]
@@ -173,7 +177,7 @@ class Eraser:
         return int(after["messages"]) if after["first_seq"] <= state["last_seq"] else 0
 
     async def _ask(self, call: str, body: Any = None) -> dict[str, Any]:
-        return await Patience(self._client, self._deadline_s).ask(call, body)
+        return await ClusterPatience(self._client, self._deadline_s).ask(call, body)
 
     async def _fill(self, subject: str) -> int:
         """Store what nothing can be made of, and return its number."""

@@ -135,7 +135,7 @@ async def ask_or_none(
         raise
 
 
-class Patience:
+class ClusterPatience:
     """Asks a cluster that may still be forming again and again, for at most *seconds* over all questions together.
 
     Only idempotent requests belong here: an answer may be lost after the server has acted. With 0

@@ -13,7 +13,7 @@ from nats.aio.client import Client
 
 from tasklore.contracts.errors import Unreachable
 from tasklore.runtime.access import access_of
-from tasklore.runtime.messaging.connection import Listener, connected
+from tasklore.runtime.messaging.connection import ConnectionCallbacks, connected
 
 if TYPE_CHECKING:
     from tasklore.runtime.metrics import Metrics
@@ -119,7 +119,7 @@ class Leases:
     async def _beat(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
-        listener = Listener(
+        listener = ConnectionCallbacks(
             closed=lambda: self._tell(
                 Unreachable("the lease connection was closed for good")
             ),

@@ -30,7 +30,7 @@ from tasklore.contracts.subjects import (
 )
 from tasklore.runtime.access import access_of
 from tasklore.runtime.messaging.link import Arrival, Link, read_headers
-from tasklore.runtime.messaging.refusals import Refusal, refusals_of
+from tasklore.runtime.messaging.refusals import ServerRefusal, refusals_of
 from tasklore.runtime.messaging.signatures import Sign, is_signed, open_signer
 from tasklore.runtime.tracing import traced_letter
 
@@ -294,7 +294,7 @@ class Outbox:
         if refusal.reason == "full" and not letter.waits_when_full:
             letter.gives_up_at = min(letter.gives_up_at, now + FULL_S)
 
-    def hear_refusal(self, refusal: Refusal, words: str) -> None:
+    def hear_refusal(self, refusal: ServerRefusal, words: str) -> None:
         """Give up at once what this user may not publish: asking again would not help."""
         for token, letter in list(self._letters.items()):
             if (refusal.kind, refusal.subject) == ("publish", letter.subject.lower()):

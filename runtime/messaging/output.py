@@ -39,7 +39,7 @@ _RETRY_CAP_S = 2.0
 _END_S = 1.0
 
 
-class Position(NamedTuple):
+class OutputPosition(NamedTuple):
     """How far a reader is: the number of the last event that it has of one run of the task; 0.0.0 is the beginning."""
 
     generation: int = 0
@@ -51,32 +51,32 @@ class Position(NamedTuple):
         return ".".join(map(str, self))
 
 
-BEGINNING = Position()
+BEGINNING = OutputPosition()
 
 
-class Emitted(NamedTuple):
+class EmittedEvents(NamedTuple):
     """Events of one run that follow on each other; *at* is the last of them."""
 
-    at: Position
+    at: OutputPosition
     events: tuple[str | EmittedValue, ...]
 
 
 class OutputRestart(NamedTuple):
     """A new run has begun; the output of the earlier one, which broke off or *has_waited*, is void."""
 
-    at: Position
+    at: OutputPosition
     has_waited: bool = False
 
 
 class OutputGap(NamedTuple):
     """Events from *first* on were lost, up to *at*; with *is_end* their number is not known."""
 
-    at: Position
+    at: OutputPosition
     first: int
     is_end: bool = False
 
 
-Item = Emitted | OutputRestart | OutputGap
+Item = EmittedEvents | OutputRestart | OutputGap
 
 
 class _Live(NamedTuple):
@@ -146,7 +146,7 @@ class _Shared(Generic[Heard]):
 class OutputReader:
     """Reads the output of one task from a position on; `news` is set when `read` may have something."""
 
-    def __init__(self, reads: DirectReads, task_id: str, after: Position) -> None:
+    def __init__(self, reads: DirectReads, task_id: str, after: OutputPosition) -> None:
         self.news = asyncio.Event()
         self.at = after
         self.has_ended = False
@@ -246,7 +246,7 @@ class OutputReader:
         """
         self._reported_by = attempt
         if self.at.attempt > attempt:
-            self._turn_to(Position(self.at.generation, attempt))
+            self._turn_to(OutputPosition(self.at.generation, attempt))
             self._cursor = 1
             self._drop_live()
             self._is_behind = True
@@ -299,7 +299,7 @@ class OutputReader:
             and output.before > self._before
         )
 
-    def _turn_to(self, at: Position) -> None:
+    def _turn_to(self, at: OutputPosition) -> None:
         """Read another run from *at* on."""
         self.at = at
         self._run = None
@@ -313,7 +313,7 @@ class OutputReader:
         is_void = self._reported_by is not None and live.attempt > self._reported_by
         if run < self.at[:2] or is_void:
             return
-        begins_at = Position(*run, output.before)
+        begins_at = OutputPosition(*run, output.before)
         is_next = self._is_next(output)
         if begins_at > self.at and (run > self.at[:2] or self._run is None or is_next):
             is_first = self.at.generation == 0
@@ -336,11 +336,11 @@ class OutputReader:
         events = output.events[max(0, -missing) :]
         if events:
             self.at = self.at._replace(sequence=self.at.sequence + len(events))
-            items.append(Emitted(self.at, events))
+            items.append(EmittedEvents(self.at, events))
         self.has_ended = self.has_ended or output.end
 
 
-class OutputDesk:
+class OutputFollower:
     """The readers of one process; opened with `open_output`."""
 
     def __init__(self, link: Link, reads: DirectReads) -> None:
@@ -359,7 +359,7 @@ class OutputDesk:
 
     @asynccontextmanager
     async def follow(
-        self, task_id: str, after: Position = BEGINNING
+        self, task_id: str, after: OutputPosition = BEGINNING
     ) -> AsyncIterator[OutputReader]:
         """Open a reader of the output of *task_id* after position *after*."""
         reader = OutputReader(self._reads, task_id, after)
@@ -374,10 +374,10 @@ class OutputDesk:
 
 
 @asynccontextmanager
-async def open_output(link: Link) -> AsyncIterator[OutputDesk]:
+async def open_output(link: Link) -> AsyncIterator[OutputFollower]:
     """Open the output of tasks on *link*."""
     async with open_direct_reads(link, subjects.OUTPUT) as reads:
-        yield OutputDesk(link, reads)
+        yield OutputFollower(link, reads)
 
 
 def _parse_arrival(arrival: Arrival) -> _Live | None:

@@ -29,7 +29,7 @@ from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.runtime.messaging.pull import Delivery, PullEngine
 from tasklore.runtime.messaging.signatures import Publishers, Unproven
-from tasklore.runtime.messaging.streams import Source, declare_consumer
+from tasklore.runtime.messaging.streams import PullSource, declare_consumer
 
 if TYPE_CHECKING:
     from tasklore.runtime.messaging.erasure import Eraser
@@ -56,7 +56,7 @@ Take = Callable[[Delivery], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Whose:
+class Owner:
     """Names in dead letters: who set a message aside, for a listening agent or as a supervisor."""
 
     worker_id: str
@@ -64,11 +64,11 @@ class Whose:
     supervisor_id: str | None = None
 
 
-async def bury(
+async def set_aside(
     delivery: Delivery,
     error: InvalidInput,
     reason: str,
-    whose: Whose,
+    whose: Owner,
     outbox: Outbox,
     meter: "Metrics",
 ) -> None:
@@ -96,8 +96,8 @@ async def bury(
     meter.count_dead_letter(reason)
 
 
-class PartitionDesk:
-    """Has each message of *stream* taken in by *take*; fits `tasklore.runtime.messaging.pull.Desk`.
+class PartitionHandler:
+    """Has each message of *stream* taken in by *take*; fits `tasklore.runtime.messaging.pull.DeliveryHandler`.
 
     *eraser* overwrites each message on the server's disk; None leaves that to forgetting a user. *publishers* are
     those whose messages are taken in; None takes everybody's.
@@ -107,7 +107,7 @@ class PartitionDesk:
         self,
         stream: str,
         take: Take,
-        whose: Whose,
+        whose: Owner,
         *,
         outbox: Outbox,
         meter: "Metrics",
@@ -145,7 +145,7 @@ class PartitionDesk:
             await self._take(delivery)
         except Unproven as error:
             log.warning("publisher_unproven", stream=self._stream, problem=str(error))
-            await bury(
+            await set_aside(
                 delivery,
                 error=error,
                 reason=_UNPROVEN,
@@ -154,7 +154,7 @@ class PartitionDesk:
                 meter=self._meter,
             )
         except InvalidInput as error:
-            await bury(
+            await set_aside(
                 delivery,
                 error=error,
                 reason=UNREADABLE,
@@ -184,10 +184,10 @@ class PartitionDesk:
 
 def ordered_sources(
     stream: str, name: str, ack_wait_s: float = ACK_WAIT_S
-) -> list[Source]:
+) -> list[PullSource]:
     """Return the partitions of *stream*, durables `{name}-{number}`: one message at a time in each."""
     return [
-        Source(
+        PullSource(
             stream=stream,
             durable=f"{name}-{number}",
             filter_subject=subjects.partition_filter(stream, number),
@@ -200,12 +200,12 @@ def ordered_sources(
 
 async def open_partitions(
     link: Link,
-    sources: Sequence[Source],
-    desk: PartitionDesk,
+    sources: Sequence[PullSource],
+    handler: PartitionHandler,
     *,
     leases: Leases,
     meter: "Metrics",
-    heal: Callable[[Source], Awaitable[str]],
+    heal: Callable[[PullSource], Awaitable[str]],
     may_create: bool,
 ) -> list[PullEngine]:
     """Return an engine for each of *sources*, ready to run; their consumers are made first where *may_create* says so.
@@ -224,7 +224,7 @@ async def open_partitions(
                 link=link,
                 source=source,
                 slots=1,
-                desk=desk,
+                handler=handler,
                 leases=leases,
                 meter=meter,
                 heal=functools.partial(heal, source),

@@ -1,6 +1,6 @@
 """The pull engine: takes from a durable consumer exactly what there are free slots for, and never loses its way.
 
-It knows a stream, a durable and slots; what a message means is the business of the desk it is given.
+It knows a stream, a durable and slots; what a message means is the business of the handler it is given.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ from tasklore.runtime.messaging.delivery import Delivery, delivery_of
 from tasklore.runtime.messaging.leases import Leases
 from tasklore.runtime.messaging.lent_slots import LentSlots
 from tasklore.runtime.messaging.link import Arrival, Link, read_headers
-from tasklore.runtime.messaging.streams import Source
+from tasklore.runtime.messaging.streams import PullSource
 
 if TYPE_CHECKING:
     from tasklore.runtime.metrics import Metrics
 
-__all__ = ["Delivery", "Desk", "PullEngine"]
+__all__ = ["Delivery", "DeliveryHandler", "PullEngine"]
 
 log = structlog.get_logger(__name__)
 
@@ -53,7 +53,7 @@ _ACK_SUBJECT = "$JS.ACK."
 _GONE = {"409", "503", "400"}
 
 
-class Desk(Protocol):
+class DeliveryHandler(Protocol):
     """Where deliveries are worked on; each one ends in `settle` or `hand_back` of its engine."""
 
     async def work(self, batch: list[Delivery], line: "PullEngine") -> None:
@@ -72,9 +72,9 @@ class PullEngine:
         self,
         *,
         link: Link,
-        source: Source,
+        source: PullSource,
         slots: int,
-        desk: Desk,
+        handler: DeliveryHandler,
         leases: Leases,
         meter: "Metrics",
         heal: Callable[[], Awaitable[str]],
@@ -82,7 +82,7 @@ class PullEngine:
         self._link = link
         self._source = source
         self._slots = slots
-        self._desk = desk
+        self._handler = handler
         self._leases = leases
         self._meter = meter
         self._heal = heal
@@ -454,7 +454,7 @@ class PullEngine:
 
     async def _work(self, batch: list[Delivery]) -> None:
         try:
-            await self._desk.work(batch, self)
+            await self._handler.work(batch, self)
         except Exception:
             log.exception("desk_failed", durable=self._source.durable)
             for delivery in batch:

@@ -34,12 +34,12 @@ _WORDS = re.compile(
 _VITAL = ("$js.api.consumer.msg.next.", "$js.ack.")
 
 
-class Refused(Forbidden, nats.errors.Error):
+class ServerRefused(Forbidden, nats.errors.Error):
     """The server refuses this to our user; also an error of the client library, for callers that expect those."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ServerRefusal:
     """One refusal, its subject in small letters."""
 
     kind: Literal["publish", "subscription"]
@@ -50,17 +50,17 @@ class Refusal:
         """Whether a process cannot work without: subscriptions, pulls and acknowledgements."""
         return self.kind == "subscription" or self.subject.startswith(_VITAL)
 
-    def error(self, role: str | None, subject: str | None = None) -> Refused:
+    def error(self, role: str | None, subject: str | None = None) -> ServerRefused:
         """Return it as an error that names *role*, the subject (*subject* as it was spelled) and the cure."""
         who = f"the role {role!r}" if role else "this user"
         verb = "publish to" if self.kind == "publish" else "subscribe to"
-        return Refused(
+        return ServerRefused(
             f"NATS does not let {who} {verb} {subject or self.subject!r}; use the credentials of a role that may "
             "(TASKLORE_ROLE, TASKLORE_NATS_SEED_FILE), or grant it in deploy/privileges (docs/reference/security.md)"
         )
 
 
-Heard = Callable[[Refusal], None]
+Heard = Callable[[ServerRefusal], None]
 
 
 class Refusals:
@@ -70,9 +70,9 @@ class Refusals:
         self.role = role
         self._inboxes = f"{inboxes.lower()}."
         self._listeners: list[Heard] = []
-        self._awaited: dict[asyncio.Future[Refused], str] = {}
+        self._awaited: dict[asyncio.Future[ServerRefused], str] = {}
         self._told: set[str] = set()
-        self._mute: Refused | None = None
+        self._mute: ServerRefused | None = None
 
     def hear(self, error: Exception) -> bool:
         """Return whether *error* is a refusal; the waiting request hears of it."""
@@ -99,9 +99,11 @@ class Refusals:
         self._listeners.append(heard)
         return lambda: self._listeners.remove(heard)
 
-    def expect(self, subject: str) -> "asyncio.Future[Refused]":
+    def expect(self, subject: str) -> "asyncio.Future[ServerRefused]":
         """Return a future that fails when a publish to *subject* is refused, or its answer cannot be heard."""
-        waiter: asyncio.Future[Refused] = asyncio.get_running_loop().create_future()
+        waiter: asyncio.Future[ServerRefused] = (
+            asyncio.get_running_loop().create_future()
+        )
         self._awaited[waiter] = subject
         waiter.add_done_callback(lambda done: self._awaited.pop(done, None))
         if self._mute is not None:
@@ -154,7 +156,7 @@ def refusals_of(client: Client) -> Refusals | None:
     return client.refusals if isinstance(client, Connection) else None
 
 
-def read_refusal(words: str) -> Refusal | None:
+def read_refusal(words: str) -> ServerRefusal | None:
     """Return the refusal that the server's *words* tell of, None when they tell of something else."""
     match = _WORDS.search(words)
     if match is None:
@@ -163,4 +165,6 @@ def read_refusal(words: str) -> Refusal | None:
         "publish" if match[1].lower() == "publish" else "subscription"
     )
     # The server quotes as Go does.
-    return Refusal(kind, match[2].lower().replace('\\"', '"').replace("\\\\", "\\"))
+    return ServerRefusal(
+        kind, match[2].lower().replace('\\"', '"').replace("\\\\", "\\")
+    )

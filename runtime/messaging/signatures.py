@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import ConfigurationError, InvalidInput
-from tasklore.runtime.access import PUBLISHERS_VARIABLE, Access
+from tasklore.runtime.access import PUBLISHERS_VARIABLE, ServerCredentials
 
 if TYPE_CHECKING:
     from nacl.signing import VerifyKey
@@ -50,7 +50,7 @@ def is_signed(subject: str) -> bool:
     return subject.startswith(_SIGNED)
 
 
-def open_signer(access: Access) -> Sign | None:
+def open_signer(access: ServerCredentials) -> Sign | None:
     """Return what signs as the role of *access*, None when it has no key.
 
     Raises:
@@ -132,7 +132,7 @@ class Publishers:
             raise ConfigurationError(msg) from error
 
 
-def open_publishers(access: Access) -> Publishers | None:
+def open_publishers(access: ServerCredentials) -> Publishers | None:
     """Return who publishes what a process with *access* reads; None where roles have no keys.
 
     Raises:

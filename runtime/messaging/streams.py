@@ -12,7 +12,11 @@ from nats.aio.client import Client
 
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import ConfigurationError, DriftedConfiguration
-from tasklore.runtime.messaging.jetstream import FORMING_S, JetStreamRefused, Patience
+from tasklore.runtime.messaging.jetstream import (
+    FORMING_S,
+    ClusterPatience,
+    JetStreamRefused,
+)
 
 if TYPE_CHECKING:
     from tasklore.runtime.settings import Settings
@@ -50,7 +54,7 @@ _WORDS_BYTES = 1024**3
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class StreamSizes:
     """Limits of backlog: bytes of waiting tasks, dead letters and output, copies of each stream in a cluster."""
 
     tasks_max_bytes: int = 1024**3
@@ -59,7 +63,7 @@ class Sizes:
     output_max_bytes: int = 512 * 1024**2
 
     @classmethod
-    def of(cls, settings: "Settings") -> "Sizes":
+    def of(cls, settings: "Settings") -> "StreamSizes":
         """Return the limits in *settings*."""
         return cls(
             tasks_max_bytes=settings.tasks_max_bytes,
@@ -70,7 +74,7 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class PullSource:
     """What a pull engine reads: a durable consumer of a stream, and how long an unheard-of delivery stays leased.
 
     *max_ack_pending* bounds unacknowledged messages over all readers; -1 is no bound, 1 keeps the order of the stream.
@@ -96,16 +100,16 @@ class Source:
         }
 
 
-def task_sources(agent_id: str, ack_wait_s: float) -> tuple[Source, Source]:
+def task_sources(agent_id: str, ack_wait_s: float) -> tuple[PullSource, PullSource]:
     """Return what workers of *agent_id* read, and its consumer of WAITING: none reads that, autoscalers count by it."""
     return (
-        Source(
+        PullSource(
             stream=subjects.TASKS,
             durable=agent_id,
             filter_subject=subjects.tasks_of(agent_id),
             ack_wait_s=ack_wait_s,
         ),
-        Source(
+        PullSource(
             stream=subjects.WAITING,
             durable=agent_id,
             filter_subject=subjects.waiting_of(agent_id),
@@ -114,7 +118,7 @@ def task_sources(agent_id: str, ack_wait_s: float) -> tuple[Source, Source]:
     )
 
 
-def stream_configurations(sizes: Sizes) -> list[dict[str, Any]]:
+def stream_configurations(sizes: StreamSizes) -> list[dict[str, Any]]:
     """Return the wanted configuration of every stream and bucket, in the order in which they can be made."""
     return [
         _stream(subjects.LATER, [subjects.SCHEDULES_ALL, subjects.DUE_ALL], sizes)
@@ -172,7 +176,7 @@ def stream_configurations(sizes: Sizes) -> list[dict[str, Any]]:
 
 async def declare_streams(
     client: Client,
-    sizes: Sizes,
+    sizes: StreamSizes,
     *,
     despite_drift: bool = False,
     patience_s: float = FORMING_S,
@@ -188,7 +192,7 @@ async def declare_streams(
         JetStreamRefused: the server has no room for one that is missing, or too few nodes to keep its copies.
         Unreachable: the server does not answer.
     """
-    server = Patience(client, 0.0 if despite_drift else patience_s)
+    server = ClusterPatience(client, 0.0 if despite_drift else patience_s)
     existing = [
         (wanted, await server.ask_or_none(f"STREAM.INFO.{wanted['name']}"))
         for wanted in stream_configurations(sizes)
@@ -252,7 +256,7 @@ def _is_fixed(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
 
 
 async def _adjust(
-    server: Patience, wanted: Mapping[str, Any], found: Mapping[str, Any]
+    server: ClusterPatience, wanted: Mapping[str, Any], found: Mapping[str, Any]
 ) -> None:
     """Update the adjustable part of the configuration; where the server has no room, the stream serves as it is."""
     changes = {
@@ -280,7 +284,7 @@ async def _adjust(
 
 async def declare_consumer(
     client: Client,
-    source: Source,
+    source: PullSource,
     *,
     may_create: bool = True,
     patience_s: float = FORMING_S,
@@ -296,7 +300,7 @@ async def declare_consumer(
         Unreachable: the server does not answer.
     """
     wanted = source.configuration()
-    server = Patience(client, patience_s)
+    server = ClusterPatience(client, patience_s)
     info = await server.ask_or_none(f"CONSUMER.INFO.{source.stream}.{source.durable}")
     if info is not None:
         fixed = {key: value for key, value in wanted.items() if key not in _ADJUSTABLE}
@@ -322,7 +326,7 @@ async def declare_consumer(
 
 
 async def find_consumer(
-    client: Client, source: Source, sizes: Sizes, *, may_create: bool
+    client: Client, source: PullSource, sizes: StreamSizes, *, may_create: bool
 ) -> str:
     """Return when the consumer of *source* was made; one that is missing is made anew, its stream before it.
 
@@ -334,7 +338,7 @@ async def find_consumer(
         JetStreamRefused: the server does not make it now.
         Unreachable: the server does not answer.
     """
-    info = await Patience(client, 0.0).ask_or_none(
+    info = await ClusterPatience(client, 0.0).ask_or_none(
         f"CONSUMER.INFO.{source.stream}.{source.durable}"
     )
     if info is not None:
@@ -344,7 +348,7 @@ async def find_consumer(
     return await declare_consumer(client, source, may_create=may_create, patience_s=0.0)
 
 
-def _stream(name: str, subject_list: list[str], sizes: Sizes) -> dict[str, Any]:
+def _stream(name: str, subject_list: list[str], sizes: StreamSizes) -> dict[str, Any]:
     return {
         "name": name,
         "subjects": subject_list,
@@ -357,7 +361,7 @@ def _stream(name: str, subject_list: list[str], sizes: Sizes) -> dict[str, Any]:
     }
 
 
-def _words(name: str, subject_list: list[str], sizes: Sizes) -> dict[str, Any]:
+def _words(name: str, subject_list: list[str], sizes: StreamSizes) -> dict[str, Any]:
     return _stream(name, subject_list, sizes) | {
         "retention": "workqueue",
         "max_age": 7 * _DAY,
@@ -365,7 +369,7 @@ def _words(name: str, subject_list: list[str], sizes: Sizes) -> dict[str, Any]:
     }
 
 
-def _bucket(name: str, sizes: Sizes) -> dict[str, Any]:
+def _bucket(name: str, sizes: StreamSizes) -> dict[str, Any]:
     return _stream(
         subjects.bucket_stream(name), [subjects.bucket_keys(name)], sizes
     ) | {

@@ -15,11 +15,11 @@ from tasklore.contracts.admission.limits import (
 from tasklore.contracts.extensions import Embedder
 from tasklore.runtime.bounded_http import bound_responses
 from tasklore.runtime.models.client import MOST_BYTES, headers_for, split_address
-from tasklore.runtime.models.governor import Governor
+from tasklore.runtime.models.governor import ModelGate
 from tasklore.runtime.models.prices import ModelPrice, Tokens, expense_of, load_prices
 from tasklore.runtime.models.settings import OPENAI_URL
 
-__all__ = ["Door", "Endpoint", "GovernedEmbedder"]
+__all__ = ["Endpoint", "GovernedEmbedder", "ThreadGate"]
 
 #: Seconds for one request to an endpoint, and characters of a text that it is sent.
 _DEADLINE_S = 10.0
@@ -27,10 +27,10 @@ _LONGEST = 4_000
 
 
 @dataclass(frozen=True)
-class Door:
+class ThreadGate:
     """The governor, for a thread beside the event loop *loop* in which it lives."""
 
-    governor: Governor
+    governor: ModelGate
     loop: asyncio.AbstractEventLoop
 
     def reserve(self, call: ModelCall) -> Reservation:
@@ -48,7 +48,7 @@ class GovernedEmbedder:
     """An embedder from an extension, which is asked where the limits leave room; its tokens are estimated."""
 
     def __init__(
-        self, embedder: Embedder, door: Door, prices: Mapping[str, ModelPrice]
+        self, embedder: Embedder, door: ThreadGate, prices: Mapping[str, ModelPrice]
     ) -> None:
         self._embedder = embedder
         self._door = door
@@ -86,7 +86,7 @@ class Endpoint:
         base_url: str | None,
         api_key: str | None,
         prices: Mapping[str, ModelPrice] | None = None,
-        door: Door | None = None,
+        door: ThreadGate | None = None,
     ) -> None:
         from openai import DefaultHttpxClient, OpenAI
 

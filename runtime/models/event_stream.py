@@ -7,7 +7,7 @@ from tasklore.runtime.models.answer_reader import is_whole, words_of
 DONE = "[DONE]"
 
 
-class EventReader:
+class EventDecoder:
     """Gives the data of events whose bytes come in pieces.
 
     Comments and names of events are passed over. A line that is JSON without the word `data:` is an event, and so is

@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 PATIENCE_S = 2.0
 
 
-class Governor(Protocol):
+class ModelGate(Protocol):
     """Holds calls to the limits of the deployment."""
 
     async def reserve(self, call: ModelCall) -> Reservation:
@@ -61,7 +61,7 @@ class Bill:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PendingRequest:
+class PendingCall:
     """A request that is about to leave: its model and address, its payer and text."""
 
     model: str
@@ -73,7 +73,7 @@ class PendingRequest:
 
 @asynccontextmanager
 async def governed(
-    governor: Governor | None, asked: PendingRequest, prices: Mapping[str, ModelPrice]
+    governor: ModelGate | None, asked: PendingCall, prices: Mapping[str, ModelPrice]
 ) -> AsyncIterator[Bill]:
     """Reserve the request that the block sends, and settle it by the bill, or by how the block failed.
 
@@ -135,7 +135,7 @@ async def governed(
 
 
 def next_model(
-    governor: Governor | None,
+    governor: ModelGate | None,
     model: str,
     error: LlmError,
     base_url: str,

@@ -40,8 +40,8 @@ from tasklore.runtime.models.client import OpenAiProvider
 from tasklore.runtime.models.governor import (
     PATIENCE_S,
     Bill,
-    Governor,
-    PendingRequest,
+    ModelGate,
+    PendingCall,
     governed,
     next_model,
 )
@@ -59,7 +59,7 @@ from tasklore.runtime.models.settings import (
     is_extension,
 )
 from tasklore.runtime.models.tracing import answered, asked, completed
-from tasklore.runtime.models.usage import Meter, Reply, Sent, Spent
+from tasklore.runtime.models.usage import Meter, Reply, SentRequest, Spent
 from tasklore.runtime.models.wire import (
     ModelQuestion,
     check_answer_model,
@@ -81,7 +81,7 @@ __all__ = [
     "Meter",
     "ModelPrice",
     "Reply",
-    "Sent",
+    "SentRequest",
     "Spent",
     "check_answer_model",
 ]
@@ -112,7 +112,7 @@ class Llm:
         settings: LlmSettings,
         *,
         meter: Meter | None = None,
-        governor: Governor | None = None,
+        governor: ModelGate | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         uniform: Callable[[float, float], float] = random.uniform,
@@ -290,7 +290,7 @@ class Llm:
     @asynccontextmanager
     async def request(
         self, role: str, model: str, spent: Spent | None = None, *, text: str = ""
-    ) -> AsyncIterator[Sent]:
+    ) -> AsyncIterator[SentRequest]:
         """Hold one of the slots for a request that another client sends in the block, and account for it.
 
         *text* is all that the model is shown. `Sent.tokens` are counted as for an answer of *model*, those that are
@@ -312,7 +312,7 @@ class Llm:
         }
         address = self.settings.access(self.role(role).provider)[0] or OPENAI_URL
         payer = spent.payer if spent is not None else Payer(agent=role)
-        asked_for = PendingRequest(
+        asked_for = PendingCall(
             model=model,
             base_url=address,
             payer=payer,
@@ -320,7 +320,7 @@ class Llm:
             most_output=self.role(role).max_output_tokens,
         )
         async with self._admit(model, asked_for) as bill:
-            sent = Sent()
+            sent = SentRequest()
             self._under_way += 1
             try:
                 with span(
@@ -515,7 +515,7 @@ class Llm:
         schema = spell_schema(question.answer)
         payer = spent.payer if spent is not None else Payer(agent=question.role_name)
         text = f"{question.system}{question.user}{shown}{schema}"
-        asked_for = PendingRequest(
+        asked_for = PendingCall(
             model=role.model,
             base_url=self._address(role),
             payer=payer,
@@ -588,9 +588,7 @@ class Llm:
         return self.settings.base_url or OPENAI_URL
 
     @asynccontextmanager
-    async def _admit(
-        self, model: str, asked_for: PendingRequest
-    ) -> AsyncIterator[Bill]:
+    async def _admit(self, model: str, asked_for: PendingCall) -> AsyncIterator[Bill]:
         """Hold a slot while *model* is asked in the block, whose LlmError counts against its provider."""
         breaker = self._breaker(model)
         breaker.demand()

@@ -28,7 +28,7 @@ from tasklore.runtime.models.completions import (
     split_parts,
 )
 from tasklore.runtime.models.dialects import address_of, dialect_of, remember
-from tasklore.runtime.models.event_stream import DONE, EventReader
+from tasklore.runtime.models.event_stream import DONE, EventDecoder
 from tasklore.runtime.models.wire import (
     NO_COMPLETION,
     code_in,
@@ -179,7 +179,7 @@ def _read_whole(raw: bytes, model: str) -> dict[str, Any]:
 
 def _join(raw: bytes, model: str) -> dict[str, Any]:
     """Return the completion whose parts are the events in *raw*."""
-    events = EventReader()
+    events = EventDecoder()
     parts = PartReader(model)
     chunks: list[dict[str, Any]] = []
     is_done = False
@@ -223,7 +223,7 @@ class _Parts(httpx2.AsyncByteStream):
     def __init__(self, response: Response, model: str) -> None:
         self._response = response
         self._model = model
-        self._reader = EventReader()
+        self._reader = EventDecoder()
         self._parts = PartReader(model)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

@@ -59,7 +59,7 @@ class Reply(Generic[T]):
 
 
 @dataclass(kw_only=True)
-class Sent:
+class SentRequest:
     """One request of another client; fill it in when its answer is there. None is the address of the settings."""
 
     tokens: Tokens = field(default_factory=Tokens)

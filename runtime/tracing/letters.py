@@ -18,7 +18,7 @@ def traced_letter(
     Headers that name a trace already are left as they are: the letter repeats another one.
     """
     context = current()
-    if context is None or not subjects.goes_on(subject):
+    if context is None or not subjects.holds_unfinished_work(subject):
         return headers, settled
     if headers and names_context(headers):
         return headers, settled
@@ -37,7 +37,7 @@ def traced_letter(
 def _sending(subject: str, message_id: str) -> dict[str, Value]:
     # Of other letters the id tells of persons and of conversations.
     named: dict[str, Value] = (
-        {"messaging.message.id": message_id} if subjects.tells_its_task(subject) else {}
+        {"messaging.message.id": message_id} if subjects.id_names_task(subject) else {}
     )
     return _said(subject, "send") | named
 

@@ -1,7 +1,7 @@
 """The gate: a task goes straight to TASKS where nothing waits, and into WAITING while its agent is busy.
 
-A notice `waits.{agent}` shuts it at every supervisor, and wakes the desk that moves what waits; the desk opens it again
-with the same notice that says `OVER`, once it has moved all. Then the room in TASKS decides.
+A notice `waits.{agent}` shuts it at every supervisor, and wakes the queue mover that moves what waits; the queue mover
+opens it again with the same notice that says `OVER`, once it has moved all. Then the room in TASKS decides.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from tasklore.supervisor.admission.room import Room
 
 log = structlog.get_logger(__name__)
 
-#: Seconds for which tasks wait behind one of which nothing more is heard, as when its desk died: longer than notices
-#: are apart.
+#: Seconds for which tasks wait behind one of which nothing more is heard, as when its queue mover died: longer than
+#: notices are apart.
 _BEHIND_S = 0.6
 #: What a notice says when none waits any more. Processes of 0.2 take it for another notice, and let tasks wait longer.
 OVER = b"over"
 #: Seconds between two notices of one supervisor that a task of an agent waits.
 _APART_S = 0.02
-#: Seconds between notices of the desk on one agent.
+#: Seconds between notices of the queue mover on one agent.
 NOTICE_S = 0.2
 
 
@@ -59,7 +59,7 @@ class Gate:
         if notice.data != OVER:
             way.shut_until = self._now() + _BEHIND_S
         elif way.noticing is None:
-            # Otherwise a task of ours waits of which the desk has not been told: it says so again after that.
+            # Otherwise a task of ours waits of which the queue mover has not been told: it says so again after that.
             way.shut_until = 0.0
 
     async def is_open(self, agent_id: str) -> bool:
@@ -93,7 +93,7 @@ class Gate:
         if now - way.noticed_at >= _APART_S:
             await self._notice(agent_id, way)
         elif way.noticing is None:
-            # The desk may have looked since, and rests where it found nothing.
+            # The queue mover may have looked since, and rests where it found nothing.
             way.noticing = asyncio.create_task(self._notice_later(agent_id, way))
 
     async def _notice_later(self, agent_id: str, way: _Way) -> None:

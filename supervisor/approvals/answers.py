@@ -46,7 +46,7 @@ class AnswerRefused(InvalidInput):
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class AnsweringPerson:
     """A person at a *door*: *name* for the audit, *names* of the users and roles that they are; None may answer all.
 
     *link* is the id of the link that they came by, *made_by* who made it.
@@ -96,7 +96,7 @@ class Answers:
         task_id: str,
         slot: str,
         value: JsonValue,
-        person: Person,
+        person: AnsweringPerson,
         *,
         digest: str | None = None,
     ) -> WaitAnswer:
@@ -118,7 +118,7 @@ class Answers:
         )
         try:
             self._demand(state, answer, person)
-            # Found again by the desk should this process die before the task is woken.
+            # Found again by the notifier should this process die before the task is woken.
             await self.waits.look_at(
                 WaitName("ask", task_id, slot), self._now() + _SOON, if_listed=True
             )
@@ -131,7 +131,7 @@ class Answers:
         return answer
 
     async def signal(
-        self, task_id: str, name: str, value: JsonValue, person: Person
+        self, task_id: str, name: str, value: JsonValue, person: AnsweringPerson
     ) -> WaitAnswer:
         """Store *value* as the signal *name* of a task, and let it go on if it waits for that.
 
@@ -153,7 +153,9 @@ class Answers:
         await self._wake_now(task_id, slot)
         return answer
 
-    async def refuse(self, task_id: str, slot: str, person: Person, why: str) -> None:
+    async def refuse(
+        self, task_id: str, slot: str, person: AnsweringPerson, why: str
+    ) -> None:
         """Keep with the question that an answer was refused."""
         log.warning(
             "answer_refused", task_id=task_id, slot=slot, door=person.door, why=why
@@ -202,11 +204,11 @@ class Answers:
         try:
             await self.wake(task_id, slot)
         except (NotAccepted, MessageTooLarge) as error:
-            # The answer is stored: the desk wakes the task.
+            # The answer is stored: the notifier wakes the task.
             log.warning("task_not_woken", task_id=task_id, error=str(error))
 
     async def _check(
-        self, state: WaitState, value: JsonValue, person: Person
+        self, state: WaitState, value: JsonValue, person: AnsweringPerson
     ) -> JsonValue:
         """Return *value* as an answer to the question.
 
@@ -224,7 +226,9 @@ class Answers:
             )
         return value
 
-    def _demand(self, state: WaitState, answer: WaitAnswer, person: Person) -> None:
+    def _demand(
+        self, state: WaitState, answer: WaitAnswer, person: AnsweringPerson
+    ) -> None:
         if state.answer is not None:
             raise _refuse_second(state.answer)
         if state.has_report:

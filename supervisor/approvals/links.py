@@ -9,7 +9,11 @@ import structlog
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tasklore.contracts.admission.waits import demand_person, parse_wait_id
-from tasklore.supervisor.approvals.answers import AnswerRefused, Answers, Person
+from tasklore.supervisor.approvals.answers import (
+    AnsweringPerson,
+    AnswerRefused,
+    Answers,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -19,7 +23,7 @@ PATH = "/approve/"
 _PURPOSE = b"tasklore approval link 1\n"
 
 
-class Link(BaseModel):
+class ApprovalLink(BaseModel):
     """A link: to which question, by its *digest*, in whose name, and until when (seconds since 1970).
 
     *made_by* is who made it, None for one that 0.2 made.
@@ -44,13 +48,13 @@ class Links:
         self._secret = secret.encode()
         self._answers = answers
 
-    def make(self, link: Link) -> str:
+    def make(self, link: ApprovalLink) -> str:
         """Return *link* as a part of a path."""
         demand_person(link.who)
         body = _encode(link.model_dump_json().encode())
         return f"{body}.{self._sign(body)}"
 
-    async def read(self, token: str, *, is_answer: bool) -> Link:
+    async def read(self, token: str, *, is_answer: bool) -> ApprovalLink:
         """Return the link that *token* spells.
 
         Raises:
@@ -58,7 +62,7 @@ class Links:
         """
         body, _, signature = token.partition(".")
         try:
-            link = Link.model_validate_json(
+            link = ApprovalLink.model_validate_json(
                 base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
             )
             task_id, slot = parse_wait_id(link.approval_id)
@@ -80,9 +84,9 @@ class Links:
         raise AnswerRefused("the link has expired; ask for another one", "link")
 
     @staticmethod
-    def person_of(link: Link) -> Person:
+    def person_of(link: ApprovalLink) -> AnsweringPerson:
         """Return the person in whose name the link answers."""
-        return Person(
+        return AnsweringPerson(
             link.who,
             "link",
             frozenset([link.who]),

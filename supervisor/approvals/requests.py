@@ -12,7 +12,11 @@ from tasklore.contracts.admission.waits import (
 from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
 from tasklore.contracts.faults import fault_of
 from tasklore.contracts.identifiers import user_of
-from tasklore.supervisor.approvals.answers import AnswerRefused, Answers, Person
+from tasklore.supervisor.approvals.answers import (
+    AnsweringPerson,
+    AnswerRefused,
+    Answers,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -23,7 +27,7 @@ async def answer_bytes(answers: Answers, subject: str, body: bytes) -> AnswerOut
         who = demand_person(user_of(subject.rpartition(".")[2]))
         given = QuestionAnswer.model_validate_json(body)
         task_id, slot = parse_wait_id(given.approval_id)
-        person = Person(who, "nats", frozenset([who]))
+        person = AnsweringPerson(who, "nats", frozenset([who]))
         await answers.answer(task_id, slot, given.answer, person, digest=given.digest)
     except AnswerRefused as refused:
         return AnswerOutcome(counts=False, why=refused.why, text=str(refused))

@@ -117,7 +117,7 @@ class Letter:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class LetterSelection:
     """A selection of letters: those that fit every condition; None is no condition.
 
     `since` and `until` are when a letter was put into DEAD, at the earliest and before when; `up_to` is the highest
@@ -167,7 +167,7 @@ class Selection:
     @property
     def is_everything(self) -> bool:
         """Whether every letter fits, up to `up_to`."""
-        return self == Selection(up_to=self.up_to)
+        return self == LetterSelection(up_to=self.up_to)
 
     def fits(self, letter: Letter) -> bool:
         """Return whether *letter*, which fits `subject` and `since`, fits the other conditions too."""

@@ -32,7 +32,7 @@ from tasklore.memory.ledger.ledger import Ledger, LedgerEntry
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.supervisor.dead_letters.known_agents import KnownAgents, read_known_agents
-from tasklore.supervisor.dead_letters.letters import Letter, Selection
+from tasklore.supervisor.dead_letters.letters import Letter, LetterSelection
 from tasklore.supervisor.dead_letters.redrive import (
     KEEP_DEADLINE,
     Redrive,
@@ -75,7 +75,7 @@ _READ_AT_ONCE = 16
 _STORED_WITHIN_S = 30.0
 
 #: All letters that fit, or those at these sequences.
-Choice = Selection | Sequence[int]
+Choice = LetterSelection | Sequence[int]
 
 
 class LetterPage(NamedTuple):
@@ -199,7 +199,7 @@ class DeadLetters:
 
     async def page(
         self,
-        selection: Selection,
+        selection: LetterSelection,
         limit: int,
         *,
         before: int | None = None,
@@ -237,7 +237,7 @@ class DeadLetters:
 
     async def groups(
         self,
-        selection: Selection,
+        selection: LetterSelection,
         *,
         position: LetterPosition | None = None,
         into: LetterCounts | None = None,
@@ -256,7 +256,7 @@ class DeadLetters:
                 return GroupPage(counts, LetterPosition(page.last, page.end))
         return GroupPage(counts, None)
 
-    async def count_all(self, selection: Selection) -> LetterCounts:
+    async def count_all(self, selection: LetterSelection) -> LetterCounts:
         """Return how many letters of each agent and error fit *selection*, as many calls of `groups` as that takes."""
         page = await self.groups(selection)
         while page.position is not None:
@@ -265,7 +265,7 @@ class DeadLetters:
             )
         return page.counts
 
-    async def last_of(self, selection: Selection) -> int:
+    async def last_of(self, selection: LetterSelection) -> int:
         """Return the last sequence that may fit *selection* now, 0 when nothing ever was there."""
         return await self._stream.last_of(selection)
 
@@ -287,7 +287,7 @@ class DeadLetters:
 
         Where the ledger knows its agent those of that one are read, else all. *before* goes on with older ones.
         """
-        selection = Selection(await self._find_agent(task_id))
+        selection = LetterSelection(await self._find_agent(task_id))
         end = await self._stream.last_of(selection) + 1
         if before is not None:
             end = min(end, before)
@@ -385,7 +385,7 @@ class DeadLetters:
         Raises:
             InvalidInput: a sequence names no letter, or there are too many; nothing was deleted.
         """
-        if isinstance(choice, Selection) and choice.is_everything:
+        if isinstance(choice, LetterSelection) and choice.is_everything:
             last = await self._stream.last_of(choice)
             return PurgeOutcome(await self._stream.clear(last), None)
         turns = asyncio.Semaphore(_ERASED_AT_ONCE)
@@ -404,7 +404,9 @@ class DeadLetters:
                 return PurgeOutcome(deleted, LetterPosition(page.last, page.end))
         return PurgeOutcome(deleted, None)
 
-    async def _last(self, selection: Selection, position: LetterPosition | None) -> int:
+    async def _last(
+        self, selection: LetterSelection, position: LetterPosition | None
+    ) -> int:
         return (
             await self._stream.last_of(selection)
             if position is None
@@ -415,7 +417,7 @@ class DeadLetters:
         self, choice: Choice, position: LetterPosition | None
     ) -> AsyncIterator[LetterRange]:
         """Yield the letters of *choice* behind *position*, the oldest first."""
-        if isinstance(choice, Selection):
+        if isinstance(choice, LetterSelection):
             last = await self._last(choice, position)
             after = 0 if position is None else position.after
             async for page in self._stream.pages(choice, last, after=after):
@@ -592,7 +594,7 @@ async def drop_letters(
         last = (await stream.extent()).last
         for agent in sorted(agents):
             async for page in stream.pages(
-                Selection(agent_id=agent, since=since), last
+                LetterSelection(agent_id=agent, since=since), last
             ):
                 for letter in page.letters:
                     task_id = letter.content.task_id or ""

@@ -20,7 +20,11 @@ from tasklore.runtime.messaging.direct import (
 from tasklore.runtime.messaging.erasure import is_gone
 from tasklore.runtime.messaging.jetstream import JetStreamRefused, ask_jetstream
 from tasklore.runtime.messaging.link import Link
-from tasklore.supervisor.dead_letters.letters import Letter, Selection, read_letter
+from tasklore.supervisor.dead_letters.letters import (
+    Letter,
+    LetterSelection,
+    read_letter,
+)
 from tasklore.supervisor.dead_letters.summaries import LetterSummary, summary_of
 
 #: Letters read with one request.
@@ -95,11 +99,11 @@ class DeadStream:
             (letter for letter in batch.letters if letter.sequence == sequence), None
         )
 
-    async def count(self, selection: Selection) -> int:
+    async def count(self, selection: LetterSelection) -> int:
         """Return how many letters fit the agent and the time of *selection*."""
         return (await self._beginning(selection))[1]
 
-    async def last_of(self, selection: Selection) -> int:
+    async def last_of(self, selection: LetterSelection) -> int:
         """Return the last sequence that may fit *selection*, as of now."""
         last = (await self.extent()).last
         if selection.up_to is not None:
@@ -110,7 +114,7 @@ class DeadStream:
         return last
 
     async def pages(
-        self, selection: Selection, last: int, *, after: int = 0
+        self, selection: LetterSelection, last: int, *, after: int = 0
     ) -> AsyncIterator[LetterRange]:
         """Yield the letters above sequence *after*, up to *last*, that fit *selection*, the oldest first."""
         first, _ = await self._beginning(selection)
@@ -130,7 +134,7 @@ class DeadStream:
             at = letters[-1].sequence + 1
 
     async def pages_back(
-        self, selection: Selection, before: int, size: int
+        self, selection: LetterSelection, before: int, size: int
     ) -> AsyncIterator[NewestRange]:
         """Yield the letters below sequence *before* that fit *selection*, the newest first.
 
@@ -174,7 +178,7 @@ class DeadStream:
         """Delete everything up to sequence *last*, files and all, and return how many letters that were."""
         return int((await self._call("PURGE", {"seq": last + 1}))["purged"])
 
-    async def _beginning(self, selection: Selection) -> tuple[int, int]:
+    async def _beginning(self, selection: LetterSelection) -> tuple[int, int]:
         """Return the first sequence that may fit *selection*, and how many letters do by subject and time."""
         since = selection.since
         place: dict[str, Any] = (

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.messages import CompletionReport, EmittedValue, Progress
-from tasklore.runtime.messaging.output import BEGINNING, Position
+from tasklore.runtime.messaging.output import BEGINNING, OutputPosition
 from tasklore.supervisor.approvals.questions import ApprovalQuestion
 
 #: Questions and waits that a client can know of at once: more than are open of one task.
@@ -31,7 +31,7 @@ class FeedPosition(NamedTuple):
     What is neither open any more nor waited for has no mark here.
     """
 
-    output: Position = BEGINNING
+    output: OutputPosition = BEGINNING
     known: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class FeedPosition(NamedTuple):
         if _PLACE.fullmatch(text) is None:
             raise ValueError(f"{text!r} is no place in a feed")
         generation, attempt, sequence, *known = text.split(".")
-        position = Position(int(generation), int(attempt), int(sequence))
+        position = OutputPosition(int(generation), int(attempt), int(sequence))
         return cls(position, tuple(known))
 
 
@@ -62,14 +62,14 @@ class BecameTasks(NamedTuple):
     task_ids: tuple[str, ...]
 
 
-class Text(NamedTuple):
+class TextEmission(NamedTuple):
     """A piece of the text that a task emits, to be appended."""
 
     at: FeedPosition
     text: str
 
 
-class Value(NamedTuple):
+class ValueEmission(NamedTuple):
     """A value that a task emits beside its text."""
 
     at: FeedPosition
@@ -113,7 +113,7 @@ class BeganWaiting(NamedTuple):
         return self.wait.model_dump(mode="json", exclude={"run", "emitted"})
 
 
-class Question(NamedTuple):
+class PersonQuestion(NamedTuple):
     """A task asks a person."""
 
     at: FeedPosition
@@ -144,7 +144,16 @@ class Done(NamedTuple):
 
 
 #: What becomes of a task. Of `Progress` nothing is kept: a client that was away misses it.
-TaskEvent = Text | Value | Restarted | Gap | BeganWaiting | Question | Progress | Done
+TaskEvent = (
+    TextEmission
+    | ValueEmission
+    | Restarted
+    | Gap
+    | BeganWaiting
+    | PersonQuestion
+    | Progress
+    | Done
+)
 FeedEvent = BecameTasks | TaskEvent
 
 

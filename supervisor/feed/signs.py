@@ -15,7 +15,7 @@ from tasklore.supervisor.feed.events import (
     MOST_MARKS,
     BeganWaiting,
     FeedPosition,
-    Question,
+    PersonQuestion,
 )
 from tasklore.supervisor.feed.progress import ProgressListeners
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tasklore.memory.ledger.ledger import Generation, Ledger
     from tasklore.memory.ledger.waits import Waits, WaitState
     from tasklore.runtime.messaging.link import Link
-    from tasklore.supervisor.reports.reports import ReportDesk
+    from tasklore.supervisor.reports.reports import ReportWaiter
 
 log = structlog.get_logger(__name__)
 
@@ -47,7 +47,7 @@ class SignSources:
     link: "Link"
     supervisor_id: str
     ledger: "Ledger"
-    reports: "ReportDesk"
+    reports: "ReportWaiter"
     waits: "Waits"
     watched: int = 0
     progress: ProgressListeners = field(init=False)
@@ -146,7 +146,7 @@ class TaskSigns:
         """Seconds until the next look."""
         return max(0.0, self._look_at - self._loop.time())
 
-    async def look(self, at: FeedPosition) -> list[BeganWaiting | Question]:
+    async def look(self, at: FeedPosition) -> list[BeganWaiting | PersonQuestion]:
         """Return waits and questions that the client does not know, oldest first; none before it is time to look.
 
         *at* is where its output is.
@@ -161,7 +161,7 @@ class TaskSigns:
             log.info("task_not_looked_at", error=str(error))
             return []
         present: set[str] = set()
-        found: list[tuple[str, BeganWaiting | Question]] = []
+        found: list[tuple[str, BeganWaiting | PersonQuestion]] = []
         for task_id, (wait, states) in seen.items():
             watched = self._tasks[task_id]
             # A question says more of a person that it waits for.
@@ -174,11 +174,11 @@ class TaskSigns:
             for state in states:
                 if state.wait.kind != "ask":
                     continue
-                question = Question(at, task_id, view_of(task_id, state))
+                question = PersonQuestion(at, task_id, view_of(task_id, state))
                 present.add(question.mark)
                 if not (state.has_answer or state.is_withdrawn or state.has_report):
                     found.append((question.mark, question))
-        shown: list[BeganWaiting | Question] = []
+        shown: list[BeganWaiting | PersonQuestion] = []
         for mark, sign in sorted(found, key=lambda one: one[1].since_ms):
             if mark not in self.known:
                 kept = (one for one in self.known if one in present)
@@ -242,5 +242,7 @@ class TaskSigns:
 
 def _is_cancelled(newest: "Generation") -> bool:
     return (
-        newest.report is None and newest.state != "running" and newest.wish is not None
+        newest.report is None
+        and newest.state != "running"
+        and newest.cancel_request is not None
     )

@@ -13,9 +13,9 @@ from tasklore.contracts.errors import TaskloreError
 from tasklore.contracts.messages import CompletionReport
 from tasklore.runtime.messaging.direct import NoSuchStream
 from tasklore.runtime.messaging.output import (
-    Emitted,
+    EmittedEvents,
     Item,
-    OutputDesk,
+    OutputFollower,
     OutputGap,
     OutputReader,
 )
@@ -27,8 +27,8 @@ from tasklore.supervisor.feed.events import (
     Gap,
     Restarted,
     TaskEvent,
-    Text,
-    Value,
+    TextEmission,
+    ValueEmission,
 )
 from tasklore.supervisor.feed.signs import SignSources, TaskSigns
 
@@ -162,7 +162,7 @@ class Feeds:
 
     def __init__(
         self,
-        output: OutputDesk,
+        output: OutputFollower,
         *,
         sources: SignSources | None = None,
     ) -> None:
@@ -285,7 +285,7 @@ def _make_events(items: list[Item], known: tuple[str, ...]) -> list[TaskEvent]:
     events: list[TaskEvent] = []
     for item in items:
         at = FeedPosition(item.at, known)
-        if isinstance(item, Emitted):
+        if isinstance(item, EmittedEvents):
             events += _split(item, known)
         elif isinstance(item, OutputGap):
             events.append(
@@ -296,7 +296,7 @@ def _make_events(items: list[Item], known: tuple[str, ...]) -> list[TaskEvent]:
     return events
 
 
-def _split(item: Emitted, known: tuple[str, ...]) -> list[TaskEvent]:
+def _split(item: EmittedEvents, known: tuple[str, ...]) -> list[TaskEvent]:
     events: list[TaskEvent] = []
     number = item.at.sequence - len(item.events)
     for is_text, group in groupby(item.events, lambda event: isinstance(event, str)):
@@ -304,10 +304,10 @@ def _split(item: Emitted, known: tuple[str, ...]) -> list[TaskEvent]:
         if is_text:
             number += len(found)
             at = FeedPosition(item.at._replace(sequence=number), known)
-            events.append(Text(at, "".join(map(str, found))))
+            events.append(TextEmission(at, "".join(map(str, found))))
             continue
         for value in found:
             number += 1
             at = FeedPosition(item.at._replace(sequence=number), known)
-            events.append(Value(at, value))  # type: ignore[arg-type]  # no text is left
+            events.append(ValueEmission(at, value))  # type: ignore[arg-type]  # no text is left
     return events

@@ -19,11 +19,11 @@ from tasklore.supervisor.http.chat import routes as chat
 from tasklore.supervisor.http.chat.errors import as_openai, is_openai
 from tasklore.supervisor.http.console import routes as console_pages
 from tasklore.supervisor.http.console.calls import OperationCalls
+from tasklore.supervisor.http.dependencies import Admission, ApiDependencies
 from tasklore.supervisor.http.mount import mount_bound
 from tasklore.supervisor.http.observation import HeadMiddleware, ObservationMiddleware
 from tasklore.supervisor.http.openapi import PAGE_HEADERS, describe_api, render_page
 from tasklore.supervisor.http.output import TaskStreamEvent
-from tasklore.supervisor.http.parts import ApiParts, Door
 from tasklore.supervisor.http.pipeline_runs import RunStreamEvent
 from tasklore.supervisor.http.problem_forms import ProblemFormMiddleware
 from tasklore.supervisor.http.requests import routes as requests
@@ -44,7 +44,7 @@ _NOT_RETURNED = (
 )
 
 
-def make_app(parts: ApiParts) -> FastAPI:
+def make_app(parts: ApiDependencies) -> FastAPI:
     """Return the application of a supervisor, which serves *parts*."""
     app = begin_app()
     asked = (
@@ -92,7 +92,7 @@ def begin_app() -> FastAPI:
     return app
 
 
-def guard_app(app: FastAPI, door: Door) -> FastAPI:
+def guard_app(app: FastAPI, door: Admission) -> FastAPI:
     """Return *app* with its description, and with *door* before all of its paths."""
 
     @app.get("/docs", include_in_schema=False)

@@ -12,10 +12,10 @@ from starlette.types import Message, Receive, Scope, Send
 from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.messages import Progress
 from tasklore.supervisor.approvals.questions import OpenQuestion
-from tasklore.supervisor.feed.events import BeganWaiting, Gap, Question, Restarted
+from tasklore.supervisor.feed.events import BeganWaiting, Gap, PersonQuestion, Restarted
 from tasklore.supervisor.http.admission.keys import Caller
+from tasklore.supervisor.http.dependencies import ApiDependencies
 from tasklore.supervisor.http.openapi import SCHEMAS
-from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.operations.audit import GONE, Audited
 from tasklore.supervisor.operations.forms import View
 from tasklore.supervisor.operations.refusals import over_share, unavailable
@@ -110,13 +110,15 @@ def describe_stream(events: type[RootModel[Any]]) -> dict[str, Any]:
     return {EventStream.media_type: {"schema": {"$ref": f"{SCHEMAS}{events.__name__}"}}}
 
 
-def encode_sign(event: Restarted | Gap | BeganWaiting | Question, name: str) -> bytes:
+def encode_sign(
+    event: Restarted | Gap | BeganWaiting | PersonQuestion, name: str
+) -> bytes:
     """Return *event* with the id *name*, as every stream of server-sent events spells it."""
     return _to_stream_event(event, name).encode()
 
 
 def _to_stream_event(
-    event: Restarted | Gap | BeganWaiting | Question, name: str
+    event: Restarted | Gap | BeganWaiting | PersonQuestion, name: str
 ) -> StreamEvent:
     if isinstance(event, Restarted):
         output = event.at.output
@@ -148,7 +150,7 @@ class EventStream(StreamingResponse):
 
     def __init__(
         self,
-        parts: ApiParts,
+        parts: ApiDependencies,
         caller: Caller,
         events: AsyncGenerator[bytes, None],
         *,
@@ -169,7 +171,7 @@ class EventStream(StreamingResponse):
     @classmethod
     def open(
         cls,
-        parts: ApiParts,
+        parts: ApiDependencies,
         caller: Caller,
         events: AsyncGenerator[bytes, None],
         *,

@@ -10,9 +10,9 @@ from starlette.types import Scope
 from tasklore.supervisor.http.app import begin_app, guard_app
 from tasklore.supervisor.http.console import routes as console_pages
 from tasklore.supervisor.http.console.calls import OperationCalls
+from tasklore.supervisor.http.dependencies import Admission
 from tasklore.supervisor.http.hand_over import HandOver, HandOverMiddleware
 from tasklore.supervisor.http.mount import mount_bound
-from tasklore.supervisor.http.parts import Door
 from tasklore.supervisor.operations.console import ConsoleServices
 from tasklore.supervisor.operations.table import (
     BoundOperation,
@@ -22,7 +22,7 @@ from tasklore.supervisor.operations.table import (
 
 
 def make_operations_app(
-    door: Door,
+    door: Admission,
     hand_over: HandOver,
     own: Sequence[BoundOperation],
     table: Operations[Never],

@@ -21,11 +21,12 @@ from tasklore.supervisor.feed.events import (
     Done,
     FeedPosition,
     TaskEvent,
-    Text,
-    Value,
+    TextEmission,
+    ValueEmission,
 )
 from tasklore.supervisor.http.admission.keys import Caller, require
 from tasklore.supervisor.http.admission.stream_tokens import StreamTokenField
+from tasklore.supervisor.http.dependencies import ApiDependencies
 from tasklore.supervisor.http.event_streams import (
     HEARTBEAT,
     EventStream,
@@ -38,7 +39,6 @@ from tasklore.supervisor.http.event_streams import (
     describe_stream,
     encode_sign,
 )
-from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.operations.audit import Audited
 from tasklore.supervisor.operations.forms import View
@@ -125,7 +125,7 @@ class TaskStreamEvent(
 _FOLLOWED = Audited(id="tasks_follow", roles=("ask",), is_look=True)
 
 
-def routes(parts: ApiParts) -> APIRouter:
+def routes(parts: ApiDependencies) -> APIRouter:
     """Return the route of the feed of tasks."""
     router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
@@ -155,7 +155,7 @@ def routes(parts: ApiParts) -> APIRouter:
 
 
 async def open_output(
-    parts: ApiParts,
+    parts: ApiDependencies,
     caller: Caller,
     task_id: str,
     last_event_id: str | None,
@@ -187,7 +187,7 @@ async def open_output(
 
 
 async def _events_of(
-    parts: ApiParts, task_id: str, after: FeedPosition
+    parts: ApiDependencies, task_id: str, after: FeedPosition
 ) -> AsyncGenerator[bytes, None]:
     yield _OPENING
     feed = parts.feeds.follow(
@@ -199,10 +199,10 @@ async def _events_of(
 
 
 def _encode(event: TaskEvent) -> bytes:
-    if isinstance(event, Text):
+    if isinstance(event, TextEmission):
         piece = OutputText(text=event.text)
         return TextEvent(id=str(event.at), event="text", data=piece).encode()
-    if isinstance(event, Value):
+    if isinstance(event, ValueEmission):
         return ValueEvent(id=str(event.at), event="value", data=event.value).encode()
     if isinstance(event, Progress):
         return ProgressEvent(event="progress", data=event).encode()

@@ -23,19 +23,19 @@ from tasklore.supervisor.feed.runs import (
 )
 from tasklore.supervisor.http.admission.keys import Caller, require
 from tasklore.supervisor.http.admission.stream_tokens import StreamTokenField
+from tasklore.supervisor.http.dependencies import ApiDependencies
 from tasklore.supervisor.http.event_streams import (
     HEARTBEAT,
     EventStream,
     StreamEvent,
     describe_stream,
 )
-from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.operations import pipelines
 from tasklore.supervisor.operations.audit import Audited
 from tasklore.supervisor.operations.pipelines import (
     PipelineServices,
-    RunTold,
+    RunView,
     read_standing,
     view_run,
 )
@@ -67,14 +67,14 @@ class RunStateEvent(StreamEvent):
     """How the run stands now: the first event of a client that says no place."""
 
     event: Literal["state"]
-    data: RunTold
+    data: RunView
 
 
 class RunDoneEvent(StreamEvent):
     """How the run stands at its end; nothing follows."""
 
     event: Literal["done"]
-    data: RunTold
+    data: RunView
 
 
 class RunStreamEvent(
@@ -90,7 +90,7 @@ class RunStreamEvent(
 _FOLLOWED = Audited(id="pipelines_follow", roles=("ask",), is_look=True)
 
 
-def routes(parts: ApiParts) -> APIRouter:
+def routes(parts: ApiDependencies) -> APIRouter:
     """Return the route of the events of a run; every other one of pipelines is an operation."""
     services = pipelines.for_supervisor(parts)
     router = APIRouter(prefix="/v1/pipelines", tags=["pipelines"])
@@ -130,7 +130,7 @@ def routes(parts: ApiParts) -> APIRouter:
 
 
 async def events_of(
-    parts: ApiParts,
+    parts: ApiDependencies,
     services: PipelineServices,
     caller: Caller,
     session_id: str,

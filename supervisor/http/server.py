@@ -22,7 +22,7 @@ from tasklore.runtime.origins import ANY
 from tasklore.supervisor.feed.beats import wait_first
 from tasklore.supervisor.http.admission.cross_origin import CrossOrigin
 from tasklore.supervisor.http.admission.key_file import KeyRing
-from tasklore.supervisor.http.parts import Door
+from tasklore.supervisor.http.dependencies import Admission
 from tasklore.supervisor.http.protocol import RefusalLog, TimedProtocol
 
 log = structlog.get_logger(__name__)
@@ -63,7 +63,7 @@ class HttpServer:
     def __init__(
         self,
         app: ASGIApp,
-        door: Door,
+        door: Admission,
         host: str,
         port: int,
         *,

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from tasklore.contracts.identifiers import NAME_PATTERN
 from tasklore.contracts.messages import ErrorNote
 from tasklore.supervisor.http.admission.keys import Caller, require
+from tasklore.supervisor.http.dependencies import ApiDependencies
 from tasklore.supervisor.http.openapi import SCHEMAS
-from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import MEDIA_TYPE, answers
 from tasklore.supervisor.http.responses import ACCEPTED, respond_json, while_connected
 from tasklore.supervisor.operations.idempotency import IdempotencyKey
@@ -96,7 +96,7 @@ async def run_by_path(
     return sent
 
 
-def routes(parts: ApiParts) -> APIRouter:
+def routes(parts: ApiDependencies) -> APIRouter:
     """Return the route of tasks by their own paths."""
     router = APIRouter(tags=["agents"])
     failed = {MEDIA_TYPE: {"schema": {"$ref": f"{SCHEMAS}{TaskProblem.__name__}"}}}

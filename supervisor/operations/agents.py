@@ -37,7 +37,7 @@ from tasklore.supervisor.operations.dependencies import (
 )
 from tasklore.supervisor.operations.forms import SPAN, Form, View
 from tasklore.supervisor.operations.idempotency import IdempotencyKey
-from tasklore.supervisor.operations.noun import Noun, serve
+from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.owners import (
     demand_conversation,
     world_conversation,
@@ -602,7 +602,7 @@ def for_operator(parts: OperatorDependencies) -> AgentLooks:
     )
 
 
-NOUN = Noun(
+NOUN = NounDeclaration(
     operations=OPERATIONS,
     supervisor=serve(for_supervisor, OPERATIONS),
     operator=serve(for_operator, LOOKS),

@@ -18,7 +18,7 @@ from tasklore.supervisor.approvals.answers import (
     Answers,
     demand_question,
 )
-from tasklore.supervisor.approvals.links import PATH, Link, Links
+from tasklore.supervisor.approvals.links import PATH, ApprovalLink, Links
 from tasklore.supervisor.approvals.questions import (
     ApprovalQuestion,
     list_questions,
@@ -29,7 +29,7 @@ from tasklore.supervisor.operations.dependencies import (
     SupervisorDependencies,
 )
 from tasklore.supervisor.operations.forms import Form, View
-from tasklore.supervisor.operations.noun import Noun, serve
+from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.persons import as_person, refuse_answer
 from tasklore.supervisor.operations.refusals import Refused, not_found
 from tasklore.supervisor.operations.table import Shows, operation
@@ -308,7 +308,7 @@ async def link_approval(
     expires = datetime.now(UTC).replace(microsecond=0) + timedelta(
         seconds=wish.within_seconds
     )
-    made = Link(
+    made = ApprovalLink(
         approval_id=approval_id,
         digest=state.wait.digest,
         who=wish.who,
@@ -431,7 +431,7 @@ def for_operator(parts: OperatorDependencies) -> ApprovalStore:
     return ApprovalStore(waits=Waits(parts.redis), ledger=parts.ledger)
 
 
-NOUN = Noun(
+NOUN = NounDeclaration(
     operations=OPERATIONS,
     supervisor=serve(for_supervisor, OPERATIONS),
     operator=serve(for_operator, LOOKS),

@@ -9,13 +9,13 @@ from pydantic import Field
 
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.identifiers import NAME_PATTERN
-from tasklore.memory.budgets.overview import By, Overview, read_overview
+from tasklore.memory.budgets.overview import BudgetOverview, By, read_overview
 from tasklore.memory.budgets.store import KEEP, Budgets
 from tasklore.supervisor.operations.dependencies import (
     OperatorDependencies,
     SupervisorDependencies,
 )
-from tasklore.supervisor.operations.noun import Noun, serve
+from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.table import Operations, Shows, operation
 
 
@@ -62,7 +62,7 @@ async def show_budget(
     limit: Annotated[
         int | None, Field(ge=1, description="At most so many accounts.")
     ] = None,
-) -> Overview:
+) -> BudgetOverview:
     """Show the room under each limit, and the spending of today and this month, by agent.
 
     An account has the spending of its present window, the most that calls under way may cost, and the cost of calls
@@ -86,7 +86,7 @@ def make_services(
     return BudgetServices(budgets=Budgets(parts.redis))
 
 
-NOUN = Noun(
+NOUN = NounDeclaration(
     operations=OPERATIONS,
     supervisor=serve(make_services, OPERATIONS),
     operator=serve(make_services, OPERATIONS),

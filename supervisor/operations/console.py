@@ -12,7 +12,7 @@ from tasklore.supervisor.operations.dependencies import (
     SupervisorDependencies,
 )
 from tasklore.supervisor.operations.forms import View
-from tasklore.supervisor.operations.noun import Noun, serve
+from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.refusals import Refused, not_found
 from tasklore.supervisor.operations.table import Operations, Shows, operation
 
@@ -129,7 +129,7 @@ def for_operator(parts: OperatorDependencies) -> ConsoleServices:
     )
 
 
-NOUN = Noun(
+NOUN = NounDeclaration(
     operations=OPERATIONS,
     supervisor=serve(for_supervisor, OPERATIONS),
     operator=serve(for_operator, OPERATIONS),

@@ -13,7 +13,7 @@ from tasklore.supervisor.operations.dependencies import (
     SupervisorDependencies,
 )
 from tasklore.supervisor.operations.forms import View
-from tasklore.supervisor.operations.noun import Noun, serve
+from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.owners import choose_visible, may_look_into
 from tasklore.supervisor.operations.refusals import Fault, not_found, unusable
 from tasklore.supervisor.operations.table import Shows, operation
@@ -176,7 +176,7 @@ def make_services(
     )
 
 
-NOUN = Noun(
+NOUN = NounDeclaration(
     operations=OPERATIONS,
     supervisor=serve(make_services, OPERATIONS),
     operator=serve(make_services, OPERATIONS),

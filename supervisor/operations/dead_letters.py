@@ -13,7 +13,7 @@ from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import NAME_PATTERN, Name
 from tasklore.contracts.messages import ErrorNote, Usage
-from tasklore.supervisor.dead_letters.letters import Letter, Selection
+from tasklore.supervisor.dead_letters.letters import Letter, LetterSelection
 from tasklore.supervisor.dead_letters.queue import (
     MOST_NAMED,
     MOST_OF_TASK,
@@ -32,7 +32,7 @@ from tasklore.supervisor.dead_letters.summaries import (
 from tasklore.supervisor.operations.dependencies import OperatorDependencies
 from tasklore.supervisor.operations.forms import Form, Seconds, View, When, moment_of
 from tasklore.supervisor.operations.kept_json import read_kept
-from tasklore.supervisor.operations.noun import Noun, serve
+from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.refusals import Fault, not_found, unusable
 from tasklore.supervisor.operations.table import Shows, operation
 
@@ -96,13 +96,13 @@ class LetterFilter(Form):
         None
     )
 
-    def selection_for(self, caller: Caller, now: datetime) -> Selection:
+    def selection_for(self, caller: Caller, now: datetime) -> LetterSelection:
         """Return the letters that *caller* may see of those that fit.
 
         Raises:
             NotPermitted: its key is for another user or tenant.
         """
-        return Selection(
+        return LetterSelection(
             agent_id=self.agent,
             task_name=self.task,
             reason=self.reason,
@@ -540,7 +540,7 @@ class _Turn:
         cls, services: DeadLetterServices, choice: Choice, bound: str, after: str
     ) -> "_Turn":
         """Begin at *after*, "" from the first letter on, with none above *bound*, "" those that are there now."""
-        if not isinstance(choice, Selection):
+        if not isinstance(choice, LetterSelection):
             return cls(services, choice, None, bound)
         last = int(bound) if bound else await services.letters.last_of(choice)
         position = LetterPosition(int(after), last) if after else None
@@ -554,7 +554,7 @@ class _Turn:
     async def count(self) -> LetterCounts:
         """Return how many letters of each agent and error there are."""
         counts = LetterCounts()
-        if not isinstance(self._choice, Selection):
+        if not isinstance(self._choice, LetterSelection):
             for sequence in self._choice:
                 counts.add([summary_of(await self._letters.read(sequence))])
             return counts
@@ -723,4 +723,4 @@ def for_operator(parts: OperatorDependencies) -> DeadLetterServices:
     return DeadLetterServices(letters=parts.letters)
 
 
-NOUN = Noun(operations=OPERATIONS, operator=serve(for_operator, OPERATIONS))
+NOUN = NounDeclaration(operations=OPERATIONS, operator=serve(for_operator, OPERATIONS))

@@ -37,9 +37,9 @@ from tasklore.supervisor.operations.sent_tasks import TaskServices
 from tasklore.supervisor.operations.token_signer import TokenSigner
 from tasklore.supervisor.pipelines.analysis.requests import AnalysisRequests
 from tasklore.supervisor.pipelines.requests import PipelineRequests
-from tasklore.supervisor.reports.reports import ReportDesk
+from tasklore.supervisor.reports.reports import ReportWaiter
 from tasklore.supervisor.requests.services import RequestServices
-from tasklore.supervisor.requests.work import Work
+from tasklore.supervisor.requests.work import InFlightRequests
 from tasklore.supervisor.schedules.book import ScheduleBook
 from tasklore.supervisor.schedules.tick_maker import TickMaker
 from tasklore.supervisor.service import Service
@@ -61,13 +61,13 @@ class SupervisorDependencies(ABC):
     attendance: Attendance
     service: Service
     dispatch: Dispatch
-    reports: ReportDesk
+    reports: ReportWaiter
     feeds: Feeds
     canceller: Canceller
     ledger: Ledger
     conversations: Conversations
     records: RequestRecords
-    work: Work
+    work: InFlightRequests
     pipelines: PipelineRequests
     analyses: AnalysisRequests
     schedules: ScheduleBook

@@ -24,7 +24,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from tasklore.contracts.spans import read_span
-from tasklore.contracts.zones import zone_of
+from tasklore.contracts.zones import read_zone
 from tasklore.supervisor.operations.refusals import Fault, unusable
 
 _V = TypeVar("_V")
@@ -211,7 +211,7 @@ def _in_zone(at: datetime, time_zone: str | None) -> datetime:
                 )
             ]
         )
-    return at.replace(tzinfo=zone_of(time_zone))
+    return at.replace(tzinfo=read_zone(time_zone))
 
 
 class Cancelled(View):

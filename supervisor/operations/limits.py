@@ -26,7 +26,7 @@ from tasklore.supervisor.operations.dependencies import (
     SupervisorDependencies,
 )
 from tasklore.supervisor.operations.forms import Form, View
-from tasklore.supervisor.operations.noun import Noun, serve
+from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.refusals import not_found
 from tasklore.supervisor.operations.table import Operations, Shows, operation
 
@@ -520,7 +520,7 @@ def make_services(
     return LimitServices(budgets=Budgets(parts.redis))
 
 
-NOUN = Noun(
+NOUN = NounDeclaration(
     operations=OPERATIONS,
     supervisor=serve(make_services, OPERATIONS),
     operator=serve(make_services, OPERATIONS),

@@ -25,7 +25,7 @@ from tasklore.supervisor.operations.memory.services import (
     look_at_memories,
 )
 from tasklore.supervisor.operations.memory.tasks import send_by
-from tasklore.supervisor.operations.noun import Noun, serve
+from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.table import Operation, Operations
 
 LOOKS: Operations[MemoryLooks] = (
@@ -71,7 +71,7 @@ def for_operator(parts: OperatorDependencies) -> OperatorMemory:
     )
 
 
-NOUN = Noun(
+NOUN = NounDeclaration(
     operations=OPERATIONS,
     supervisor=serve(for_supervisor, (*CHANGES, *LOOKS)),
     operator=serve(for_operator, (*LOOKS, *EDITS)),

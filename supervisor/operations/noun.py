@@ -34,7 +34,7 @@ def _serve_none(_dependencies: object) -> tuple[BoundOperation, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Noun:
+class NounDeclaration:
     """What a new noun says of itself; its line in `tasklore.supervisor.operations.nouns` puts it into every door.
 
     Args:

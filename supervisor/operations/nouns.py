@@ -25,9 +25,9 @@ from tasklore.supervisor.operations import (
     webhooks,
     worlds,
 )
-from tasklore.supervisor.operations.noun import Noun
+from tasklore.supervisor.operations.noun import NounDeclaration
 
-NOUNS: Final[tuple[Noun, ...]] = (
+NOUNS: Final[tuple[NounDeclaration, ...]] = (
     agents.NOUN,
     analyses.NOUN,
     approvals.NOUN,

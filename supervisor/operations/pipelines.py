@@ -43,7 +43,7 @@ from tasklore.supervisor.operations.dependencies import (
     SupervisorDependencies,
 )
 from tasklore.supervisor.operations.forms import Form, Later, Lines, View
-from tasklore.supervisor.operations.noun import Noun, serve
+from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.refusals import (
     Fault,
     Refused,
@@ -61,7 +61,10 @@ from tasklore.supervisor.operations.table import (
 from tasklore.supervisor.pipelines.cost import estimate, sum_up
 from tasklore.supervisor.pipelines.declaration.checks import all_problems
 from tasklore.supervisor.pipelines.declaration.declarations import pipeline_from
-from tasklore.supervisor.pipelines.declaration.files import Source, describe_problems
+from tasklore.supervisor.pipelines.declaration.files import (
+    PipelineSource,
+    describe_problems,
+)
 from tasklore.supervisor.pipelines.declaration.inputs import (
     fill_defaults,
     problems_in_inputs,
@@ -270,7 +273,7 @@ class AcceptedRun(View):
     reused: tuple[PhaseNote, ...] = ()
 
 
-class PhaseTold(View):
+class PhaseView(View):
     """The state of one phase; see docs/reference/pipelines.md for the words.
 
     `after` are the phases that it directly depends on.
@@ -294,7 +297,7 @@ class PhaseTold(View):
     saved_ms: int = 0
 
 
-class RunTold(View):
+class RunView(View):
     """A run: `phases` while its session is there, `outcome` for a day after its end, with its result.
 
     `inputs` are masked where they are secret, or look as if they were. `is_driven` is True while a supervisor
@@ -317,7 +320,7 @@ class RunTold(View):
     without_worker: tuple[str, ...] = ()
     inputs: dict[str, JsonValue] = Field(default_factory=dict)
     corrected: dict[str, str] = Field(default_factory=dict)
-    phases: tuple[PhaseTold, ...] = ()
+    phases: tuple[PhaseView, ...] = ()
     outcome: dict[str, JsonValue] | None = None
 
 
@@ -464,7 +467,7 @@ async def list_runs(
 )
 async def show_run(
     services: PipelineStores, caller: Caller, session_id: SessionId
-) -> RunTold:
+) -> RunView:
     """Show how far a run is, or how it ended; for a day also when its session is gone."""
     standing = await read_standing(services, caller, session_id)
     away = await services.absent(_running_agents(standing))
@@ -840,17 +843,17 @@ def _may_see(caller: Caller, record: RunRecord) -> bool:
     return caller.may_see(record.user_id, tenant_of(record.caller))
 
 
-def view_run(standing: RunStanding, away: Collection[str] = ()) -> RunTold:
+def view_run(standing: RunStanding, away: Collection[str] = ()) -> RunView:
     """Return *standing* as it is shown; *away* are agents without a live worker."""
     record = standing.record
     if record is None:
-        return RunTold(
+        return RunView(
             session_id=standing.session_id,
             state=standing.state,
             outcome=standing.outcome,
         )
     agents = {phase.name: tuple(phase.agents) for phase in record.pipeline.phases}
-    return RunTold(
+    return RunView(
         session_id=standing.session_id,
         state=record.state,
         pipeline=record.pipeline.name,
@@ -867,7 +870,7 @@ def view_run(standing: RunStanding, away: Collection[str] = ()) -> RunTold:
         inputs=show_inputs(record),
         corrected=record.corrected,
         phases=tuple(
-            PhaseTold(
+            PhaseView(
                 phase=name,
                 late=record.lateness(name),
                 agents=agents.get(name, ()),
@@ -966,7 +969,7 @@ def _find_problems(
     return PipelineProblems(
         pipeline=pipeline.name,
         phases=len(pipeline.phases),
-        problems=tuple(describe_problems(flaws, Source(pipeline))[:_MOST]),
+        problems=tuple(describe_problems(flaws, PipelineSource(pipeline))[:_MOST]),
     )
 
 
@@ -1324,7 +1327,7 @@ def for_operator(parts: OperatorDependencies) -> PipelineStores:
     )
 
 
-NOUN = Noun(
+NOUN = NounDeclaration(
     operations=OPERATIONS,
     supervisor=serve(for_supervisor, OPERATIONS),
     operator=serve(for_operator, BY_STORES),

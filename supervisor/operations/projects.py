@@ -22,7 +22,7 @@ from tasklore.supervisor.operations.dependencies import (
 )
 from tasklore.supervisor.operations.forms import Form, Lines, View, When, moment_of
 from tasklore.supervisor.operations.idempotency import IdempotencyKey
-from tasklore.supervisor.operations.noun import Noun, serve
+from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.refusals import Fault, Refused, not_found, unusable
 from tasklore.supervisor.operations.table import Shows, operation
 
@@ -599,7 +599,7 @@ def make_services(
     return ProjectServices(memory=ProjectMemory(parts.redis, deadline_s=_DEADLINE_S))
 
 
-NOUN = Noun(
+NOUN = NounDeclaration(
     operations=OPERATIONS,
     supervisor=serve(make_services, OPERATIONS),
     operator=serve(make_services, OPERATIONS),

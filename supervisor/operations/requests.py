@@ -20,7 +20,7 @@ from tasklore.supervisor.operations.idempotency import (
     demand_kept,
     is_known,
 )
-from tasklore.supervisor.operations.noun import Noun, serve
+from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.owners import (
     demand_conversation,
     own_conversation,
@@ -357,4 +357,6 @@ def for_supervisor(parts: SupervisorDependencies) -> RequestServices:
     return parts.for_requests
 
 
-NOUN = Noun(operations=OPERATIONS, supervisor=serve(for_supervisor, OPERATIONS))
+NOUN = NounDeclaration(
+    operations=OPERATIONS, supervisor=serve(for_supervisor, OPERATIONS)
+)

@@ -42,7 +42,7 @@ from tasklore.supervisor.operations.forms import (
     moment_of,
 )
 from tasklore.supervisor.operations.kept_json import read_kept
-from tasklore.supervisor.operations.noun import Noun, serve
+from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.refusals import (
     Fault,
     Refused,
@@ -687,4 +687,4 @@ def for_operator(parts: OperatorDependencies) -> ResultServices:
     )
 
 
-NOUN = Noun(operations=OPERATIONS, operator=serve(for_operator, OPERATIONS))
+NOUN = NounDeclaration(operations=OPERATIONS, operator=serve(for_operator, OPERATIONS))

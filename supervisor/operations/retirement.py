@@ -16,7 +16,7 @@ from tasklore.runtime.messaging.presences import live_workers
 from tasklore.supervisor.cards import read_cards
 from tasklore.supervisor.operations.dependencies import OperatorDependencies
 from tasklore.supervisor.operations.forms import Form, View
-from tasklore.supervisor.operations.noun import Noun, serve
+from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.refusals import Refused, not_found
 from tasklore.supervisor.operations.table import Shows, operation
 
@@ -106,4 +106,4 @@ def for_operator(parts: OperatorDependencies) -> RetirementServices:
     return RetirementServices(line=parts.link)
 
 
-NOUN = Noun(operations=OPERATIONS, operator=serve(for_operator, OPERATIONS))
+NOUN = NounDeclaration(operations=OPERATIONS, operator=serve(for_operator, OPERATIONS))

@@ -19,7 +19,7 @@ from tasklore.supervisor.operations.dependencies import (
     SupervisorDependencies,
 )
 from tasklore.supervisor.operations.forms import Later, Seconds, View, begin_at
-from tasklore.supervisor.operations.noun import Noun, serve
+from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.refusals import (
     Fault,
     Refused,
@@ -477,7 +477,7 @@ def for_operator(parts: OperatorDependencies) -> ScheduleLooks:
     return ScheduleLooks(book=parts.schedules)
 
 
-NOUN = Noun(
+NOUN = NounDeclaration(
     operations=OPERATIONS,
     supervisor=serve(for_supervisor, OPERATIONS),
     operator=serve(for_operator, LOOKS),

@@ -36,7 +36,7 @@ from tasklore.supervisor.operations.idempotency import (
 )
 from tasklore.supervisor.operations.owners import task_place
 from tasklore.supervisor.operations.refusals import Fault, Refused, not_found, unusable
-from tasklore.supervisor.reports.reports import ReportDesk
+from tasklore.supervisor.reports.reports import ReportWaiter
 from tasklore.supervisor.requests.request import whole_task_id
 from tasklore.supervisor.service import MAX_ATTEMPTS
 from tasklore.supervisor.webhooks.addresses import Addresses, NotAllowed
@@ -67,7 +67,7 @@ class TaskServices(TaskLooks):
     supervisor_id: str
     catalogue: Callable[[], Catalogue]
     dispatch: Dispatch
-    reports: ReportDesk
+    reports: ReportWaiter
     conversations: Conversations
     answers: Answers
     webhooks: Addresses | None
@@ -304,7 +304,7 @@ def _view_entry(entry: LedgerEntry) -> Sent:
     status = describe_state(newest)
     if newest.state == "running":
         return Sent(task_id=task_id, state="running", status=status)
-    if newest.wish is not None:
+    if newest.cancel_request is not None:
         return Sent(task_id=task_id, state="cancelled", status=status)
     due = (
         TaskAssignment.model_validate_json(newest.assignment).not_before

@@ -19,7 +19,7 @@ from tasklore.memory.sessions.session import SessionCache
 from tasklore.memory.times import EPOCH, MILLISECOND
 from tasklore.supervisor.operations.dependencies import OperatorDependencies
 from tasklore.supervisor.operations.forms import Form, Text, View
-from tasklore.supervisor.operations.noun import Noun, serve
+from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.refusals import (
     Fault,
     Refused,
@@ -680,4 +680,4 @@ def for_operator(parts: OperatorDependencies) -> SessionServices:
     return SessionServices(cache=cache)
 
 
-NOUN = Noun(operations=OPERATIONS, operator=serve(for_operator, OPERATIONS))
+NOUN = NounDeclaration(operations=OPERATIONS, operator=serve(for_operator, OPERATIONS))

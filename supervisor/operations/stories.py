@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from pydantic_core import to_json
 
 from tasklore.contracts.analysis.background import KnownFact
-from tasklore.contracts.analysis.roster import ROSTER, roster_of
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS, roster_of
 from tasklore.contracts.analysis.stories import (
     Entity,
     Relations,
@@ -43,7 +43,7 @@ from tasklore.supervisor.operations.dependencies import (
     SupervisorDependencies,
 )
 from tasklore.supervisor.operations.forms import Form, View
-from tasklore.supervisor.operations.noun import Noun, serve
+from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.refusals import Fault, unusable
 from tasklore.supervisor.operations.table import Operations, Shows, operation
 
@@ -276,7 +276,7 @@ async def show_story(
     story = await stories.standing(story_id, last, after=True)
     settings = story.settings
     seats = roster_of(settings.agents)
-    ours = {seat.section for seat in ROSTER}
+    ours = {seat.section for seat in SECTION_AGENTS}
     return StoryStanding(
         story_id=settings.story_id,
         title=settings.title,
@@ -476,7 +476,7 @@ def make_services(
     return StoryServices(stories=StoryStore(parts.redis))
 
 
-NOUN = Noun(
+NOUN = NounDeclaration(
     operations=OPERATIONS,
     supervisor=serve(make_services, OPERATIONS),
     operator=serve(make_services, OPERATIONS),

@@ -13,7 +13,7 @@ from tasklore.supervisor.feed.runs import RUN_PLACE
 from tasklore.supervisor.operations import pipelines
 from tasklore.supervisor.operations.dependencies import SupervisorDependencies
 from tasklore.supervisor.operations.forms import Form, View
-from tasklore.supervisor.operations.noun import Noun, serve
+from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.pipelines import PipelineServices, read_standing
 from tasklore.supervisor.operations.refusals import Fault, Refused, not_found, unusable
 from tasklore.supervisor.operations.requests import demand_request
@@ -175,4 +175,6 @@ def for_supervisor(parts: SupervisorDependencies) -> StreamTokenServices:
 
 
 # An operator's process hands it over, and a supervisor refuses it from there: its keys are those of its own clients.
-NOUN = Noun(operations=OPERATIONS, supervisor=serve(for_supervisor, OPERATIONS))
+NOUN = NounDeclaration(
+    operations=OPERATIONS, supervisor=serve(for_supervisor, OPERATIONS)
+)

@@ -48,7 +48,7 @@ from tasklore.supervisor.operations.forms import (
     moment_of,
 )
 from tasklore.supervisor.operations.idempotency import IdempotencyKey
-from tasklore.supervisor.operations.noun import Noun, serve
+from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.owners import demand_conversation
 from tasklore.supervisor.operations.persons import as_person, refuse_answer
 from tasklore.supervisor.operations.refusals import Refused, not_found
@@ -736,7 +736,7 @@ def for_operator(parts: OperatorDependencies) -> TaskLooks:
     )
 
 
-NOUN = Noun(
+NOUN = NounDeclaration(
     operations=OPERATIONS,
     supervisor=serve(for_supervisor, OPERATIONS),
     operator=serve(for_operator, LOOKS),

@@ -22,7 +22,7 @@ from tasklore.supervisor.operations.dependencies import (
 )
 from tasklore.supervisor.operations.forms import Form, View, read_seconds
 from tasklore.supervisor.operations.idempotency import IdempotencyKey
-from tasklore.supervisor.operations.noun import Noun, serve
+from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.owners import demand_conversation
 from tasklore.supervisor.operations.refusals import not_found
 from tasklore.supervisor.operations.table import Operations, Shows, operation
@@ -262,7 +262,7 @@ def for_operator(parts: OperatorDependencies) -> WorldLooks:
     return WorldLooks(conversations=Conversations(parts.redis))
 
 
-NOUN = Noun(
+NOUN = NounDeclaration(
     operations=OPERATIONS,
     supervisor=serve(for_supervisor, OPERATIONS),
     operator=serve(for_operator, LOOKS),

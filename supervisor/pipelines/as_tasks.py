@@ -39,7 +39,7 @@ from tasklore.memory.ledger.run_rows import row_of
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.outbox import Outbox
-from tasklore.runtime.messaging.partitions import UNREADABLE, Whose, bury
+from tasklore.runtime.messaging.partitions import UNREADABLE, Owner, set_aside
 from tasklore.runtime.messaging.pull import Delivery, PullEngine
 from tasklore.runtime.metrics import Metrics
 from tasklore.supervisor.pipelines.declaration.cards import card_of
@@ -120,7 +120,7 @@ class _Task:
 
 
 class PipelineTasks:
-    """Works on tasks of the agent `Pipeline`: a desk of a pull engine.
+    """Works on tasks of the agent `Pipeline`: a driver of a pull engine.
 
     Args:
         declared: The pipelines by name.
@@ -149,7 +149,7 @@ class PipelineTasks:
         self._ledger = ledger
         self._outbox = outbox
         self._meter = meter
-        self._whose = Whose(name, PIPELINE_AGENT)
+        self._whose = Owner(name, PIPELINE_AGENT)
         self._reporter = Reporter(outbox, ledger, name)
         self._serving: set[asyncio.Task[None]] = set()
 
@@ -189,7 +189,7 @@ class PipelineTasks:
         try:
             task = _Task(_assignment_in(delivery), delivery.generation)
         except InvalidInput as error:
-            await bury(
+            await set_aside(
                 delivery,
                 error=error,
                 reason=UNREADABLE,
@@ -212,9 +212,13 @@ class PipelineTasks:
             trace=str(tracing.current() or ""),
             row=row_of(task.assignment, task.generation, task.assignment.agent_id),
         )
-        if known is not None and known.wish is not None:
+        if known is not None and known.cancel_request is not None:
             report = self._fail(
-                task, "cancelled", "TaskCancelled", known.wish.reason, attempt=0
+                task,
+                "cancelled",
+                "TaskCancelled",
+                known.cancel_request.reason,
+                attempt=0,
             )
         else:
             report = await self._report_on(task)
@@ -273,7 +277,7 @@ class PipelineTasks:
             deadline = deadline.replace(tzinfo=UTC)
         while (body := await self._runs.outcome(task.session_id)) is None:
             wish = (
-                await self._ledger.wish(task.assignment.named)
+                await self._ledger.cancel_request(task.assignment.named)
                 if pause_s == _LOOK_CAP_S
                 else None
             )

@@ -1,327 +1,164 @@
-"""Driving one run: phases begin as the graph allows, side by side, until none is left; then the run is ended.
-
-The driver keeps nothing that the store does not have: it may be killed between any two lines, and the next process
-that claims the run goes on from there. Its last steps are then done again to the same effect.
-"""
+"""The driver of pipelines: claims runs, each under a lease with a fence, and drives them side by side."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import ClassVar
 
 import structlog
 
-from tasklore.contracts.errors import NotAccepted
-from tasklore.contracts.session_keys import read_key
-from tasklore.contracts.traces import spelled_context
-from tasklore.memory.sessions.pipeline_records import PhaseState
-from tasklore.runtime import tracing
-from tasklore.runtime.lease_loop import LeaseLost
-from tasklore.supervisor.pipelines.declaration.graph import keys_read
-from tasklore.supervisor.pipelines.declaration.phase_reader import (
-    Gone,
-    find_lost_results,
+from tasklore.contracts.errors import MemoryUnavailable, RunSetAside, UnknownSession
+from tasklore.memory.sessions.pipeline_records import MOST_LAPSES
+from tasklore.runtime.lease_loop import (
+    ELSEWHERE_S,
+    PAUSE_CAP_S,
+    LeaseLoop,
+    LeaseLost,
+    jitter,
 )
-from tasklore.supervisor.pipelines.live import LiveRun, Parts
-from tasklore.supervisor.pipelines.outcome import end_run
-from tasklore.supervisor.pipelines.phase_run import (
-    CancelRequested,
-    PhaseEnd,
-    PhaseRun,
-    Restart,
-)
-from tasklore.supervisor.pipelines.planning import next_steps
-
-if TYPE_CHECKING:
-    from tasklore.supervisor.pipelines.desk import PipelineDesk
+from tasklore.supervisor.pipelines.drive import Drive
+from tasklore.supervisor.pipelines.live import DriverDependencies
 
 log = structlog.get_logger(__name__)
 
-#: Times that one phase runs again because entries it wrote are gone: their time to live may be shorter than the run.
-MOST_RESTARTS = 3
+#: Runs driven at once by one process; each mostly waits for reports.
+RUNS_AT_ONCE = 1_000
+#: Those of one user among them, so that nobody shuts others out, and seconds until another one of theirs is looked at.
+RUNS_OF_ONE = 500
+_CROWDED_S = 10.0
+#: Seconds between looks whether an inner run that is driven elsewhere has ended.
+_LOOK_S = 0.25
+#: Seconds for which a run rests after a mistake of our own that may pass.
+_MISTAKE_S = 2.0
+#: Times that our own mistakes are tried again before the run ends as failed because of them.
+_MOST_MISTAKES = 3
 
 
-class Drive:
-    """Drives the run of *session_id* under the lease number *fence*; *desk* drives those of its phases."""
+class PipelineDriver(LeaseLoop[str, Drive]):
+    """Drives the runs of one supervisor id, in this process; `run` until `drain`. Its keys are sessions.
+
+    Args:
+        parts: What drivers work with.
+        holder: Names this process in leases, unlike any other process there ever is.
+        lease_s: Seconds after which another process goes on with the runs of one that fell silent.
+    """
+
+    # A run that cannot even be ended may be one of a newer version, which drives it elsewhere.
+    mistake_s: ClassVar[float] = 60.0
 
     def __init__(
-        self,
-        parts: Parts,
-        session_id: str,
-        fence: int,
-        desk: "PipelineDesk | None" = None,
+        self, parts: DriverDependencies, *, holder: str, lease_s: float
     ) -> None:
-        self.session_id = session_id
-        self.fence = fence
+        super().__init__(
+            "pipeline", at_once=RUNS_AT_ONCE, lease_s=lease_s, slack_s=lease_s
+        )
         self._parts = parts
-        self._desk = desk
-        self._cancelled: asyncio.Future[str] = (
-            asyncio.get_running_loop().create_future()
-        )
-        self._restarts: Counter[str] = Counter()
-        #: Phases that another driver had begun when the run was taken up.
-        self._adopted: set[str] = set()
-        self._error = ""
+        self._runs = parts.runs
+        self._holder = holder
+        self._mistakes: Counter[str] = Counter()
+        self._of_user: Counter[str] = Counter()
+        #: Runs that a phase of another one here waits for.
+        self._inner: set[str] = set()
 
-    def cancel(self, reason: str) -> None:
-        """Cancel the run: its tasks for good, and then it ends."""
-        if not self._cancelled.done():
-            self._cancelled.set_result(reason)
+    @property
+    def busy(self) -> int:
+        """How many runs that take room are driven; inner ones take none, so that no run waits for its own end."""
+        return len(self._serving) - len(self._inner)
 
-    async def run(self) -> None:
-        """Drive to the end.
-
-        Raises:
-            LeaseLost: another process drives it.
-            UnknownSession: the session was removed meanwhile.
-            MemoryUnavailable: the store did not answer; claim it again later.
-        """
-        record = await self._parts.runs.read(self.session_id)
-        if record is None or record.state != "running":
+    async def drive_inner(self, session_id: str) -> None:
+        """Drive the run of a phase of a run that is driven here, or wait a while where it is driven elsewhere."""
+        serving = self._serving.get(session_id)
+        if serving is None and (rest_s := self.rest_s_of(session_id)) > 0:
+            await asyncio.sleep(min(_LOOK_S, rest_s))
             return
-        if record.cancel_reason is not None:
-            self.cancel(record.cancel_reason)
-        live = LiveRun.of(record, self.fence)
-        live.desk = self._desk
-        self._adopted = {
-            name for name, state in record.phases.items() if state.status == "running"
-        }
-        if self._adopted:
-            # Phases began by the store's clock; their time is measured by ours.
-            live.ahead = self._parts.now() - datetime.fromtimestamp(
-                await self._parts.runs.now_ms() / 1000, UTC
-            )
-        attributes: Mapping[str, str | int | float | bool] = {
-            "tasklore.session_id": live.session_id,
-            "tasklore.run": record.run,
-        }
-        name = f"pipeline {record.pipeline.name}"
-        parent = spelled_context(record.trace)
-        with tracing.span(name, parent=parent, attributes=dict(attributes)):
+        if serving is None:
+            self._inner.add(session_id)
+            self.serve(session_id)
+            serving = self._serving[session_id]
+            serving.add_done_callback(lambda _: self._inner.discard(session_id))
+        await asyncio.wait([serving])
+
+    def cancel(self, session_id: str, reason: str) -> bool:
+        """Cancel the run of *session_id*; False when it is not driven here."""
+        held = self._held.get(session_id)
+        if held is not None:
+            held.lease.cancel(reason)
+        return held is not None
+
+    async def drain(self) -> None:
+        """Claim nothing more, stop driving, and give every lease back."""
+        await super().drain()
+        await self._parts.fingerprints.close()
+
+    async def attend(self, key: str) -> float | None:
+        """Claim and drive a run, unless its user has too many here."""
+        try:
+            user_id = None if key in self._inner else await self._runs.user_of(key)
+            if user_id is None:
+                return await super().attend(key)
+            if self._of_user[user_id] >= RUNS_OF_ONE:
+                await self._runs.postpone(
+                    self._parts.supervisor_id, key, int(jitter(_CROWDED_S) * 1000)
+                )
+                return 0.0
+            self._of_user[user_id] += 1
             try:
-                reason = await self._work(live)
-            except ExceptionGroup as group:
-                lost = group.subgroup(LeaseLost)
-                raise (lost or group).exceptions[0] from group
-            if reason is None or all(state.is_over for state in live.phases.values()):
-                # Once everything is through nothing is left to cancel.
-                await end_run(self._parts, live, error=self._error)
-            else:
-                await self._cancel_run(live, reason)
+                return await super().attend(key)
+            finally:
+                # Adding leaves out users without a run.
+                self._of_user += Counter({user_id: -1})
+        except RunSetAside as error:
+            log.warning("pipeline_set_aside", session=key, error=str(error))
+            self._parts.meter.count_pipeline("set_aside")
+            return ELSEWHERE_S
+        except UnknownSession as error:
+            log.warning("pipeline_session_gone", session=key, error=str(error))
+            return _MISTAKE_S
 
-    async def fail(self, error: str) -> None:
-        """End the run as failed because of *error*: it cannot be driven.
+    async def is_idle(self) -> bool:
+        """Return whether no run is listed."""
+        return await self._runs.is_idle(self._parts.supervisor_id)
 
-        Raises:
-            MemoryUnavailable: the store did not answer.
-        """
-        record = await self._parts.runs.read(self.session_id)
-        if record is not None and record.state == "running":
-            await end_run(self._parts, LiveRun.of(record, self.fence), error=error)
+    async def due(self, limit: int) -> Sequence[str]:
+        """Return sessions whose runs no supervisor drives."""
+        return await self._runs.due(self._parts.supervisor_id, limit)
 
-    async def _work(self, live: LiveRun) -> str | None:
-        """Run phases until nothing is left to run; return why the run is to be cancelled, None where it is not."""
-        under_way: dict[asyncio.Task[PhaseEnd], str] = {}
-        async with asyncio.TaskGroup() as group:
-            live.meanwhile = group.create_task
-            while not self._cancelled.done():
-                steps = next_steps(live.graph, live.statuses)
-                for name in (*steps.running, *steps.ready):
-                    if name not in under_way.values():
-                        under_way[
-                            group.create_task(self._begin(live, name).perform())
-                        ] = name
-                if not under_way:
-                    if steps.outcome == "completed" and await self._restore_results(
-                        live
-                    ):
-                        continue
-                    break
-                awaited: set[asyncio.Future[Any]] = {*under_way, self._cancelled}
-                await asyncio.wait(
-                    awaited,
-                    timeout=self._mark_late(live),
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
-                for task in [task for task in under_way if task.done()]:
-                    await self._heed(live, under_way.pop(task), task.result())
-                for task in [
-                    task
-                    for task, name in under_way.items()
-                    if live.phases[name].status == "pending"
-                ]:
-                    # Its parameters do not hold any more, and it begins anew.
-                    del under_way[task]
-                    task.cancel()
-            for task in under_way:
-                task.cancel()
-        return self._cancelled.result() if self._cancelled.done() else None
-
-    async def _heed(self, live: LiveRun, name: str, end: PhaseEnd) -> None:
-        if isinstance(end, CancelRequested):
-            self.cancel(end.reason)
-        elif isinstance(end, Restart):
-            await self._restart(live, name, end.gone)
-        else:
-            self._adopted.discard(name)
-
-    def _begin(self, live: LiveRun, name: str) -> PhaseRun:
-        is_adopted = name in self._adopted
-        before = live.phases[name]
-        run = PhaseRun(self._parts, live, live.by_name[name], adopted=is_adopted)
-        live.began[name] = self._parts.now()
-        if is_adopted and before.since_ms is not None:
-            live.began[name] = (
-                datetime.fromtimestamp(before.since_ms / 1000, UTC) + live.ahead
-            )
-        live.late.discard(name)
-        # Here only, so that it is not begun twice; the store is told once it does begin.
-        live.phases[name] = replace(before, status="running")
-        return run
-
-    def _mark_late(self, live: LiveRun) -> float | None:
-        """Note which phases that run are late; return seconds until the next look at them, None when none will be."""
-        left_s: list[float] = []
-        for name, began in live.began.items():
-            late_after = live.by_name[name].late_after
-            if (
-                late_after is None
-                or name in live.late
-                or live.phases[name].status != "running"
-            ):
-                continue
-            left_s.append((began + late_after - self._parts.now()).total_seconds())
-            if left_s[-1] <= 0:
-                live.late.add(name)
-                live.meanwhile(self._note_late(live, name))
-                text = f"late after {late_after.total_seconds():g} s: the phases after it go on without it"
-                self._parts.tell(
-                    live.event("phase_progress", self._parts.now(), name, text=text)
-                )
-        return max(0.0, min(left_s)) if left_s else None
-
-    async def _note_late(self, live: LiveRun, name: str) -> None:
-        if not await self._parts.runs.note_late(self.session_id, self.fence, name):
-            raise live.lost()
-
-    async def _restart(self, live: LiveRun, name: str, gone: Gone) -> None:
-        """Run the phases in *gone* again, and *name* after them; too often, and *name* has failed."""
-        # Two phases may miss the same: it runs again once for both.
-        lost = {
-            phase: why
-            for phase, why in gone.items()
-            if live.phases[phase].status == "done"
-        }
-        if not (error := self._count_restarts(lost)):
-            live.phases[name] = replace(live.phases[name], status="pending")
-            await self._run_again(live, lost)
-            return
-        before = live.phases[name]
-        task_id = before.task_id if name in self._adopted else None
-        state = PhaseState(
-            "failed",
-            run=before.run,
-            task_id=task_id,
-            error_type="CacheIncomplete",
-            error=error,
+    async def claim(self, key: str) -> Drive | None:
+        """Return the driver of a run, under a lease with a new fence."""
+        # A lease that lapsed while the store was away says nothing of its holder.
+        was_there = self._loop.time() - self._away_at > self._lease_s + PAUSE_CAP_S
+        fence = await self._runs.claim(
+            key, self._holder, self._lease_ms, MOST_LAPSES if was_there else 0
         )
-        if not await self._parts.runs.settle_phase(
-            self.session_id, self.fence, name, state
+        return Drive(self._parts, key, fence, self) if fence is not None else None
+
+    async def work(self, key: str, lease: Drive) -> float:
+        """Drive the run to its end; when that fails too often, end it as failed."""
+        try:
+            await lease.run()
+        except (MemoryUnavailable, LeaseLost, UnknownSession):
+            raise
+        except Exception as error:
+            log.exception("driving_failed", session=key)
+            self._mistakes[key] += 1
+            if self._mistakes[key] <= _MOST_MISTAKES:
+                return _MISTAKE_S
+            await lease.fail(f"it cannot be driven: {type(error).__name__}: {error}")
+        self._mistakes.pop(key, None)
+        return 0.0
+
+    async def renew(self, lease: Drive) -> bool:
+        """Renew the lease, and cancel the run where that was requested in the store."""
+        is_held = await self._runs.renew(
+            lease.session_id, self._holder, lease.fence, self._lease_ms
+        )
+        if (
+            is_held
+            and (reason := await self._runs.cancel_reason(lease.session_id)) is not None
         ):
-            raise live.lost()
-        live.phases[name] = state
-        self._parts.meter.count_phase("failed")
-        self._parts.tell(
-            live.event(
-                "phase_failed",
-                self._parts.now(),
-                name,
-                text=f"CacheIncomplete: {error}",
-            )
-        )
+            lease.cancel(reason)
+        return is_held
 
-    async def _restore_results(self, live: LiveRun) -> bool:
-        """Run phases again whose result entries are gone; too often, and the run has failed. False: none are gone.
-
-        A run that ended without its result would have to be computed as a whole.
-        """
-        lost = await find_lost_results(self._parts, live)
-        self._error = self._count_restarts(lost)
-        if self._error or not lost:
-            return False
-        await self._run_again(live, lost)
-        return True
-
-    def _count_restarts(self, lost: Gone) -> str:
-        """Count that *lost* phases run once more; return why they do not, "" when they do."""
-        self._restarts.update(lost.keys())
-        phase = next(
-            (phase for phase in lost if self._restarts[phase] > MOST_RESTARTS), None
-        )
-        if phase is None:
-            return ""
-        return (
-            f"cache incomplete: phase {phase!r} ran {MOST_RESTARTS} times more, and still {lost[phase]}; let it write "
-            "that entry, or raise its `keep_for`"
-        )
-
-    async def _run_again(self, live: LiveRun, lost: Gone) -> None:
-        """Begin *lost* phases anew, and those that have read of them: two generations of an entry do not mix.
-
-        Raises:
-            LeaseLost: another process drives the run.
-        """
-        if not lost:
-            return
-        why = {
-            phase: f"the cache is incomplete: {gone}" for phase, gone in lost.items()
-        }
-        for phase in live.graph.dependents(lost):
-            read = {
-                live.owner(read_key(key).phase)
-                for key in keys_read(live.by_name[phase])
-            }
-            upstream = next((one for one in read if one in why), None)
-            if upstream is not None and live.phases[phase].status in (
-                "running",
-                "done",
-                "skipped",
-            ):
-                why[phase] = f"it has read of {upstream!r}, which runs again"
-        record = await self._parts.runs.reset_phases(
-            self.session_id, why, restart=False, fence=self.fence
-        )
-        if record is None:
-            raise live.lost()
-        live.corrected.clear()
-        live.corrected.update(record.corrected)
-        for phase in why:
-            live.phases[phase] = record.phases[phase]
-            self._parts.meter.count_phase("restarted")
-            self._parts.tell(
-                live.event("phase_stale", self._parts.now(), phase, text=why[phase])
-            )
-
-    async def _cancel_run(self, live: LiveRun, reason: str) -> None:
-        """Cancel the tasks that run for good, and end the run."""
-        record = await self._parts.runs.read(self.session_id)
-        if record is None:
-            return
-
-        async def cancel(task_id: str) -> None:
-            try:
-                await self._parts.canceller.cancel(task_id, reason)
-            except NotAccepted as error:
-                # It is cancelled; only this driver would wait for its report, and ends the run.
-                log.info(
-                    "cancelled_report_not_stored", task_id=task_id, error=str(error)
-                )
-
-        async with asyncio.TaskGroup() as group:
-            for state in record.phases.values():
-                if state.status == "running" and state.task_id:
-                    group.create_task(cancel(state.task_id))
-        live.phases.update(record.phases)
-        await end_run(self._parts, live, cancelled=reason)
+    async def give_back(self, lease: Drive) -> None:
+        """End the lease."""
+        await self._runs.give_back(lease.session_id, self._holder, lease.fence)

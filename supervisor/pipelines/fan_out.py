@@ -31,7 +31,7 @@ from tasklore.supervisor.pipelines.declaration.inputs import (
     fill_defaults,
     problems_in_inputs,
 )
-from tasklore.supervisor.pipelines.live import LiveRun, Parts
+from tasklore.supervisor.pipelines.live import DriverDependencies, LiveRun
 from tasklore.supervisor.pipelines.outcome import failure_in
 from tasklore.supervisor.pipelines.phase_task import Failure, PhaseTask
 from tasklore.supervisor.pipelines.resumption import Resumption
@@ -89,7 +89,7 @@ class FanOut:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: DriverDependencies,
         live: LiveRun,
         phase: Phase,
         *,
@@ -338,9 +338,9 @@ class FanOut:
             await asyncio.gather(
                 *(self._parts.runs.request_cancel(one, reason) for one in under_way)
             )
-            if (desk := self._live.desk) is not None:
+            if (driver := self._live.driver) is not None:
                 for session_id in under_way:
-                    desk.cancel(session_id, reason)
+                    driver.cancel(session_id, reason)
             return
         await asyncio.gather(
             *(self._parts.canceller.cancel(one, reason) for one in under_way),
@@ -380,7 +380,7 @@ def failure_words(done: FannedOut, what: str) -> str:
 
 
 async def run_pipeline(
-    parts: Parts,
+    parts: DriverDependencies,
     live: LiveRun,
     phase: Phase,
     pipeline: Pipeline,
@@ -390,14 +390,14 @@ async def run_pipeline(
 ) -> Returned | Failure:
     """Run *pipeline* as *assignment* of *phase* would run; return its result, or why there is none.
 
-    It is a run of its own in a session of its own, called as the task would be; the desk drives it beside the one that
-    waits for it. *before* is the session of the run of this phase before, which goes on where it failed; None where
-    there was none. Parameters that are hidden in the outer run are secrets of the inner one, too.
+    It is a run of its own in a session of its own, called as the task would be; the driver drives it beside the one
+    that waits for it. *before* is the session of the run of this phase before, which goes on where it failed; None
+    where there was none. Parameters that are hidden in the outer run are secrets of the inner one, too.
 
     Raises:
         MemoryUnavailable: the store did not answer; the next driver finds everything as it is.
     """
-    if (desk := live.desk) is None:
+    if (driver := live.driver) is None:
         raise RuntimeError("this run is only looked at here, and not driven")
     given = assignment.task.parameters
     hidden = {
@@ -425,11 +425,11 @@ async def run_pipeline(
             None if deadline is None else max(0.0, (deadline - now).total_seconds())
         ):
             while (body := await parts.runs.outcome(session_id)) is None:
-                await desk.drive_inner(session_id)
+                await driver.drive_inner(session_id)
     except TimeoutError:
         words = f"it did not end within its timeout of {phase.timeout}"
         await parts.runs.request_cancel(session_id, words)
-        desk.cancel(session_id, words)
+        driver.cancel(session_id, words)
         return Failure(
             "TaskExpired", f"pipeline {pipeline.name!r} (run {session_id}): {words}"
         )
@@ -441,7 +441,7 @@ async def run_pipeline(
 
 
 async def _begin(
-    parts: Parts,
+    parts: DriverDependencies,
     pipeline: Pipeline,
     assignment: TaskAssignment,
     inputs: Mapping[str, JsonValue],

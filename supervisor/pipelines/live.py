@@ -25,17 +25,17 @@ from tasklore.supervisor.pipelines.declaration.fingerprints import Fingerprints
 from tasklore.supervisor.pipelines.declaration.graph import Graph
 from tasklore.supervisor.pipelines.declaration.masker import Masker
 from tasklore.supervisor.pipelines.declaration.references import Reference, resolve
-from tasklore.supervisor.pipelines.phase_task import TaskParts
+from tasklore.supervisor.pipelines.phase_task import PhaseTaskDependencies
 
 if TYPE_CHECKING:
-    from tasklore.supervisor.pipelines.desk import PipelineDesk
+    from tasklore.supervisor.pipelines.driver import PipelineDriver
 
 #: Characters of an event's text: an error may quote what it was given.
 _MOST_TEXT = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts(TaskParts):
+class DriverDependencies(PhaseTaskDependencies):
     """The parts of a driver; `tell` publishes an event and never fails."""
 
     runs: PipelineRuns
@@ -77,7 +77,7 @@ class LiveRun:
     #: Does something beside the phases, before the run ends; its failure is that of driving.
     meanwhile: Callable[[Coroutine[Any, Any, None]], object] = _refuse
     #: Drives the runs of phases that are pipelines.
-    desk: "PipelineDesk | None" = None
+    driver: "PipelineDriver | None" = None
     #: Held by the one phase whose files are looked at; why files of the run are looked at no more, "" while they are.
     looking: asyncio.Lock = field(default_factory=asyncio.Lock)
     blind: str = ""
@@ -220,7 +220,7 @@ def root_of(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> str:
 
 
 async def demand_root(
-    parts: Parts,
+    parts: DriverDependencies,
     pipeline: Pipeline,
     inputs: Mapping[str, JsonValue],
     user_id: str | None,

@@ -41,7 +41,7 @@ from tasklore.memory.sessions.pipeline_records import EndState, RunRecord
 from tasklore.runtime.lease_loop import LeaseLost
 from tasklore.supervisor.pipelines.declaration.graph import result_keys
 from tasklore.supervisor.pipelines.evidence import bundle_of, earlier_ends, write_bundle
-from tasklore.supervisor.pipelines.live import LiveRun, Parts
+from tasklore.supervisor.pipelines.live import DriverDependencies, LiveRun
 
 log = structlog.get_logger(__name__)
 
@@ -55,7 +55,11 @@ _CLOCKS = timedelta(minutes=1)
 
 
 async def end_run(
-    parts: Parts, live: LiveRun, *, error: str = "", cancelled: str | None = None
+    parts: DriverDependencies,
+    live: LiveRun,
+    *,
+    error: str = "",
+    cancelled: str | None = None,
 ) -> None:
     """End the run: as cancelled, as failed with *error* or because of its phases, else as completed.
 
@@ -156,7 +160,7 @@ def digest_of_run(record: RunRecord) -> str:
     )
 
 
-async def _demand_lease(parts: Parts, live: LiveRun) -> RunRecord:
+async def _demand_lease(parts: DriverDependencies, live: LiveRun) -> RunRecord:
     """Return the run as it is now, to be asked before each thing that outlives it is written.
 
     A driver may have slept past its lease: its knowledge is old then, and its user may be forgotten by now.
@@ -176,7 +180,7 @@ async def _demand_lease(parts: Parts, live: LiveRun) -> RunRecord:
 
 
 async def _make_outcome(
-    parts: Parts, live: LiveRun, state: EndState, error: str
+    parts: DriverDependencies, live: LiveRun, state: EndState, error: str
 ) -> dict[str, Any]:
     record = live.record
     now = parts.now()
@@ -262,7 +266,7 @@ def _phase_outcome(live: LiveRun, name: str, saved_ms: int) -> dict[str, Any]:
 
 
 async def _write_evidence(
-    parts: Parts, live: LiveRun, error: str
+    parts: DriverDependencies, live: LiveRun, error: str
 ) -> tuple[Path | None, int]:
     """Write the evidence of a run that failed and return its file and inode, None when it could not be written.
 
@@ -308,7 +312,7 @@ def _take_back(path: Path, inode: int) -> None:
 
 
 async def _append_history(
-    parts: Parts, live: LiveRun, outcome: Mapping[str, Any]
+    parts: DriverDependencies, live: LiveRun, outcome: Mapping[str, Any]
 ) -> None:
     record = live.record
     data = {
@@ -336,7 +340,7 @@ async def _append_history(
         log.warning("history_not_noted", session=live.session_id, error=str(problem))
 
 
-async def _drop_letters(parts: Parts, live: LiveRun) -> None:
+async def _drop_letters(parts: DriverDependencies, live: LiveRun) -> None:
     """Delete the dead letters of phases that are done by now: there is nothing left to do about them."""
     done = {
         name: one.run

@@ -29,12 +29,12 @@ from tasklore.supervisor.pipelines.declaration.marks import (
 )
 from tasklore.supervisor.pipelines.declaration.phase_reader import Gone, PhaseReader
 from tasklore.supervisor.pipelines.fan_out import FanOut, failure_words
-from tasklore.supervisor.pipelines.live import LiveRun, Parts, root_of
+from tasklore.supervisor.pipelines.live import DriverDependencies, LiveRun, root_of
 from tasklore.supervisor.pipelines.phase_task import Failure, PhaseTask
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class EndedPhase:
     """The phase is over; *state* is stored."""
 
     state: PhaseState
@@ -54,14 +54,14 @@ class CancelRequested:
     reason: str
 
 
-PhaseEnd = Settled | Restart | CancelRequested
+PhaseEnd = EndedPhase | Restart | CancelRequested
 
 
 class PhaseRun:
     """Runs *phase*; *adopted* when another driver has begun this run of it."""
 
     def __init__(
-        self, parts: Parts, live: LiveRun, phase: Phase, *, adopted: bool
+        self, parts: DriverDependencies, live: LiveRun, phase: Phase, *, adopted: bool
     ) -> None:
         self._parts = parts
         self._live = live
@@ -90,7 +90,7 @@ class PhaseRun:
                     return await self._conclude(report)
             try:
                 prepared = await self._prepare()
-                if isinstance(prepared, Restart | Settled):
+                if isinstance(prepared, Restart | EndedPhase):
                     return prepared
                 if not is_one:
                     return await self._run_parts()
@@ -108,7 +108,7 @@ class PhaseRun:
                 else self._conclude(found)
             )
 
-    async def _prepare(self) -> dict[str, JsonValue] | Restart | Settled:
+    async def _prepare(self) -> dict[str, JsonValue] | Restart | EndedPhase:
         """Begin, and return the parameters or why there will be no task now; marks of files are noted before both."""
         if self._adopted:
             found = await self._reader.parameters()
@@ -392,7 +392,7 @@ class PhaseRun:
         took_ms: int = 0,
         computed_ms: int | None = None,
         attempts: int = 0,
-    ) -> Settled:
+    ) -> EndedPhase:
         state = self._state(
             "failed",
             took_ms=took_ms,
@@ -413,7 +413,7 @@ class PhaseRun:
         kind: PipelineEventKind,
         text: str,
         run_ms: int | None = None,
-    ) -> Settled:
+    ) -> EndedPhase:
         live = self._live
         phase = self._phase
         corrects = phase.corrects if state.status == "done" else None
@@ -444,7 +444,7 @@ class PhaseRun:
                 kind, at, phase.name, text=text, task_id=state.task_id, run_ms=run_ms
             )
         )
-        return Settled(state)
+        return EndedPhase(state)
 
 
 def _computed_ms(report: CompletionReport) -> int | None:

@@ -15,11 +15,11 @@ from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.task_caller import ExpectedReport, TaskCaller
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.dispatch import Dispatch
-from tasklore.supervisor.reports.reports import ReportDesk
+from tasklore.supervisor.reports.reports import ReportWaiter
 
 log = structlog.get_logger(__name__)
 
-#: Seconds for which a report is awaited at a time; the desk of reports looks for it all the while.
+#: Seconds for which a report is awaited at a time; the report waiter looks for it all the while.
 _WAIT_S = 3600.0
 #: Seconds past a phase's timeout until one that runs is ended here: its worker says so itself, with what it cost.
 _OVERDUE_S = 5.0
@@ -28,12 +28,12 @@ _LAST_LOOK_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskParts:
+class PhaseTaskDependencies:
     """The way to workers and back, a meter and a clock."""
 
     supervisor_id: str
     dispatch: Dispatch
-    reports: ReportDesk
+    reports: ReportWaiter
     canceller: Canceller
     meter: Metrics
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -68,7 +68,7 @@ class PhaseTask:
 
     def __init__(
         self,
-        parts: TaskParts,
+        parts: PhaseTaskDependencies,
         phase: Phase,
         assignment: TaskAssignment,
         *,
@@ -95,7 +95,7 @@ class PhaseTask:
             is not None
         ):
             return report
-        # It was looked for before; what comes from now on is heard, or seen with the desk's next look.
+        # It was looked for before; what comes from now on is heard, or seen with the driver's next look.
         with self._parts.reports.expect(self._assignment, is_new=True) as expected:
             found = await self._send_and_wait(expected)
         return await self._expire() if found is None else found

@@ -22,7 +22,14 @@ from tasklore.supervisor.pipelines.declaration.graph import (
 from tasklore.supervisor.pipelines.declaration.problems import suggest
 
 __all__ = [
-    "Changes", "ResumePlan", "Statuses", "Steps", "matches", "next_steps", "resume_plan", "stale_phases",
+    "Changes",
+    "NextSteps",
+    "ResumePlan",
+    "Statuses",
+    "matches",
+    "next_steps",
+    "resume_plan",
+    "stale_phases",
 ]  # fmt: skip
 
 #: The status of each phase by its name.
@@ -35,7 +42,7 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class NextSteps:
     """What a run may do now: *ready* phases may begin, *running* ones are waited for, *blocked* ones never begin.
 
     A phase is blocked when something it depends on, directly or not, has failed. *outcome* is None while there is
@@ -80,7 +87,7 @@ class Changes:
     fits: Callable[[str, str], bool] = matches
 
 
-def next_steps(graph: Graph, statuses: Statuses) -> Steps:
+def next_steps(graph: Graph, statuses: Statuses) -> NextSteps:
     """Return what a run with phases in *statuses* may do now."""
     ready: list[str] = []
     running: list[str] = []
@@ -104,7 +111,7 @@ def next_steps(graph: Graph, statuses: Statuses) -> Steps:
     outcome: Literal["completed", "failed"] | None = None
     if not ready and not running:
         outcome = "failed" if stopped else "completed"
-    return Steps(tuple(ready), tuple(running), tuple(blocked), outcome)
+    return NextSteps(tuple(ready), tuple(running), tuple(blocked), outcome)
 
 
 def resume_plan(

@@ -1,6 +1,6 @@
 """Requests for pipelines and their replies: runs are made, go on, are marked stale, or are cancelled.
 
-Nothing is driven here: a run is written down, and the desk looks for it.
+Nothing is driven here: a run is written down, and the driver looks for it.
 """
 
 import asyncio
@@ -33,13 +33,16 @@ from tasklore.memory.sessions.pipeline_records import NewRun, RunRecord
 from tasklore.runtime import tracing
 from tasklore.supervisor.pipelines.declaration.checks import all_problems
 from tasklore.supervisor.pipelines.declaration.declarations import pipeline_from
-from tasklore.supervisor.pipelines.declaration.files import Source, describe_problems
+from tasklore.supervisor.pipelines.declaration.files import (
+    PipelineSource,
+    describe_problems,
+)
 from tasklore.supervisor.pipelines.declaration.graph import Graph
 from tasklore.supervisor.pipelines.declaration.inputs import (
     fill_defaults,
     problems_in_inputs,
 )
-from tasklore.supervisor.pipelines.live import LiveRun, Parts, demand_root
+from tasklore.supervisor.pipelines.live import DriverDependencies, LiveRun, demand_root
 from tasklore.supervisor.pipelines.outcome import digest_of, digest_of_run
 from tasklore.supervisor.pipelines.resumption import Resumption
 
@@ -57,7 +60,7 @@ _APOLOGY = (
 
 @dataclass(frozen=True, slots=True)
 class Driving:
-    """The desk of this process: it looks for a run at once, or cancels one (False: it is not driven here)."""
+    """The driver of this process: it looks for a run at once, or cancels one (False: it is not driven here)."""
 
     look_soon: Callable[[str], None]
     cancel: Callable[[str, str], bool]
@@ -69,13 +72,13 @@ class PipelineRequests:
     Args:
         parts: The parts of drivers.
         cards: The agents as of now, by id.
-        driving: The desk of this process.
+        driving: The driver of this process.
         mint: Makes the id of a session that has none, from the time in ms.
     """
 
     def __init__(
         self,
-        parts: Parts,
+        parts: DriverDependencies,
         *,
         cards: Callable[[], Mapping[str, AgentCard]],
         driving: Driving,
@@ -356,7 +359,7 @@ class PipelineRequests:
         )
 
     async def _announce(self, reply: PipelineReply) -> PipelineReply:
-        """Publish that the run of *reply* was accepted, and let the desk look for it; return *reply*."""
+        """Publish that the run of *reply* was accepted, and let the driver look for it; return *reply*."""
         session_id = reply.session_id or ""
         record = await self._parts.runs.read(session_id)
         if record is not None:
@@ -380,7 +383,7 @@ def _demand_sound(
         *(problems_in_inputs(pipeline, inputs) if inputs is not None else []),
     ]
     if problems:
-        raise InvalidPipeline(describe_problems(problems, Source(pipeline)))
+        raise InvalidPipeline(describe_problems(problems, PipelineSource(pipeline)))
 
 
 def _refuse(

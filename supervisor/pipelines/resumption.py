@@ -28,7 +28,12 @@ from tasklore.supervisor.pipelines.declaration.marks import (
     tag_marks,
 )
 from tasklore.supervisor.pipelines.declaration.references import Reference, read_text
-from tasklore.supervisor.pipelines.live import LiveRun, Parts, demand_root, root_of
+from tasklore.supervisor.pipelines.live import (
+    DriverDependencies,
+    LiveRun,
+    demand_root,
+    root_of,
+)
 from tasklore.supervisor.pipelines.planning import (
     Changes,
     ResumePlan,
@@ -60,7 +65,7 @@ class Redeclaration:
 class Resumption:
     """Resumes runs that rest, and marks phases as stale in them."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: DriverDependencies) -> None:
         self._parts = parts
 
     async def resume(

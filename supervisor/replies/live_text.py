@@ -12,11 +12,11 @@ from tasklore.contracts.shown_text import ShownText
 from tasklore.supervisor.feed.events import (
     BeganWaiting,
     Gap,
-    Question,
+    PersonQuestion,
     Restarted,
     TaskEvent,
-    Text,
-    Value,
+    TextEmission,
+    ValueEmission,
 )
 from tasklore.supervisor.feed.tasks import Feeds, TaskFeed
 
@@ -82,9 +82,9 @@ class LiveText:
         return [*found, Delta(rest)] if rest else found
 
     def _to_delta(self, event: TaskEvent) -> Delta:
-        if isinstance(event, Text):
+        if isinstance(event, TextEmission):
             return Delta(self._shown.add(event.text))
-        if isinstance(event, Value):
+        if isinstance(event, ValueEmission):
             return Delta("", {"event": "value", **event.value.model_dump(mode="json")})
         if isinstance(event, Restarted):
             about = {"attempt": event.at.output.attempt, "waited": event.has_waited}
@@ -99,7 +99,7 @@ def _describe_sign(event: TaskEvent) -> dict[str, Any]:
     """Return what a task waits for, or asks, for programs."""
     if isinstance(event, BeganWaiting):
         return {"event": "waiting", **event.describe()}
-    if isinstance(event, Question):
+    if isinstance(event, PersonQuestion):
         question = event.question
         return {"event": "question", "id": question.id, "question": question.question}
     return {"event": type(event).__name__.lower()}

@@ -16,7 +16,7 @@ from tasklore.memory.documents.paths import Path, lookup, place_name
 from tasklore.memory.documents.storage.reader import DocumentReader
 from tasklore.memory.rendering.documents import render
 from tasklore.memory.rendering.quoting import plain
-from tasklore.supervisor.understanding.prompt import Remembered
+from tasklore.supervisor.understanding.prompt import PersonalMemory
 
 log = structlog.get_logger(__name__)
 
@@ -44,7 +44,7 @@ class Recollections:
         self._deadline_s = deadline_s
         self._now = now
 
-    async def of(self, user_id: str | None, text: str) -> Sequence[Remembered]:
+    async def of(self, user_id: str | None, text: str) -> Sequence[PersonalMemory]:
         """Return the memories of *user_id* that have most to do with *text*, as far as the budget reaches.
 
         None for an unknown user, and none when the store does not answer in time.
@@ -98,7 +98,7 @@ def open_recollections(redis: Redis, kinds_dir: File | None) -> Recollections:
     return Recollections(DocumentReader(redis, kinds, deadline_s=DEADLINE_S), kinds)
 
 
-def _read_line(resource_id: str, path: Path, value: JsonValue) -> Remembered:
+def _read_line(resource_id: str, path: Path, value: JsonValue) -> PersonalMemory:
     """Return *value* as the block shows it, without dates and confidence: those are no amounts of the person."""
     item = Item.read(value)
     text = plain(item.display if item is not None else leaf_text(value))
@@ -109,4 +109,4 @@ def _read_line(resource_id: str, path: Path, value: JsonValue) -> Remembered:
         .removesuffix("_prefs")
     )
     names = (document, *(plain(step) for step in path.steps if isinstance(step, str)))
-    return Remembered(f"{resource_id} {path}", f"{' / '.join(names)}: {text}")
+    return PersonalMemory(f"{resource_id} {path}", f"{' / '.join(names)}: {text}")

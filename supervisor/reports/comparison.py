@@ -25,7 +25,7 @@ from tasklore.runtime.messaging.jetstream import ask_or_none
 from tasklore.runtime.messaging.link import read_headers
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.runtime.messaging.pull import Delivery, PullEngine
-from tasklore.runtime.messaging.streams import REPORTS_KEPT_S, Source
+from tasklore.runtime.messaging.streams import REPORTS_KEPT_S, PullSource
 
 log = structlog.get_logger(__name__)
 
@@ -36,7 +36,7 @@ _TRIES = 15
 #: Seconds an unheard-of comparison stays with a supervisor before another is offered it.
 _ACK_WAIT_S = 10.0
 
-SOURCE = Source(
+SOURCE = PullSource(
     stream=subjects.REPORTS,
     durable=subjects.COMPARISONS,
     filter_subject=subjects.COMPARISONS_ALL,
@@ -44,7 +44,7 @@ SOURCE = Source(
 )
 
 
-class ComparisonDesk:
+class ReportReconciler:
     """Compares reports on request, for every program whose reports lie in the stream."""
 
     def __init__(self, client: Client, ledger: Ledger, outbox: Outbox) -> None:

@@ -159,7 +159,7 @@ class _Expected:
         return waiter.result()
 
 
-class ReportDesk:
+class ReportWaiter:
     """Takes stored reports, and lets requests wait for theirs.
 
     A program has no *ledger*: None. *hint_pause_s* is how long a report is left to the consumer after its hint, where

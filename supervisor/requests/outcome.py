@@ -25,7 +25,7 @@ from tasklore.contracts.messages import (
 )
 from tasklore.memory.command_batch import Commands
 from tasklore.memory.conversations.inbox import is_utterance
-from tasklore.memory.ledger.requests import Known, RequestRecord
+from tasklore.memory.ledger.requests import KnownRequest, RequestRecord
 from tasklore.supervisor.operations.forms import View
 from tasklore.supervisor.operations.refusals import not_found, refusal_of
 from tasklore.supervisor.requests.kept_replies import read_reply, reports_of
@@ -36,7 +36,7 @@ from tasklore.supervisor.requests.outcome_parts import (
 )
 from tasklore.supervisor.requests.readings import HeardTurn, PartRead, parse_turn
 from tasklore.supervisor.requests.services import RequestServices
-from tasklore.supervisor.requests.work import MOST, Underway
+from tasklore.supervisor.requests.work import MOST, InFlight
 
 #: Seconds between looks at a request that another process works on.
 LOOK_S = 0.5
@@ -177,7 +177,7 @@ async def begin(
     *,
     is_new: bool = False,
     claim: Commands = (),
-) -> Underway | None:
+) -> InFlight | None:
     """Begin *request* at *place*, unless it is under way there; arguments and result as of `Work.begin`.
 
     Raises:
@@ -190,7 +190,7 @@ async def begin(
     )
 
 
-def _read_underway(place: RequestPlace, underway: Underway) -> Lookup | None:
+def _read_underway(place: RequestPlace, underway: InFlight) -> Lookup | None:
     """Return how far *underway* is, None where only the records and the ledger know."""
     if underway.reply is not None and underway.reply.kind != "pending":
         return _finish(place, underway.reply)
@@ -265,7 +265,7 @@ def _needed_approvals(
 async def _read_stored(
     services: RequestServices,
     place: RequestPlace,
-    known: Known,
+    known: KnownRequest,
     record: RequestRecord,
     text: str | None,
 ) -> Lookup:
@@ -291,7 +291,7 @@ async def _read_stored(
 
 
 async def _read_kept(
-    services: RequestServices, place: RequestPlace, known: Known
+    services: RequestServices, place: RequestPlace, known: KnownRequest
 ) -> PersonReply | None:
     """Return the reply as it is kept, None when there is none, or when tasks that failed have been sent again since."""
     if known.reply is None:

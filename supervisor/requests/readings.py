@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.identifiers import Name
 from tasklore.contracts.messages import ChatTurn, PersonReply, TaskCall
-from tasklore.contracts.zones import told_in
+from tasklore.contracts.zones import in_zone
 from tasklore.memory.command_batch import Commands
 from tasklore.memory.conversations.conversation import KEEP, Conversations
 from tasklore.memory.conversations.inbox import is_utterance
@@ -256,7 +256,7 @@ class RequestReadings:
                 _SLOW_S,
                 lambda: keeping.append(loop.create_task(self._keep_words(turn, asked))),
             )
-        now = told_in(turn.at, asked.request.time_zone or self._time_zone)
+        now = in_zone(turn.at, asked.request.time_zone or self._time_zone)
         try:
             # The span has the kind of the outcome, and none of the words.
             with tracing.span("interpret") as span:

@@ -38,7 +38,7 @@ def ignore_part(_place: int, _part: ReplyPart) -> None:
 
 
 @dataclass(slots=True)
-class Alongside:
+class ExtraCommands:
     """Commands that the store takes in the same round trip: *words* with the person's turn, *ending* with the answer.
 
     `has_ended` is set once the answer is kept with the commands that *ending* makes of the reply, `is_first` where it
@@ -68,7 +68,7 @@ class Incoming:
     ended: Ended = ignore_part
     is_new: bool = False
     is_repeat: bool = False
-    alongside: Alongside = field(default_factory=Alongside)
+    alongside: ExtraCommands = field(default_factory=ExtraCommands)
     among: Catalogue | None = None
 
     def turn_id(self, speaker: Speaker) -> str:

@@ -10,7 +10,7 @@ from tasklore.memory.ledger.requests import RequestRecords
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.dispatch import Dispatch
-from tasklore.supervisor.requests.work import Work
+from tasklore.supervisor.requests.work import InFlightRequests
 from tasklore.supervisor.service import Service
 
 
@@ -27,7 +27,7 @@ class RequestServices:
     ledger: Ledger
     conversations: Conversations
     records: RequestRecords
-    work: Work
+    work: InFlightRequests
     canceller: Canceller
     share: Callable[[int], int]
     draining: asyncio.Event

@@ -18,7 +18,7 @@ from tasklore.memory.command_batch import Commands
 from tasklore.memory.ledger.requests import Reply, RequestRecords
 from tasklore.supervisor.operations.refusals import over_share, unavailable
 from tasklore.supervisor.requests.kept_replies import spell_reply
-from tasklore.supervisor.requests.request import Alongside
+from tasklore.supervisor.requests.request import ExtraCommands
 from tasklore.supervisor.service import Service
 
 log = structlog.get_logger(__name__)
@@ -32,7 +32,7 @@ _RENEW_S = 3.0
 _BROKEN = "Something went wrong with this request. Send it again."
 
 
-class Underway:
+class InFlight:
     """One request of the caller *holder*: `routed` are its tasks so far; `reply` is there at its end.
 
     Where another process made its reply first, which counts, there is none here.
@@ -80,20 +80,20 @@ class Underway:
         return self.ended.is_set()
 
 
-class Work:
+class InFlightRequests:
     """Runs requests by *service*, each under its place in *records*, and each once in this process."""
 
     def __init__(self, service: Service, records: RequestRecords) -> None:
         self._service = service
         self._records = records
-        self._under_way: dict[str, Underway] = {}
+        self._under_way: dict[str, InFlight] = {}
         self._of_holder: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
         return len(self._under_way)
 
-    def find(self, place: str) -> Underway | None:
+    def find(self, place: str) -> InFlight | None:
         """Return the request under way at *place* in this process, or None."""
         return self._under_way.get(place)
 
@@ -106,7 +106,7 @@ class Work:
         *,
         is_new: bool = False,
         claim: Commands = (),
-    ) -> Underway | None:
+    ) -> InFlight | None:
         """Begin *request*, or return the one under way at *place*; None when another process works on it.
 
         *holder* is the caller it came from, who may have *most* under way. With *is_new* its ids were just made here:
@@ -125,7 +125,7 @@ class Work:
             raise over_share(
                 f"{most} requests with this key are under way; ask again with the same Idempotency-Key"
             )
-        underway = self._under_way[place] = Underway(holder)
+        underway = self._under_way[place] = InFlight(holder)
         self._of_holder[holder] += 1
         try:
             is_ours = is_new or await self._records.hold(place, HOLD_MS)
@@ -166,13 +166,13 @@ class Work:
         self,
         place: str,
         request: PersonRequest,
-        underway: Underway,
+        underway: InFlight,
         *,
         is_new: bool,
         claim: Commands,
     ) -> None:
         kept: Reply | None = None
-        alongside = Alongside(
+        alongside = ExtraCommands(
             claim,
             lambda reply: self._records.letting_go(
                 place, spell_reply(reply, request.user_id)
@@ -212,7 +212,7 @@ class Work:
             log.info("reply_not_kept", error=str(error))
             return True
 
-    def _end(self, place: str, underway: Underway) -> None:
+    def _end(self, place: str, underway: InFlight) -> None:
         if self._under_way.get(place) is underway:
             del self._under_way[place]
             self._of_holder[underway.holder] -= 1

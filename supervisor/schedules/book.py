@@ -18,8 +18,8 @@ from tasklore.memory.schedules.store import (
     RESERVED,
     KeptSchedule,
     Schedule,
+    ScheduleState,
     ScheduleStore,
-    State,
 )
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.schedules.ticks import find_faults, ticks_after
@@ -32,7 +32,7 @@ AHEAD = timedelta(seconds=5)
 MOST_BYTES = 16 * 1024
 MOST_PIPELINE_BYTES = 64 * 1024
 LONGEST_ID = 40
-#: Times that a change is tried anew after a desk noted a tick in between.
+#: Times that a change is tried anew after a scheduler noted a tick in between.
 _TRIES = 5
 
 #: What there is too much of, by the answer of the store.
@@ -84,7 +84,7 @@ class ScheduleBook:
         self.now = now
         self._catalogue = catalogue
 
-    def check(self, schedule: Schedule) -> State:
+    def check(self, schedule: Schedule) -> ScheduleState:
         """Return the state in which *schedule* begins.
 
         Raises:
@@ -131,7 +131,7 @@ class ScheduleBook:
                 )
         if faults:
             raise Unusable(faults)
-        return State(
+        return ScheduleState(
             next(ticks_after(schedule.timing, self.now(), schedule.anchor), None)
         )
 
@@ -273,7 +273,7 @@ class ScheduleBook:
                 return ScheduleChange(KeptSchedule(changed, state), withdrawn)
         raise TakenId(f"{schedule_id!r} is being changed by others; try again")
 
-    def find_ahead(self, state: State) -> str | None:
+    def find_ahead(self, state: ScheduleState) -> str | None:
         """Return the task of the last tick when that is still to come."""
         return (
             state.task_id
@@ -282,8 +282,8 @@ class ScheduleBook:
         )
 
 
-def look_at(schedule: Schedule, state: State) -> datetime | None:
-    """Return when a desk has to look at *schedule*, None for never."""
+def look_at(schedule: Schedule, state: ScheduleState) -> datetime | None:
+    """Return when a scheduler has to look at *schedule*, None for never."""
     return None if schedule.paused or state.next is None else state.next - AHEAD
 
 

@@ -12,7 +12,7 @@ from cronsim import CronSim, CronSimError
 
 from tasklore.contracts.admission.schedules import Timing
 from tasklore.contracts.errors import InvalidInput
-from tasklore.contracts.zones import zone_of
+from tasklore.contracts.zones import read_zone
 
 #: Seconds between two ticks at least, and at most; characters of a cron expression.
 _SHORTEST_S = 1
@@ -36,7 +36,7 @@ def find_faults(timing: Timing, now: datetime) -> list[tuple[str, str]]:
             )
         ]
     try:
-        zone_of(timing.time_zone)
+        read_zone(timing.time_zone)
     except InvalidInput as error:
         return [("time_zone", str(error))]
     if timing.cron is not None and len(timing.cron) > _LONGEST_CRON:
@@ -105,7 +105,7 @@ def next_five(timing: Timing, after: datetime, anchor: datetime) -> list[datetim
 def _cron_ticks(timing: Timing, after: datetime) -> Iterator[datetime]:
     try:
         for tick in CronSim(
-            timing.cron or "", after.astimezone(zone_of(timing.time_zone))
+            timing.cron or "", after.astimezone(read_zone(timing.time_zone))
         ):
             yield tick.astimezone(UTC)
     except (CronSimError, AssertionError, ValueError, OverflowError) as error:

@@ -12,7 +12,7 @@ from tasklore.supervisor.understanding.outcome import (
     Interpreter,
     Several,
     Single,
-    Span,
+    TextSpan,
     Understood,
     Unfitting,
 )
@@ -26,7 +26,7 @@ __all__ = [
     "RuleInterpreter",
     "Several",
     "Single",
-    "Span",
+    "TextSpan",
     "Understood",
     "Unfitting",
     "make_interpreter",

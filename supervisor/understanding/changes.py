@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from tasklore.contracts.quantities.amounts import Amount, wire_form
 from tasklore.contracts.quantities.errors import InvalidAmount
-from tasklore.contracts.quantities.numerals import Found
+from tasklore.contracts.quantities.numerals import FoundAmount
 from tasklore.supervisor.understanding.conclusion import Filled
 from tasklore.supervisor.understanding.cues import Cue
 from tasklore.supervisor.understanding.schema import Slot
-from tasklore.supervisor.understanding.utterance import Utterance, stem, word_set
+from tasklore.supervisor.understanding.utterance import ReadUtterance, stem, word_set
 from tasklore.supervisor.understanding.values import amount_for
 
 _FACTORS = {
@@ -62,10 +62,10 @@ class SlotChange(NamedTuple):
     end: int
     factor: Decimal | None = None
     sign: int = 0
-    found: Found | None = None
+    found: FoundAmount | None = None
 
 
-def changes_in(utterance: Utterance, cues: Sequence[Cue]) -> list[SlotChange]:
+def changes_in(utterance: ReadUtterance, cues: Sequence[Cue]) -> list[SlotChange]:
     """Return the changes in *utterance*, in order."""
     reader = _Reader(utterance, cues)
     found = list[SlotChange]()
@@ -80,7 +80,7 @@ def changes_in(utterance: Utterance, cues: Sequence[Cue]) -> list[SlotChange]:
 
 
 class _Reader:
-    def __init__(self, utterance: Utterance, cues: Sequence[Cue]) -> None:
+    def __init__(self, utterance: ReadUtterance, cues: Sequence[Cue]) -> None:
         self.utterance = utterance
         self.tokens = utterance.tokens
         self.cues = cues
@@ -89,14 +89,14 @@ class _Reader:
         }
         self.texts = [*(token.text for token in utterance.tokens), "", "", ""]
 
-    def end_of(self, place: int, amount: Found | None) -> int:
+    def end_of(self, place: int, amount: FoundAmount | None) -> int:
         return (
             self.utterance.index_at(amount.end - 1) + 1
             if amount is not None
             else place + 1
         )
 
-    def multiple(self, place: int, amount: Found | None) -> SlotChange | None:
+    def multiple(self, place: int, amount: FoundAmount | None) -> SlotChange | None:
         """Return what begins at *place*: "twice as much spent", "half of that", "doubled"; "three times the limit"."""
         said = self.texts[place]
         end = self.end_of(place, amount)
@@ -122,7 +122,7 @@ class _Reader:
             return None
         return self.make_change(place, end, cue, _FACTORS.get(said))
 
-    def step(self, place: int, amount: Found | None) -> SlotChange | None:
+    def step(self, place: int, amount: FoundAmount | None) -> SlotChange | None:
         """Return what adds *amount* or takes it off: "two more nights", "by 5k", "add 100 to the limit"."""
         if amount is None:
             return None
@@ -193,7 +193,7 @@ class _Reader:
         cue: Cue | None,
         factor: Decimal | None,
         sign: int = 0,
-        found: Found | None = None,
+        found: FoundAmount | None = None,
     ) -> SlotChange:
         cue = cue or (self.nearest(place) if found is not None else None)
         slot = cue.slot if cue is not None else None
@@ -208,7 +208,11 @@ class _Reader:
 
 
 def put_change(
-    filled: Filled, slot: Slot, change: SlotChange, earlier: Any, utterance: Utterance
+    filled: Filled,
+    slot: Slot,
+    change: SlotChange,
+    earlier: Any,
+    utterance: ReadUtterance,
 ) -> bool:
     """Apply *change* to the *earlier* value of *slot* and return True; or add a question for the value."""
     text = utterance.text[change.start : change.end]
@@ -248,7 +252,7 @@ def put_change(
 
 
 def _step(
-    slot: Slot, change: SlotChange, before: Decimal, utterance: Utterance
+    slot: Slot, change: SlotChange, before: Decimal, utterance: ReadUtterance
 ) -> tuple[Decimal, str]:
     """Return by how much *change* moves *before*, and the words for it; raises InvalidAmount when nothing says so."""
     if change.found is None or not change.sign:

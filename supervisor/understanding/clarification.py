@@ -28,7 +28,7 @@ from tasklore.supervisor.understanding.schema import Slot
 from tasklore.supervisor.understanding.slots import fill
 from tasklore.supervisor.understanding.utterance import (
     STOP,
-    Utterance,
+    ReadUtterance,
     collapse_space,
     stems_of,
     word_set,
@@ -87,7 +87,7 @@ _UNTOLD = "(I cannot tell which of these questions that answers.)"
 
 def answer_questions(
     opened: Sequence[Open],
-    utterance: Utterance,
+    utterance: ReadUtterance,
     choice: Route | None,
     router: Router,
     previous: Sequence[ChatTurn],
@@ -122,12 +122,12 @@ def answer_questions(
     return None if found is None else [found]
 
 
-def rest_instead(utterance: Utterance) -> Utterance | None:
+def rest_instead(utterance: ReadUtterance) -> ReadUtterance | None:
     """Return the request in place of an open question ("never mind, greet Bob"); None without one."""
     match = _INSTEAD.match(utterance.text)
     if match is None or len(utterance.stems) <= _SHORT - 1:
         return None
-    return Utterance(
+    return ReadUtterance(
         utterance.text[match.end() :],
         decimal_mark=utterance.decimal_mark,
         now=utterance.now,
@@ -186,7 +186,7 @@ def _says_nothing(text: str) -> bool:
     return not set(_words_in(text)) - _BESIDE - _YES - _NO - _ALL - _PLACES.keys()
 
 
-def _agree(one: Open, utterance: Utterance) -> Single | None:
+def _agree(one: Open, utterance: ReadUtterance) -> Single | None:
     """Return the task of *one* as it was shown; shown again where that was too long ago."""
     if one.task is None:
         return None
@@ -198,7 +198,7 @@ def _agree(one: Open, utterance: Utterance) -> Single | None:
 
 
 def _places(
-    one: Open, utterance: Utterance, choice: Route | None
+    one: Open, utterance: ReadUtterance, choice: Route | None
 ) -> tuple[int, ...] | None:
     """Return which of the offered tasks are chosen: by place, by a word that only one has, or asked for."""
     if (
@@ -229,7 +229,10 @@ def _places(
 
 
 def _choose_task(
-    one: Open, utterance: Utterance, choice: Route | None, previous: Sequence[ChatTurn]
+    one: Open,
+    utterance: ReadUtterance,
+    choice: Route | None,
+    previous: Sequence[ChatTurn],
 ) -> list[Single] | None:
     places = _places(one, utterance, choice)
     said = words_before(one.turn, previous)
@@ -238,7 +241,7 @@ def _choose_task(
     if places is None or said is None:
         return None
     at = said.at.astimezone(utterance.now.tzinfo) if utterance.now.tzinfo else said.at
-    earlier = Utterance(
+    earlier = ReadUtterance(
         collapse_space(said.text), decimal_mark=utterance.decimal_mark, now=at
     )
     return [
@@ -246,7 +249,9 @@ def _choose_task(
     ]
 
 
-def _answer_one(one: Open, utterance: Utterance, choice: Route | None) -> Single | None:
+def _answer_one(
+    one: Open, utterance: ReadUtterance, choice: Route | None
+) -> Single | None:
     """Return the task of *one* completed by *utterance*, None when that is about something else."""
     task = one.task
     if task is None:
@@ -279,7 +284,9 @@ def _answer_one(one: Open, utterance: Utterance, choice: Route | None) -> Single
     return conclude(filled, utterance.text)
 
 
-def _fill_by_place(one: Open, task: RoutingTask, utterance: Utterance) -> Filled | None:
+def _fill_by_place(
+    one: Open, task: RoutingTask, utterance: ReadUtterance
+) -> Filled | None:
     """Return the choice of "the second one" or "the limit" among the offers; None when it is no such answer."""
     is_denied = "not" in _words_in(utterance.text)
     if (
@@ -335,11 +342,11 @@ def _keep(filled: Filled, one: Open) -> None:
 
 
 def _fill_with(
-    text: str, task: RoutingTask, slots: Sequence[Slot], utterance: Utterance
+    text: str, task: RoutingTask, slots: Sequence[Slot], utterance: ReadUtterance
 ) -> Filled | None:
     """Return *text*, a value that a question named, as the value of *slots*; its place is the whole of *utterance*."""
     filled = Filled(task=task)
-    said = Utterance(
+    said = ReadUtterance(
         text.strip(), decimal_mark=utterance.decimal_mark, now=utterance.now
     )
     for slot in slots:
@@ -351,7 +358,7 @@ def _fill_with(
     return filled
 
 
-def _is_whole(utterance: Utterance, slot: Slot) -> bool:
+def _is_whole(utterance: ReadUtterance, slot: Slot) -> bool:
     """Return whether *utterance* says a value of its own: a number in digits, a day with a time."""
     if slot.is_timed:
         return any(
@@ -361,7 +368,7 @@ def _is_whole(utterance: Utterance, slot: Slot) -> bool:
     return any(map(str.isdigit, utterance.text)) or not slot.is_numeric
 
 
-def _is_said(utterance: Utterance, slot: Slot, value: str) -> bool:
+def _is_said(utterance: ReadUtterance, slot: Slot, value: str) -> bool:
     """Return whether *utterance* says *value*, or of a moment its day or its time."""
     if not slot.is_timed:
         return any(
@@ -390,7 +397,7 @@ def _number(value: str) -> Decimal | None:
 
 
 def _answer_several(
-    opened: Sequence[Open], utterance: Utterance, choice: Route | None
+    opened: Sequence[Open], utterance: ReadUtterance, choice: Route | None
 ) -> list[Single] | None:
     """Return the outcome of each of *opened*, by the words of its clause or by order; None for another matter."""
     text = utterance.text
@@ -442,7 +449,7 @@ def _answer_several(
 
 
 def _fitting(
-    opened: Sequence[Open], said: Utterance, taken: Collection[int]
+    opened: Sequence[Open], said: ReadUtterance, taken: Collection[int]
 ) -> int | None:
     """Return the one question that *said* answers: by a cue of its task, or as the only one that it fits."""
     fitting = []
@@ -466,7 +473,7 @@ def _fitting(
     return found[0] if len(found) == 1 else None
 
 
-def _is_bare(said: Utterance, *, allows_text: bool = False) -> bool:
+def _is_bare(said: ReadUtterance, *, allows_text: bool = False) -> bool:
     """Return whether *said* is a value and small words: "between 40k" and "50k or 60k" are no answers."""
     if len(said.amounts) > 1 or "or" in said.stems or "between" in said.stems:
         return False

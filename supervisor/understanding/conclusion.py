@@ -14,7 +14,11 @@ from typing import Any
 
 from tasklore.contracts.messages import TaskCall
 from tasklore.supervisor.understanding.currencies import settle_currencies
-from tasklore.supervisor.understanding.outcome import Clarification, Span, Understood
+from tasklore.supervisor.understanding.outcome import (
+    Clarification,
+    TextSpan,
+    Understood,
+)
 from tasklore.supervisor.understanding.questions import (
     ask_for,
     ask_to_confirm,
@@ -25,8 +29,8 @@ from tasklore.supervisor.understanding.routing import RoutingTask
 from tasklore.supervisor.understanding.schema import Slot
 from tasklore.supervisor.understanding.utterance import (
     STOP,
+    ReadUtterance,
     Token,
-    Utterance,
     mark,
     tells_of_past,
     tokens_of,
@@ -81,7 +85,7 @@ class Filled:
 
     task: RoutingTask
     values: dict[str, Any] = field(default_factory=dict)
-    spans: list[Span] = field(default_factory=list)
+    spans: list[TextSpan] = field(default_factory=list)
     questions: dict[str, str] = field(default_factory=dict)
     whose: list[str] = field(default_factory=list)
     left: list[tuple[int, int]] = field(default_factory=list)
@@ -100,7 +104,7 @@ class Filled:
         self.values[slot.name] = (
             [*self.values.get(slot.name, ()), value] if slot.is_list else value
         )
-        self.spans.append(Span(slot.name, start, end, text[start:end]))
+        self.spans.append(TextSpan(slot.name, start, end, text[start:end]))
 
     def holds(self, start: int, end: int) -> bool:
         """Return whether a value was taken from these characters, or from some of them."""
@@ -204,7 +208,7 @@ def conclude(
     )
 
 
-def is_only_talk(utterance: Utterance, filled: Filled) -> bool:
+def is_only_talk(utterance: ReadUtterance, filled: Filled) -> bool:
     """Return whether *utterance* asks about the task, denies, imagines or reports it, as no example does."""
     task = filled.task
     if task.offer.task.remember != "never" or not task.offer.task.examples:
@@ -236,7 +240,7 @@ def is_only_talk(utterance: Utterance, filled: Filled) -> bool:
 
 
 def _tells_of_values(
-    utterance: Utterance, filled: Filled, marks: Sequence[int]
+    utterance: ReadUtterance, filled: Filled, marks: Sequence[int]
 ) -> bool:
     """Return whether *utterance* says what its values did, or what somebody is: "I'm allergic to funghi"."""
     known = filled.task.said
@@ -297,7 +301,7 @@ def _moods(tokens: Sequence[Token]) -> frozenset[str]:
     return frozenset(mood for mood, is_there in moods.items() if is_there)
 
 
-def is_loose(utterance: Utterance, filled: Filled) -> bool:
+def is_loose(utterance: ReadUtterance, filled: Filled) -> bool:
     """Return whether rules took words into a text without quotation marks, or read over some that the card has not."""
     free = {
         slot.name
@@ -321,7 +325,9 @@ def is_loose(utterance: Utterance, filled: Filled) -> bool:
     )
 
 
-def find_unknown_words(utterance: Utterance, filled: Filled) -> list[tuple[int, int]]:
+def find_unknown_words(
+    utterance: ReadUtterance, filled: Filled
+) -> list[tuple[int, int]]:
     """Return the places of words that no slot took, that the card does not know, and that change the request.
 
     Those are what is ordered ("a *table*"), how it is ("it's *urgent*"), who did it ("my *boss* drove"), what it comes

@@ -11,7 +11,7 @@ from tasklore.contracts.messages import ChatTurn, TaskCall
 from tasklore.supervisor.understanding.changes import SlotChange, changes_in, put_change
 from tasklore.supervisor.understanding.conclusion import Filled
 from tasklore.supervisor.understanding.cues import Cue
-from tasklore.supervisor.understanding.outcome import Span
+from tasklore.supervisor.understanding.outcome import TextSpan
 from tasklore.supervisor.understanding.questions import (
     ask_unknown_reference,
     ask_whose,
@@ -27,7 +27,7 @@ from tasklore.supervisor.understanding.slots import fill
 from tasklore.supervisor.understanding.utterance import (
     LIGHT,
     STOP,
-    Utterance,
+    ReadUtterance,
     stem,
     word_set,
 )
@@ -146,7 +146,7 @@ def words_before(turn: ChatTurn, previous: Sequence[ChatTurn]) -> ChatTurn | Non
 
 
 def carry_over(
-    utterance: Utterance,
+    utterance: ReadUtterance,
     task: RoutingTask,
     pasts: Sequence[Past],
     *,
@@ -205,7 +205,7 @@ def carry_over(
     return filled
 
 
-def goes_on(utterance: Utterance) -> bool:
+def goes_on(utterance: ReadUtterance) -> bool:
     """Return whether the words of *utterance* go on with a task before it."""
     return bool(_REPEATING.search(utterance.text) or _GOING_ON.search(utterance.text))
 
@@ -215,11 +215,11 @@ def take(
 ) -> None:
     """Give *slot* the value that it had in *past*, which the words at *span* of *text* ask for."""
     filled.values[slot.name] = past.call.parameters[slot.name]
-    filled.spans.append(Span(slot.name, *span, text[slice(*span)], past.turn_id))
+    filled.spans.append(TextSpan(slot.name, *span, text[slice(*span)], past.turn_id))
 
 
 def _same_slots(
-    utterance: Utterance, cues: Sequence[Cue]
+    utterance: ReadUtterance, cues: Sequence[Cue]
 ) -> dict[Slot, tuple[int, int]]:
     """Return the slots whose earlier value is asked for by name, with the words: "same limit and history"."""
     tokens = utterance.tokens
@@ -240,7 +240,7 @@ def _same_slots(
 
 
 def _speaks_of_else(
-    utterance: Utterance,
+    utterance: ReadUtterance,
     task: RoutingTask,
     filled: Filled,
     changes: Sequence[SlotChange],
@@ -261,7 +261,7 @@ def _speaks_of_else(
 
 
 def _put_changes(
-    filled: Filled, utterance: Utterance, past: Past, changes: Sequence[SlotChange]
+    filled: Filled, utterance: ReadUtterance, past: Past, changes: Sequence[SlotChange]
 ) -> None:
     """Work out each of *changes* from the value in *past*, exactly."""
     earlier = past.call.parameters
@@ -286,7 +286,7 @@ def _put_changes(
             utterance=utterance,
         ):
             filled.spans.append(
-                Span(
+                TextSpan(
                     slot.name,
                     start=change.start,
                     end=change.end,

@@ -10,7 +10,7 @@ from itertools import accumulate
 from tasklore.contracts.messages import TaskCard
 from tasklore.supervisor.understanding.schema import Phrase, Side, Slot, TaskSchema
 from tasklore.supervisor.understanding.texts import names_in
-from tasklore.supervisor.understanding.utterance import LIGHT, Token, Utterance
+from tasklore.supervisor.understanding.utterance import LIGHT, ReadUtterance, Token
 
 #: Steps that a mark between a cue and a value counts; a full stop separates more than a comma.
 _MARKS = {
@@ -103,7 +103,7 @@ class Distances:
 
     def __init__(
         self,
-        utterance: Utterance,
+        utterance: ReadUtterance,
         cues: Sequence[Cue],
         values: Iterable[tuple[int, int]],
     ) -> None:
@@ -156,7 +156,7 @@ def learn_phrases(
     texts = [slot for slot in schema.slots if slot.kind == "text" and not slot.is_list]
     declared = {phrase.stems for slot in schema.slots for phrase in slot.phrases}
     found: dict[tuple[str, ...], dict[str, Slot]] = defaultdict(dict)
-    examples = [Utterance(example) for example in card.examples[:_MOST_EXAMPLES]]
+    examples = [ReadUtterance(example) for example in card.examples[:_MOST_EXAMPLES]]
     for example in examples:
         for slot in texts:
             for start in _starts(example, slot, known, is_only=len(texts) == 1):
@@ -172,7 +172,7 @@ def learn_phrases(
 
 
 def _starts(
-    example: Utterance, slot: Slot, known: frozenset[str], *, is_only: bool
+    example: ReadUtterance, slot: Slot, known: frozenset[str], *, is_only: bool
 ) -> Iterator[int]:
     for value in slot.examples:
         pattern = (
@@ -188,7 +188,7 @@ def _starts(
             yield spans[0][0]
 
 
-def _begins_earlier(example: Utterance, slot: Slot, start: int) -> bool:
+def _begins_earlier(example: ReadUtterance, slot: Slot, start: int) -> bool:
     """Return whether the text of *slot* begins before the name at *start*: behind its own "to" in "to call Ann"."""
     place = example.index_at(start)
     cues = {phrase.stems[-1] for phrase in slot.phrases}
@@ -201,7 +201,7 @@ def _begins_earlier(example: Utterance, slot: Slot, start: int) -> bool:
     )
 
 
-def _before(example: Utterance, start: int) -> tuple[str, ...]:
+def _before(example: ReadUtterance, start: int) -> tuple[str, ...]:
     place = example.index_at(start)
     while place and not example.tokens[place - 1].is_word:
         place -= 1

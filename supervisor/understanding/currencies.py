@@ -5,11 +5,11 @@ from typing import Any
 
 from tasklore.contracts.messages import ChatTurn, TaskCall
 from tasklore.contracts.parameters.currencies import codes_named
-from tasklore.contracts.quantities.numerals import Found, find_amounts
+from tasklore.contracts.quantities.numerals import FoundAmount, find_amounts
 from tasklore.contracts.quantities.units import CURRENCIES
 from tasklore.supervisor.understanding.outcome import (
     Clarification,
-    Span,
+    TextSpan,
     Understood,
 )
 from tasklore.supervisor.understanding.schema import Slot
@@ -17,7 +17,7 @@ from tasklore.supervisor.understanding.schema import Slot
 
 def settle_currencies(
     slots: Sequence[Slot],
-    spans: Sequence[Span],
+    spans: Sequence[TextSpan],
     values: dict[str, Any],
     questions: dict[str, str],
 ) -> None:
@@ -87,7 +87,7 @@ def settle_earlier(
     )
 
 
-def _latest_currency(previous: Sequence[ChatTurn]) -> Found | None:
+def _latest_currency(previous: Sequence[ChatTurn]) -> FoundAmount | None:
     """Return the amount in a currency that a person said last in *previous*."""
     for turn in reversed(previous):
         if turn.speaker == "person":
@@ -97,10 +97,12 @@ def _latest_currency(previous: Sequence[ChatTurn]) -> Found | None:
     return None
 
 
-def _currencies_said(slots: Sequence[Slot], spans: Sequence[Span]) -> dict[str, Found]:
+def _currencies_said(
+    slots: Sequence[Slot], spans: Sequence[TextSpan]
+) -> dict[str, FoundAmount]:
     """Return an amount in a currency for each field that takes money and was given some, in no earlier turn."""
     free = {slot.name for slot in slots if slot.is_numeric and slot.takes_money}
-    said: dict[str, Found] = {}
+    said: dict[str, FoundAmount] = {}
     for span in spans:
         if span.field in free and span.turn_id is None:
             for found in find_amounts(span.text):
@@ -109,11 +111,11 @@ def _currencies_said(slots: Sequence[Slot], spans: Sequence[Span]) -> dict[str, 
     return said
 
 
-def _codes(found: Found) -> frozenset[str]:
+def _codes(found: FoundAmount) -> frozenset[str]:
     return frozenset(filter(None, (found.unit, *found.also)))
 
 
-def _ask_for_one(labels: Mapping[str, str], said: Mapping[str, Found]) -> str:
+def _ask_for_one(labels: Mapping[str, str], said: Mapping[str, FoundAmount]) -> str:
     """Return the question for all amounts that were *said*: which of them is to be said again is not known."""
     told = [f"{label} {said[name].text!r}" for name, label in labels.items()]
     return (

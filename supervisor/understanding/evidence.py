@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from tasklore.contracts.quantities.numerals import DecimalMark, find_amounts
 from tasklore.memory.grounding import Number, Passage, fold_digits, locate, numbers_in
-from tasklore.supervisor.understanding.outcome import Span
+from tasklore.supervisor.understanding.outcome import TextSpan
 from tasklore.supervisor.understanding.prompt import Quotable
 from tasklore.supervisor.understanding.questions import asks_to_confirm
 from tasklore.supervisor.understanding.schema import Slot
-from tasklore.supervisor.understanding.utterance import Utterance
+from tasklore.supervisor.understanding.utterance import ReadUtterance
 from tasklore.supervisor.understanding.values import Candidate, candidates
 
 #: How a value is written, by the kind of its slot.
@@ -69,7 +69,7 @@ class Evidence:
     ) -> None:
         text = fold_digits(shown.text)
         self.shown = shown
-        self.utterance = Utterance(text, decimal_mark=decimal_mark, now=shown.now)
+        self.utterance = ReadUtterance(text, decimal_mark=decimal_mark, now=shown.now)
         self.numbers = numbers_in(text)
         self._candidates: dict[int, list[Candidate]] = {}
 
@@ -80,10 +80,10 @@ class Evidence:
             self._candidates[id(slot)] = candidates(self.utterance, slot)
         return self._candidates[id(slot)]
 
-    def span(self, name: str, place: Passage) -> Span:
+    def span(self, name: str, place: Passage) -> TextSpan:
         """Return that the value of the slot *name* rests on *place*."""
         turn_id = self.shown.turn.turn_id if self.shown.turn is not None else None
-        return Span(
+        return TextSpan(
             name,
             *place,
             self.shown.text[place.start : place.end],
@@ -186,7 +186,7 @@ def _read_claim(slot: Slot, written: str, now: datetime) -> Any:
     if slot.kind == "boolean" and written in ("true", "false"):
         return written == "true"
     text = fold_digits(written.strip())
-    read = candidates(Utterance(text, decimal_mark=".", now=now), slot)
+    read = candidates(ReadUtterance(text, decimal_mark=".", now=now), slot)
     # The unit of a number may be a word of another language, "80 litros".
     is_whole = (
         len(read) == 1

@@ -26,7 +26,7 @@ from tasklore.runtime.models.llm import Llm, Reply, Spent, describe
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.understanding.answers import (
     CheckedAnswer,
-    Reading,
+    UtteranceReading,
     check,
     start_of,
 )
@@ -50,7 +50,7 @@ from tasklore.supervisor.understanding.prompt import (
 from tasklore.supervisor.understanding.questions import says_cannot
 from tasklore.supervisor.understanding.routing import Router
 from tasklore.supervisor.understanding.rules import RuleInterpreter, settle_all
-from tasklore.supervisor.understanding.utterance import Utterance, collapse_space
+from tasklore.supervisor.understanding.utterance import ReadUtterance, collapse_space
 
 if TYPE_CHECKING:
     from tasklore.supervisor.replies.recollection import Recollections
@@ -160,7 +160,7 @@ class LlmInterpreter:
     ) -> CheckedAnswer | None:
         """Return a model's answer, checked; None when it gives none that can be parsed."""
         ends_at = time.monotonic() + self._deadline_s
-        utterance = Utterance(sources[NOW].text, now=sources[NOW].now)
+        utterance = ReadUtterance(sources[NOW].text, now=sources[NOW].now)
         full, listed = narrow(
             router.tasks, lambda: router.rank(utterance, len(router.tasks))
         )
@@ -186,7 +186,7 @@ class LlmInterpreter:
 
     async def _check(
         self,
-        reading: Reading,
+        reading: UtteranceReading,
         router: Router,
         sources: dict[str, Quotable],
         names: AbstractSet[tuple[str, str]],
@@ -199,13 +199,13 @@ class LlmInterpreter:
             )
         return await asyncio.to_thread(check, reading, router, sources, mark, names)
 
-    async def _once(self, user: str, ends_at: float) -> Reading | None:
+    async def _once(self, user: str, ends_at: float) -> UtteranceReading | None:
         left_s = ends_at - time.monotonic()
         if left_s <= 0:
             return None
         try:
             answered = await self._llm.ask(
-                ROLE, Reading, system=SYSTEM, user=user, deadline_s=left_s
+                ROLE, UtteranceReading, system=SYSTEM, user=user, deadline_s=left_s
             )
         except LlmError as error:
             log.warning("llm_gave_no_reading", error_class=type(error).__name__)

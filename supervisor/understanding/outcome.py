@@ -10,7 +10,7 @@ from tasklore.supervisor.catalogue import Catalogue
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TextSpan:
     """The characters a value of *field* rests on: `text[start:end]` of the sentence, or of the turn *turn_id*.
 
     A list has one for each item. A value kept from the conversation ("same history") points to the words that ask for
@@ -44,7 +44,7 @@ class Understood:
 
     agent_id: str
     task: TaskCall
-    spans: tuple[Span, ...] = ()
+    spans: tuple[TextSpan, ...] = ()
     guessed: frozenset[str] = frozenset()
     computed: Mapping[str, str] = field(default_factory=dict)
     by_model: bool = field(default=False, compare=False)
@@ -70,7 +70,7 @@ class Clarification:
     task_name: str | None = None
     known: Mapping[str, Any] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
-    spans: tuple[Span, ...] = ()
+    spans: tuple[TextSpan, ...] = ()
 
     @property
     def call(self) -> TaskCall | None:

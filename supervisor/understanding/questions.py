@@ -7,7 +7,7 @@ from tasklore.contracts.messages import ChatTurn
 from tasklore.supervisor.catalogue import Offer
 from tasklore.supervisor.understanding.routing import Route
 from tasklore.supervisor.understanding.schema import Slot, TaskSchema
-from tasklore.supervisor.understanding.utterance import Utterance, stem
+from tasklore.supervisor.understanding.utterance import ReadUtterance, stem
 
 #: Tasks named in a question before "or another one": more is no question, and thousands are no message.
 _MOST_NAMED = 12
@@ -240,7 +240,7 @@ def is_json(text: str) -> bool:
 
 
 def reply_without_task(
-    utterance: Utterance, choice: Route | None, abilities: str, last: Offer | None
+    utterance: ReadUtterance, choice: Route | None, abilities: str, last: Offer | None
 ) -> str | None:
     """Return the reply to an utterance that by its kind no task is for, None for any other; *last* is done."""
     text = utterance.text
@@ -262,7 +262,7 @@ def reply_without_task(
     return None
 
 
-def is_denied(utterance: Utterance, choice: Route | None) -> bool:
+def is_denied(utterance: ReadUtterance, choice: Route | None) -> bool:
     """Return whether *utterance* forbids something; "don't spend more than 50k" is a value."""
     match = _DENIED.match(utterance.text)
     if match is None or choice is None or _does(choice, "not"):

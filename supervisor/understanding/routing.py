@@ -16,7 +16,7 @@ from tasklore.supervisor.understanding.cues import CueIndex, learn_phrases
 from tasklore.supervisor.understanding.schema import TaskSchema, task_schema
 from tasklore.supervisor.understanding.utterance import (
     STOP,
-    Utterance,
+    ReadUtterance,
     stems_of,
     tokens_of,
 )
@@ -151,7 +151,7 @@ class Router:
         self._likeness = Likeness(
             {
                 place: [
-                    _telling_stems(Utterance(example))
+                    _telling_stems(ReadUtterance(example))
                     for example in task.offer.task.examples[:MOST_EXAMPLES]
                 ]
                 for place, task in enumerate(self.tasks)
@@ -163,7 +163,7 @@ class Router:
         """Return the task, or None when the catalogue has no such."""
         return self._by_key.get((agent_id, task_name))
 
-    def rank(self, utterance: Utterance, most: int) -> list[RoutingTask]:
+    def rank(self, utterance: ReadUtterance, most: int) -> list[RoutingTask]:
         """Return the *most* likely tasks, likeliest first, with or without evidence, for a model's prompt."""
         rarity = self._weigh(utterance)[1]
         places = sorted(
@@ -171,7 +171,7 @@ class Router:
         )
         return [self.tasks[place] for place in places[:most]]
 
-    def choose(self, utterance: Utterance) -> Route | None:
+    def choose(self, utterance: ReadUtterance) -> Route | None:
         """Return the likeliest task with its rivals, or None when nothing fits."""
         evidence, rarity = self._weigh(utterance)
         stems = [token.stem for token in utterance.tokens if token.is_word]
@@ -191,7 +191,9 @@ class Router:
         )
         return Route(self.tasks[ranked[0]], best, rivals[:_MOST_RIVALS])
 
-    def _weigh(self, utterance: Utterance) -> tuple[dict[int, float], dict[int, float]]:
+    def _weigh(
+        self, utterance: ReadUtterance
+    ) -> tuple[dict[int, float], dict[int, float]]:
         """Return the evidence for each task that has any: plain, and weighed by how few tasks share it."""
         evidence: dict[int, float] = defaultdict(float)
         rarity: dict[int, float] = defaultdict(float)
@@ -228,7 +230,7 @@ class Router:
         return evidence, rarity
 
 
-def _telling_stems(utterance: Utterance) -> list[str]:
+def _telling_stems(utterance: ReadUtterance) -> list[str]:
     """Return the stems of the words that no date consumes, and one digit for each amount with its unit."""
     dates = utterance.moment_marks
     amounts = utterance.amount_marks

@@ -55,7 +55,7 @@ from tasklore.supervisor.understanding.routing import Route, Router, RoutingTask
 from tasklore.supervisor.understanding.slots import fill
 from tasklore.supervisor.understanding.utterance import (
     STOP,
-    Utterance,
+    ReadUtterance,
     collapse_space,
     without_list_numbers,
     word_set,
@@ -102,7 +102,7 @@ class Segment(NamedTuple):
 
     start: int
     end: int
-    utterance: Utterance
+    utterance: ReadUtterance
     choice: Route | None
 
 
@@ -183,7 +183,7 @@ class RuleInterpreter:
     ) -> Interpretation:
         """Return the interpretation of *text*, after the *previous* turns of its conversation, oldest first."""
         router = self.router(catalogue)
-        utterance = Utterance(
+        utterance = ReadUtterance(
             without_list_numbers(collapse_space(text)),
             decimal_mark=self.decimal_mark,
             now=now,
@@ -230,7 +230,7 @@ class RuleInterpreter:
         return _together(settle_all(parts, router, previous))
 
     def _answer(
-        self, utterance: Utterance, choice: Route | None, opened: Sequence[Open], previous: Sequence[ChatTurn],
+        self, utterance: ReadUtterance, choice: Route | None, opened: Sequence[Open], previous: Sequence[ChatTurn],
         router: Router, pasts: list[Past],
     ) -> list[Single] | None:  # fmt: skip
         """Return the outcomes of *opened* questions by *utterance*, and those of other requests in it."""
@@ -294,7 +294,10 @@ def read_segments(
 
 
 def read_segment(
-    utterance: Utterance, choice: Route | None, router: Router, pasts: Sequence[Past]
+    utterance: ReadUtterance,
+    choice: Route | None,
+    router: Router,
+    pasts: Sequence[Past],
 ) -> Single:
     """Return the outcome of one segment: by itself, or completed from the *pasts*, the latest first."""
     if is_denied(utterance, choice or (Route(pasts[0].task, 0.0) if pasts else None)):
@@ -324,7 +327,9 @@ def read_segment(
     return _prefer((choice.task, *choice.rivals), utterance, pasts)
 
 
-def _conclude(filled: Filled, utterance: Utterance, pasts: Sequence[Past]) -> Single:
+def _conclude(
+    filled: Filled, utterance: ReadUtterance, pasts: Sequence[Past]
+) -> Single:
     """Return the conclusion for a task that the words ask for; one that goes on with one of *pasts* is sure."""
     if pasts and goes_on(utterance):
         return conclude(filled, utterance.text)
@@ -336,7 +341,7 @@ def _conclude(filled: Filled, utterance: Utterance, pasts: Sequence[Past]) -> Si
 
 
 def _prefer(
-    tasks: Sequence[RoutingTask], utterance: Utterance, pasts: Sequence[Past]
+    tasks: Sequence[RoutingTask], utterance: ReadUtterance, pasts: Sequence[Past]
 ) -> Single:
     """Return the one of several likely *tasks* whose slots the values fit best, or ask which is meant."""
     tried = [fill(utterance, task) for task in tasks]
@@ -364,7 +369,7 @@ def _together(parts: Sequence[Single]) -> Interpretation:
 
 
 def segments_of(
-    utterance: Utterance,
+    utterance: ReadUtterance,
     whole: Route | None,
     router: Router,
     about: Collection[RoutingTask] = (),
@@ -418,7 +423,7 @@ def segments_of(
     return segments
 
 
-def _may_open(part: Utterance, router: Router) -> bool:
+def _may_open(part: ReadUtterance, router: Router) -> bool:
     """Return whether *part* begins as a request may, so that it is worth a look at all tasks."""
     words = [token for token in part.tokens if token.is_word]
     first = next((token for token in words if token.text not in STOP), None)
@@ -431,7 +436,7 @@ def _may_open(part: Utterance, router: Router) -> bool:
 
 
 def _tells_more(
-    before: Utterance, part: Utterance, task: RoutingTask, other: RoutingTask
+    before: ReadUtterance, part: ReadUtterance, task: RoutingTask, other: RoutingTask
 ) -> bool:
     """Return whether *part*, "i'm 61", names no task of its own, and has a value for what *task* lacks *before*."""
     if not other.names.isdisjoint(part.stems):
@@ -444,7 +449,7 @@ def _tells_more(
 
 
 def _completes(
-    before: Utterance, part: Utterance, task: RoutingTask, choice: Route | None
+    before: ReadUtterance, part: ReadUtterance, task: RoutingTask, choice: Route | None
 ) -> bool:
     """Return whether *part*, "what about creatinine 1.4?", says only values of *task* that were not said *before*."""
     if choice is None or choice.task is not task:
@@ -456,9 +461,9 @@ def _completes(
 
 def _begins_anew(
     last: tuple[int, int, Route | None],
-    part: Utterance,
+    part: ReadUtterance,
     choice: Route | None,
-    whole: Utterance,
+    whole: ReadUtterance,
     about: Collection[RoutingTask],
 ) -> bool:
     """Return whether *part* asks for another task than *last* does, or for the same once more."""

@@ -73,7 +73,7 @@ MOST_FIELDS = 200
 MOST_PHRASES = 100
 
 
-class Schema(BaseModel):
+class SlotSchema(BaseModel):
     """The keywords of one JSON schema that say something of a slot; null stands for a keyword that is not there."""
 
     model_config = ConfigDict(strict=True, frozen=True)
@@ -95,10 +95,10 @@ class Schema(BaseModel):
     exclusiveMaximum: Any = None  # noqa: N815 - the keyword of JSON Schema
     keeps_months: Any = None
     any_currency: Any = None
-    items: "Schema | None" = None
-    anyOf: list["Schema"] = []  # noqa: N815 - the keyword of JSON Schema
-    oneOf: list["Schema"] = []  # noqa: N815 - the keyword of JSON Schema
-    allOf: list["Schema"] = []  # noqa: N815 - the keyword of JSON Schema
+    items: "SlotSchema | None" = None
+    anyOf: list["SlotSchema"] = []  # noqa: N815 - the keyword of JSON Schema
+    oneOf: list["SlotSchema"] = []  # noqa: N815 - the keyword of JSON Schema
+    allOf: list["SlotSchema"] = []  # noqa: N815 - the keyword of JSON Schema
 
     @model_validator(mode="before")
     @classmethod
@@ -122,12 +122,12 @@ class Schema(BaseModel):
         return unit
 
 
-class _Parameters(Schema):
+class _Parameters(SlotSchema):
     """The schema of all parameters of a task."""
 
-    properties: dict[str, Schema] = {}
+    properties: dict[str, SlotSchema] = {}
     required: list[str] = []
-    definitions: dict[str, Schema] = Field({}, alias="$defs")
+    definitions: dict[str, SlotSchema] = Field({}, alias="$defs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,13 +249,13 @@ def _explain(error: ValidationError) -> str:
 
 
 def _slot(
-    name: str, schema: Schema, parameters: _Parameters, parts: Counter[str]
+    name: str, schema: SlotSchema, parameters: _Parameters, parts: Counter[str]
 ) -> Slot:
     variants, is_nullable = _variants(schema, parameters.definitions)
     arrays = [variant for variant in variants if variant.type == "array"]
     is_list = bool(arrays) and len(arrays) == len(variants)
     if is_list:
-        variants, _ = _variants(arrays[0].items or Schema(), parameters.definitions)
+        variants, _ = _variants(arrays[0].items or SlotSchema(), parameters.definitions)
     given = (name, *schema.aliases, *schema.cues)
     if len(given) > MOST_PHRASES:
         place = f"parameters.properties.{name[:64]}"
@@ -263,7 +263,7 @@ def _slot(
             f"{place} has {len(given)} names, aliases and cues; keep to {MOST_PHRASES}"
         )
     # Of several ways to be something, what one says of a text binds not all of them.
-    only = variants[0] if len(variants) == 1 else Schema()
+    only = variants[0] if len(variants) == 1 else SlotSchema()
     return Slot(
         name=name,
         kind=_kind(variants),
@@ -323,8 +323,8 @@ def _phrases(name: str, texts: Sequence[str], parts: Counter[str]) -> Iterable[P
 
 
 def _variants(
-    schema: Schema, definitions: Mapping[str, Schema]
-) -> tuple[list[Schema], bool]:
+    schema: SlotSchema, definitions: Mapping[str, SlotSchema]
+) -> tuple[list[SlotSchema], bool]:
     """Return the variants of *schema*, references followed and null left out, and whether null was there."""
     pending = [schema]
     variants = []
@@ -334,7 +334,7 @@ def _variants(
             break
         one = pending.pop(0)
         if one.ref:
-            pending.append(definitions.get(one.ref.rsplit("/", 1)[-1], Schema()))
+            pending.append(definitions.get(one.ref.rsplit("/", 1)[-1], SlotSchema()))
         elif one.anyOf or one.oneOf:
             pending.extend([*one.anyOf, *one.oneOf])
         elif len(one.allOf) == 1:
@@ -346,7 +346,7 @@ def _variants(
     return variants, is_nullable
 
 
-def _kind(variants: list[Schema]) -> Kind:
+def _kind(variants: list[SlotSchema]) -> Kind:
     # The type may also be a list of types, of which rules make nothing.
     types = {variant.type for variant in variants if isinstance(variant.type, str)}
     formats = [variant.format for variant in variants if variant.format]
@@ -364,7 +364,7 @@ def _kind(variants: list[Schema]) -> Kind:
     return "other"
 
 
-def _choices(variants: list[Schema]) -> tuple[Any, ...]:
+def _choices(variants: list[SlotSchema]) -> tuple[Any, ...]:
     return tuple(
         value
         for one in variants

@@ -13,7 +13,7 @@ from tasklore.contracts.quantities.units import unit_named
 from tasklore.supervisor.understanding.conclusion import Filled
 from tasklore.supervisor.understanding.cues import FAR, Cue, Distances
 from tasklore.supervisor.understanding.evidence import Why
-from tasklore.supervisor.understanding.outcome import Span
+from tasklore.supervisor.understanding.outcome import TextSpan
 from tasklore.supervisor.understanding.questions import (
     ask_for,
     ask_which_value,
@@ -28,8 +28,8 @@ from tasklore.supervisor.understanding.texts import (
     remaining_text,
     stray_digits,
 )
-from tasklore.supervisor.understanding.utterance import LIGHT, STOP, Utterance, mark
-from tasklore.supervisor.understanding.values import Group, groups_of
+from tasklore.supervisor.understanding.utterance import LIGHT, STOP, ReadUtterance, mark
+from tasklore.supervisor.understanding.values import ValueGroup, groups_of
 
 #: Assignments that are weighed side by side; those behind them are far worse.
 _BEAM = 48
@@ -63,7 +63,9 @@ class _Assignment(NamedTuple):
         return {slot.name for _, slot in self.pairs}
 
 
-def fill(utterance: Utterance, task: RoutingTask, asked: Sequence[Slot] = ()) -> Filled:
+def fill(
+    utterance: ReadUtterance, task: RoutingTask, asked: Sequence[Slot] = ()
+) -> Filled:
     """Return the values of *task* in *utterance*; *asked* are the slots that a question before it was about."""
     filling = _Filling(utterance, task, asked)
     filling.take_switches()
@@ -78,7 +80,7 @@ def fill(utterance: Utterance, task: RoutingTask, asked: Sequence[Slot] = ()) ->
 
 class _Filling:
     def __init__(
-        self, utterance: Utterance, task: RoutingTask, asked: Sequence[Slot]
+        self, utterance: ReadUtterance, task: RoutingTask, asked: Sequence[Slot]
     ) -> None:
         self.utterance = utterance
         self.task = task
@@ -123,7 +125,7 @@ class _Filling:
                 end = tokens[nothing].end if nothing is not None else end
                 self.filled.values[slot.name] = value
                 self.filled.spans.append(
-                    Span(slot.name, start, end, self.text[start:end])
+                    TextSpan(slot.name, start, end, self.text[start:end])
                 )
             elif slot.kind == "boolean" and cue.penalty == 0:
                 self.filled.put(slot, value=True, start=start, end=end, text=self.text)
@@ -182,13 +184,13 @@ class _Filling:
                 self._ask_whose(self.groups[place], slots)
         return set(by_slot)
 
-    def _ask_which_value(self, slot: Slot, groups: Sequence[Group]) -> None:
+    def _ask_which_value(self, slot: Slot, groups: Sequence[ValueGroup]) -> None:
         said = dict.fromkeys(self.text[group.start : group.end] for group in groups)
         if len(said) > 1:
             self.filled.questions[slot.name] = ask_which_value(slot, list(said))
             self.read += [(group.start, group.end) for group in groups]
 
-    def _ask_whose(self, group: Group, slots: Sequence[Slot]) -> None:
+    def _ask_whose(self, group: ValueGroup, slots: Sequence[Slot]) -> None:
         if len(slots) > 1:
             self.filled.whose.append(
                 ask_whose(self.text[group.start : group.end], slots)
@@ -249,7 +251,7 @@ class _Filling:
             near += _STRANGE_STEP
         return near
 
-    def _give(self, group: Group, slot: Slot, *, is_guessed: bool = False) -> None:
+    def _give(self, group: ValueGroup, slot: Slot, *, is_guessed: bool = False) -> None:
         candidate = group.of(slot)
         if candidate is None:
             return
@@ -268,7 +270,7 @@ class _Filling:
         self.read.append((group.start, group.end))
         self._give_rest(group, slot)
 
-    def _give_rest(self, group: Group, slot: Slot) -> None:
+    def _give_rest(self, group: ValueGroup, slot: Slot) -> None:
         """Give the day of "Monday at 10:00" to a slot for days when its time went to one for times, and vice versa."""
         if not slot.is_timed:
             return
@@ -317,7 +319,7 @@ class _Filling:
         """Give each value that is left to the only open slot that can take it: first those with a unit or a type."""
         self._take_in_order()
         for is_typed in (True, False):
-            claims: dict[str, tuple[Slot, list[Group]]] = {}
+            claims: dict[str, tuple[Slot, list[ValueGroup]]] = {}
             for group in self._free():
                 slots = self._open_for(group, is_typed=is_typed)
                 pool = (
@@ -366,7 +368,7 @@ class _Filling:
             for group, slot in pairs:
                 self._give(group, slot)
 
-    def _free(self) -> list[Group]:
+    def _free(self) -> list[ValueGroup]:
         open_groups = [
             one for one in self.groups if not self.filled.holds(one.start, one.end)
         ]
@@ -376,7 +378,7 @@ class _Filling:
             if not any(start < one.end and one.start < end for start, end in self.read)
         ]
 
-    def _open_for(self, group: Group, *, is_typed: bool = False) -> list[Slot]:
+    def _open_for(self, group: ValueGroup, *, is_typed: bool = False) -> list[Slot]:
         """Return the open slots that can take *group*; with *is_typed* those that its unit or type speaks for."""
         found = [
             one
@@ -387,13 +389,13 @@ class _Filling:
             found = [one for one in found if one.is_of_type or not one.slot.is_numeric]
         return list({one.slot.name: one.slot for one in found}.values())
 
-    def _required_for(self, group: Group) -> list[Slot]:
+    def _required_for(self, group: ValueGroup) -> list[Slot]:
         """Return the open slots, not to be left out, that *group* is a value of, but none that they take as it is."""
         found = [one for one in group.candidates if self.filled.is_open(one.slot)]
         slots = {one.slot.name: one.slot for one in found if one.slot.is_required}
         return [] if any(one.values for one in found) else list(slots.values())
 
-    def _counts_something(self, group: Group) -> bool:
+    def _counts_something(self, group: ValueGroup) -> bool:
         """Return whether a noun that the card does not know follows: "2 dogs" is no price."""
         place = self.utterance.index_at(group.end - 1) + 1
         if place >= len(self.utterance.tokens):
@@ -511,7 +513,7 @@ class _Filling:
             ):
                 self.filled.questions[slot.name] = ask_for([slot])
 
-    def _is_cut_off(self, span: Span, taken: Sequence[int]) -> bool:
+    def _is_cut_off(self, span: TextSpan, taken: Sequence[int]) -> bool:
         """Return whether a word that says something, and stands in no value or cue, is beside *span*, or before it.
 
         Where nothing announced the text, so is its subject: "translate *I* am going to Rome".
@@ -565,7 +567,7 @@ def _differ(one: _Assignment, other: _Assignment) -> bool:
 
 
 def _unread(
-    utterance: Utterance, task: RoutingTask, groups: Sequence[Group]
+    utterance: ReadUtterance, task: RoutingTask, groups: Sequence[ValueGroup]
 ) -> list[tuple[int, int]]:
     """Return where a number, a date, a quoted text or a name stands, in order."""
     found = [(group.start, group.end) for group in groups]

@@ -11,7 +11,7 @@ from tasklore.supervisor.understanding.schema import Slot
 from tasklore.supervisor.understanding.utterance import (
     LIGHT,
     STOP,
-    Utterance,
+    ReadUtterance,
     mark,
     stems_of,
     word_set,
@@ -90,7 +90,7 @@ _GLUED = re.compile(r"(?:\w+[-/.&'])+$")
 _WORDS = re.compile(r"\S+")
 
 
-def names_in(utterance: Utterance, known: frozenset[str]) -> list[tuple[int, int]]:
+def names_in(utterance: ReadUtterance, known: frozenset[str]) -> list[tuple[int, int]]:
     """Return where names stand: capitalised words inside a sentence that the card, with its *known* stems, has not."""
     tokens = utterance.tokens
     text = utterance.text
@@ -134,7 +134,7 @@ def _glued_start(text: str, start: int) -> int:
     return start - len(match.group()) if match else start
 
 
-def stray_digits(utterance: Utterance) -> list[tuple[int, int]]:
+def stray_digits(utterance: ReadUtterance) -> list[tuple[int, int]]:
     """Return where digits stand that are no amount, no date and no length of time: "A4", "2x"."""
     dates = utterance.moment_marks
     amounts = utterance.amount_marks
@@ -178,7 +178,7 @@ def simple_pattern(pattern: str) -> jsonschema_rs.Draft202012Validator | None:
 
 
 def find_announced_texts(
-    utterance: Utterance,
+    utterance: ReadUtterance,
     task: "RoutingTask",
     cues: Sequence["Cue"],
     filled: "Filled",
@@ -227,7 +227,7 @@ def find_announced_texts(
 
 
 def _by_looks(
-    utterance: Utterance, slot: Slot, filled: "Filled"
+    utterance: ReadUtterance, slot: Slot, filled: "Filled"
 ) -> tuple[int, int] | None:
     """Return the one word that is as the pattern of *slot* wants it, or the one of its examples that is said."""
     text = utterance.text
@@ -261,7 +261,10 @@ def _by_looks(
 
 
 def _behind_cues(
-    utterance: Utterance, task: "RoutingTask", cues: Sequence["Cue"], filled: "Filled"
+    utterance: ReadUtterance,
+    task: "RoutingTask",
+    cues: Sequence["Cue"],
+    filled: "Filled",
 ) -> list[tuple[Slot, int, int]]:
     """Return the texts behind their cues; a slot may be announced twice, and the first that leads a text counts."""
     text = utterance.text
@@ -335,7 +338,7 @@ def _cut(text: str, start: int, end: int, begins: Sequence[int]) -> int:
 
 
 def _bare(
-    utterance: Utterance, task: "RoutingTask", start: int, end: int
+    utterance: ReadUtterance, task: "RoutingTask", start: int, end: int
 ) -> tuple[int, int]:
     """Return the text behind a mere "to" without words of the task: "Peru" of "Peru cost" and "Peru by air"."""
     last = end
@@ -357,7 +360,7 @@ def _bare(
 
 
 def _leads(
-    utterance: Utterance, task: "RoutingTask", cue: "Cue", cues: Sequence["Cue"]
+    utterance: ReadUtterance, task: "RoutingTask", cue: "Cue", cues: Sequence["Cue"]
 ) -> bool:
     """Return whether a text may begin behind *cue*: "name: Ada", "with the words Hello"; not "name and age"."""
     tokens = utterance.tokens
@@ -384,7 +387,7 @@ def _leads(
 
 
 def _items(
-    utterance: Utterance, slot: Slot, start: int, end: int
+    utterance: ReadUtterance, slot: Slot, start: int, end: int
 ) -> Iterator[tuple[int, int]]:
     """Yield the items of the list that stands at *start* to *end*: "rice, leeks and eggs"."""
     own = {phrase.stems for phrase in slot.phrases}
@@ -403,7 +406,7 @@ def _items(
 
 
 def _extent(
-    utterance: Utterance,
+    utterance: ReadUtterance,
     slot: Slot,
     start: int,
     stop: int,
@@ -472,7 +475,7 @@ def is_sentence(slot: Slot) -> bool:
     return not _SENTENCE.isdisjoint(stems_of(slot.name))
 
 
-def _leads_name(utterance: Utterance, cue: "Cue") -> bool:
+def _leads_name(utterance: ReadUtterance, cue: "Cue") -> bool:
     """Return whether a name of more than a pronoun follows *cue*: "to Turin", but not the "by Me" of a title."""
     after = utterance.tokens[cue.end : cue.end + 1]
     return any(
@@ -509,7 +512,7 @@ def _small_words_behind(text: str, end: int, *, is_sentence: bool) -> re.Pattern
 
 
 def remaining_text(
-    utterance: Utterance,
+    utterance: ReadUtterance,
     task: "RoutingTask",
     cues: Sequence["Cue"],
     filled: "Filled",
@@ -547,7 +550,7 @@ def remaining_text(
     )
 
 
-def _is_led_away(utterance: Utterance, slot: Slot, start: int) -> bool:
+def _is_led_away(utterance: ReadUtterance, slot: Slot, start: int) -> bool:
     """Return whether a word before *start* gives what follows another part: "from Oslo" names no destination."""
     before = utterance.tokens[max(utterance.index_at(start) - 1, 0)].text
     return before in {"from", "by"} and not any(
@@ -556,7 +559,7 @@ def _is_led_away(utterance: Utterance, slot: Slot, start: int) -> bool:
 
 
 def _after_task_words(
-    utterance: Utterance,
+    utterance: ReadUtterance,
     slot: Slot,
     task: "RoutingTask",
     cues: Sequence["Cue"],

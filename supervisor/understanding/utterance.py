@@ -7,7 +7,11 @@ from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from tasklore.contracts.quantities.numerals import DecimalMark, Found, find_amounts
+from tasklore.contracts.quantities.numerals import (
+    DecimalMark,
+    FoundAmount,
+    find_amounts,
+)
 from tasklore.contracts.quantities.times import (
     FoundDuration,
     FoundMoment,
@@ -73,7 +77,7 @@ class Token(NamedTuple):
     is_word: bool
 
 
-class Utterance:
+class ReadUtterance:
     """The words of a person; each reading of them is made when it is first asked for.
 
     *decimal_mark* stands before decimals, None when "1.500" has two readings. *now* is the reference date.
@@ -115,7 +119,7 @@ class Utterance:
         )
 
     @cached_property
-    def amounts(self) -> tuple[Found, ...]:
+    def amounts(self) -> tuple[FoundAmount, ...]:
         """Numbers with their units, dates and times left out."""
         return find_amounts(self.text, decimal_mark=self.decimal_mark)
 
@@ -159,13 +163,13 @@ class Utterance:
     def _token_ends(self) -> list[int]:
         return [token.end for token in self.tokens]
 
-    def without(self, places: Iterable[tuple[int, int]]) -> "Utterance":
+    def without(self, places: Iterable[tuple[int, int]]) -> "ReadUtterance":
         """Return it with blanks in *places*, so that all the rest stands where it did."""
-        return Utterance(
+        return ReadUtterance(
             _blank(self.text, places), decimal_mark=self.decimal_mark, now=self.now
         )
 
-    def only(self, *places: tuple[int, int]) -> "Utterance":
+    def only(self, *places: tuple[int, int]) -> "ReadUtterance":
         """Return it with blanks outside of *places*; nothing is read again."""
         ordered = sorted(places)
         ends = [0, *(end for _, end in ordered)]

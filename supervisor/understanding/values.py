@@ -21,13 +21,13 @@ from tasklore.contracts.quantities.errors import (
     InvalidAmount,
     UnitMismatch,
 )
-from tasklore.contracts.quantities.numerals import Found
+from tasklore.contracts.quantities.numerals import FoundAmount
 from tasklore.contracts.quantities.numerals.words import PART, PARTS
 from tasklore.contracts.quantities.times import FoundMoment
 from tasklore.contracts.quantities.units import CURRENCIES
 from tasklore.supervisor.understanding.questions import ask_for, ask_which_value
 from tasklore.supervisor.understanding.schema import Kind, Slot
-from tasklore.supervisor.understanding.utterance import Utterance, stems_of
+from tasklore.supervisor.understanding.utterance import ReadUtterance, stems_of
 
 #: "10k" and "5m", which beside a measure may be a number with its scale or the beginning of a unit.
 _SCALED = re.compile(r"([-+]?[\d.,]*\d)\s?([kKmMbBgGtT])")
@@ -103,7 +103,7 @@ class Candidate(NamedTuple):
         return len(self.values) == 1 and not self.question
 
 
-class Group(NamedTuple):
+class ValueGroup(NamedTuple):
     """Characters of one value, with the candidates of each slot; *run* numbers the list it stands in."""
 
     start: int
@@ -119,7 +119,7 @@ class Group(NamedTuple):
         )
 
 
-def candidates(utterance: Utterance, slot: Slot) -> list[Candidate]:
+def candidates(utterance: ReadUtterance, slot: Slot) -> list[Candidate]:
     """Return the candidates for *slot* in *utterance*, in order; for texts and switches see `texts`."""
     if slot.is_numeric:
         offsets = [one for one in utterance.moments if one.is_offset]
@@ -151,8 +151,8 @@ def candidates(utterance: Utterance, slot: Slot) -> list[Candidate]:
 
 
 def groups_of(
-    utterance: Utterance, slots: Sequence[Slot], taken_back: list[tuple[int, int]]
-) -> list[Group]:
+    utterance: ReadUtterance, slots: Sequence[Slot], taken_back: list[tuple[int, int]]
+) -> list[ValueGroup]:
     """Return the values of *utterance* that *slots* can take, overlapping ones together.
 
     Values that were taken back are added to *taken_back* instead.
@@ -173,7 +173,7 @@ def groups_of(
         :_MOST_VALUES
     ]
     text = utterance.text
-    groups: list[Group] = []
+    groups: list[ValueGroup] = []
     for (start, end, ones), after in zip_longest(spans, spans[1:]):
         is_denied = (
             _DENIED.search(text, max(start - _DENIED_REACH, 0), start) is not None
@@ -188,11 +188,11 @@ def groups_of(
             run = groups[-1].run + (
                 _SEPARATOR.fullmatch(text, groups[-1].end, start) is None
             )
-        groups.append(Group(start, end, tuple(ones), run))
+        groups.append(ValueGroup(start, end, tuple(ones), run))
     return groups
 
 
-def amount_for(slot: Slot, found: Found, utterance: Utterance) -> Candidate:
+def amount_for(slot: Slot, found: FoundAmount, utterance: ReadUtterance) -> Candidate:
     """Return the candidate of *found*, an amount of *utterance*, for *slot*."""
     text = utterance.text
     if part := _part_in(slot, found, text):
@@ -230,7 +230,7 @@ def amount_for(slot: Slot, found: Found, utterance: Utterance) -> Candidate:
     )
 
 
-def _part_in(slot: Slot, found: Found, text: str) -> str:
+def _part_in(slot: Slot, found: FoundAmount, text: str) -> str:
     """Return the words of a part of something ("3 quarters of it", "half the limit") that *found* opens, "" for none.
 
     A part of a unit is an amount ("half a kilo"), and so is what stands for itself ("1/2", "0.5").
@@ -255,7 +255,7 @@ def _part_in(slot: Slot, found: Found, text: str) -> str:
     return found.text if is_part else ""
 
 
-def _is_called(slot: Slot, found: Found) -> bool:
+def _is_called(slot: Slot, found: FoundAmount) -> bool:
     """Return whether *slot* is named after the unit of *found*: "3 months" for `months`, "61 years" for an age."""
     words = set(stems_of(found.text))
     return any(
@@ -267,7 +267,7 @@ def _is_called(slot: Slot, found: Found) -> bool:
 
 
 def _worth(
-    slot: Slot, found: Found, utterance: Utterance
+    slot: Slot, found: FoundAmount, utterance: ReadUtterance
 ) -> tuple[tuple[Any, ...], str]:
     if found.is_vague:
         return (), f"What is {slot.label} exactly? You wrote {found.text!r}."
@@ -305,7 +305,7 @@ def _worth(
         )
 
 
-def _read_in_unit(slot: Slot, found: Found) -> tuple[tuple[Any, ...], str]:
+def _read_in_unit(slot: Slot, found: FoundAmount) -> tuple[tuple[Any, ...], str]:
     """Return *found*, in another unit than *slot* is, converted where that is exact; else the question for it."""
     with suppress(InvalidAmount):
         if slot.unit is not None:
@@ -322,7 +322,7 @@ def _read_in_unit(slot: Slot, found: Found) -> tuple[tuple[Any, ...], str]:
     return (), f"What is {slot.label} {wanted}? You wrote {found.text!r}{unit}."
 
 
-def _colliding(slot: Slot, found: Found) -> tuple[Any, ...] | None:
+def _colliding(slot: Slot, found: FoundAmount) -> tuple[Any, ...] | None:
     """Return both readings of "10k" where *slot* is in a measure such as km; None when there is but one."""
     if (
         slot.unit is None
@@ -337,7 +337,7 @@ def _colliding(slot: Slot, found: Found) -> tuple[Any, ...] | None:
     return wire_form(Amount(plain)), wire_form(Amount(found.value))
 
 
-def _plainly(found: Found, slot: Slot) -> str:
+def _plainly(found: FoundAmount, slot: Slot) -> str:
     """Return *found* in the one spelling that is read in one way, its decimal mark being known."""
     if found.value is None:
         return found.text
@@ -346,7 +346,7 @@ def _plainly(found: Found, slot: Slot) -> str:
 
 
 def _check_bounds(
-    slot: Slot, amount: Amount, found: Found
+    slot: Slot, amount: Amount, found: FoundAmount
 ) -> tuple[tuple[Any, ...], str]:
     value = amount.value
     is_allowed = (slot.least is None or value >= slot.least) and (
@@ -442,7 +442,7 @@ def _duration_for(slot: Slot, text: str, start: int, end: int) -> Candidate:
     return Candidate(slot, start, end, (str(duration),))
 
 
-def _is_letter(slot: Slot, utterance: Utterance, place: int) -> bool:
+def _is_letter(slot: Slot, utterance: ReadUtterance, place: int) -> bool:
     """Return whether the "a" at *place* is the choice of that name and no article: "zone A", "A" alone."""
     before = utterance.tokens[:place]
     after = utterance.tokens[place + 1 :]
@@ -452,7 +452,7 @@ def _is_letter(slot: Slot, utterance: Utterance, place: int) -> bool:
     )
 
 
-def choices_for(slot: Slot, utterance: Utterance) -> Iterator[Candidate]:
+def choices_for(slot: Slot, utterance: ReadUtterance) -> Iterator[Candidate]:
     """Yield where *utterance* names a choice of *slot*; the longer name hides the shorter ones inside it."""
     tokens = utterance.tokens
     found: dict[int, tuple[int, list[Any]]] = {}

@@ -10,9 +10,9 @@ from tasklore.client.errors import (
     ApiError,
     ClientError,
     NotDone,
+    ServerUnreachable,
     TaskFailed,
     UnknownAnswer,
-    Unreachable,
 )
 
 __all__ = [
@@ -21,8 +21,8 @@ __all__ = [
     "Client",
     "ClientError",
     "NotDone",
+    "ServerUnreachable",
     "TaskFailed",
     "UnknownAnswer",
-    "Unreachable",
     "models",
 ]

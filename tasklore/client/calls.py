@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from tasklore.client.errors import ApiError, UnknownAnswer, Unreachable
+from tasklore.client.errors import ApiError, ServerUnreachable, UnknownAnswer
 from tasklore.contracts.faults import fault_of
 
 T = TypeVar("T")
@@ -234,7 +234,7 @@ def error_of(answer: Answer) -> Exception:
         problem.get("detail") or problem.get("title") or f"status {answer.status}"
     )
     if answer.status == 0:
-        return Unreachable(detail)
+        return ServerUnreachable(detail)
     problems = [
         f"{one['where']}: {one['message']}" for one in problem.get("problems", ())
     ]

@@ -7,7 +7,7 @@ class ClientError(Exception):
     """Anything that this client raises."""
 
 
-class Unreachable(ClientError):
+class ServerUnreachable(ClientError):
     """The server did not answer, also not when it was asked again; the message names the address."""
 
 

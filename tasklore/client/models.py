@@ -276,6 +276,17 @@ class Bond(Model):
     score: float = 0
 
 
+class BudgetOverview(Model):
+    """The budgets of a deployment at one time; `tree` is what the tree that was asked for has spent."""
+
+    accounts: tuple[AccountView, ...]
+    at: datetime
+    by: Literal["tenant", "agent", "model", "day"] | str
+    periods: tuple[SpendingPeriod, ...] = ()
+    tree: Spending | None = None
+    version: int
+
+
 class Cancel(Model):
     """The reason of a cancellation."""
 
@@ -1338,17 +1349,6 @@ class OutputText(Model):
     text: str
 
 
-class Overview(Model):
-    """The budgets of a deployment at one time; `tree` is what the tree that was asked for has spent."""
-
-    accounts: tuple[AccountView, ...]
-    at: datetime
-    by: Literal["tenant", "agent", "model", "day"] | str
-    periods: tuple[Period, ...] = ()
-    tree: Spending | None = None
-    version: int
-
-
 class OwnSeat(Model):
     """A section that an agent of the story's own finds."""
 
@@ -1362,18 +1362,6 @@ class PartialEvent(Model):
     data: ReplyPart | Progress
     event: Literal["partial"]
     id: str = ""
-
-
-class Period(Model):
-    """The spending of the days `first` to `last`, in UTC: the lines by cost, the highest first, and their sum.
-
-    Lines that are days come in their order; a day without any has none.
-    """
-
-    first: str
-    last: str
-    lines: tuple[SpendingLine, ...]
-    total: Spending
 
 
 class PersonReply(Reported):
@@ -1438,7 +1426,7 @@ class PhaseNote(Model):
     why: str
 
 
-class PhaseTold(Model):
+class PhaseView(Model):
     """The state of one phase; see docs/reference/pipelines.md for the words.
 
     `after` are the phases that it directly depends on.
@@ -1540,10 +1528,10 @@ class PlanPage(Model):
     """Plans, the newest first; `after` leads to the next page, null at the end."""
 
     after: str | None
-    plans: tuple[PlanTold, ...]
+    plans: tuple[PlanView, ...]
 
 
-class PlanTold(Model):
+class PlanView(Model):
     """One plan of edits: its author, reason and evidence, and its changes by document.
 
     `undoes` is the plan that it takes back; `undone_by` is the one that took it back, null while it stands. `state`
@@ -1941,7 +1929,7 @@ class Run(Model):
 class RunDoneEvent(Model):
     """How the run stands at its end; nothing follows."""
 
-    data: RunTold
+    data: RunView
     event: Literal["done"]
     id: str = ""
 
@@ -1998,7 +1986,7 @@ class RunListed(Model):
 class RunStateEvent(Model):
     """How the run stands now: the first event of a client that says no place."""
 
-    data: RunTold
+    data: RunView
     event: Literal["state"]
     id: str = ""
 
@@ -2026,7 +2014,7 @@ class RunStepEvent(Model):
     id: str = ""
 
 
-class RunTold(Model):
+class RunView(Model):
     """A run: `phases` while its session is there, `outcome` for a day after its end, with its result.
 
     `inputs` are masked where they are secret, or look as if they were. `is_driven` is True while a supervisor
@@ -2041,7 +2029,7 @@ class RunTold(Model):
     is_driven: bool = False
     keep: bool = False
     outcome: dict[str, JsonValue] | None = None
-    phases: tuple[PhaseTold, ...] = ()
+    phases: tuple[PhaseView, ...] = ()
     pipeline: str | None = None
     project: str | None = None
     run: int | None = None
@@ -2474,6 +2462,18 @@ class SpendingLine(Model):
 
     name: str
     spending: Spending
+
+
+class SpendingPeriod(Model):
+    """The spending of the days `first` to `last`, in UTC: the lines by cost, the highest first, and their sum.
+
+    Lines that are days come in their order; a day without any has none.
+    """
+
+    first: str
+    last: str
+    lines: tuple[SpendingLine, ...]
+    total: Spending
 
 
 class Spoken(Model):
@@ -2935,7 +2935,7 @@ class TurnOutcome(Model):
     """
 
     facts: tuple[FoundFact, ...]
-    plans: tuple[PlanTold, ...]
+    plans: tuple[PlanView, ...]
     reason: str
     settled: bool
     state: str | None

@@ -536,7 +536,7 @@ class BudgetFlows:
         days: int | None = None,
         tree: str | None = None,
         limit: int | None = None,
-    ) -> Flow[models.Overview]:
+    ) -> Flow[models.BudgetOverview]:
         """Show the room under each limit, and the spending of today and this month, by agent.
 
         An account has the spending of its present window, the most that calls under way may cost, and the cost of calls
@@ -555,7 +555,7 @@ class BudgetFlows:
                 "/v1/budget",
                 query={"by": by, "days": days, "tree": tree, "limit": limit},
             ),
-            models.Overview,
+            models.BudgetOverview,
         )
 
 
@@ -1500,7 +1500,7 @@ class MemoryFlows:
         resource: str,
         *,
         scope: Literal["user", "agent", "run", "org"] | None = None,
-    ) -> Pages[models.PlanTold]:
+    ) -> Pages[models.PlanView]:
         """Yield every row of `document_history`, page by page."""
         return Pages(
             lambda after: MemoryFlows.document_history(
@@ -1702,7 +1702,7 @@ class MemoryFlows:
         *,
         scope: Literal["user", "agent", "run", "org"] | None = None,
         resource: str | None = None,
-    ) -> Pages[models.PlanTold]:
+    ) -> Pages[models.PlanView]:
         """Yield every row of `history`, page by page."""
         return Pages(
             lambda after: MemoryFlows.history(
@@ -1781,7 +1781,7 @@ class MemoryFlows:
         *,
         scope: Literal["user", "agent", "run", "org"] | None = None,
         plan_id: str | None = None,
-    ) -> Flow[models.PlanTold]:
+    ) -> Flow[models.PlanView]:
         """Apply an edit again that was taken back.
 
         Args:
@@ -1795,7 +1795,7 @@ class MemoryFlows:
                 query={"scope": scope},
                 body={"plan_id": plan_id},
             ),
-            models.PlanTold,
+            models.PlanView,
         )
 
     def search(
@@ -2320,11 +2320,11 @@ class PipelinesFlows:
             models.AcceptedRun,
         )
 
-    def status(self, session_id: str) -> Flow[models.RunTold]:
+    def status(self, session_id: str) -> Flow[models.RunView]:
         """Show how far a run is, or how it ended; for a day also when its session is gone."""
         return fetch(
             Call("GET", fill_path("/v1/pipelines/{session_id}", session_id=session_id)),
-            models.RunTold,
+            models.RunView,
         )
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import structlog
 
+from tasklore.commands.endpoints import current_endpoints
 from tasklore.commands.exits import OK
-from tasklore.commands.places import current_endpoints
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import (
     ConfigurationError,
@@ -22,8 +22,8 @@ from tasklore.runtime import logs
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.partitions import ACK_WAIT_S
 from tasklore.runtime.messaging.streams import (
-    Sizes,
-    Source,
+    PullSource,
+    StreamSizes,
     declare_consumer,
     declare_streams,
     task_sources,
@@ -77,7 +77,7 @@ async def bootstrap(
                 await redis.check()
                 await load_functions(redis)
             async with connected(nats_url, "tasklore-bootstrap") as client:
-                await declare_streams(client, Sizes.of(settings))
+                await declare_streams(client, StreamSizes.of(settings))
                 for source in sources:
                     await declare_consumer(client, source)
         except Unreachable as error:
@@ -97,7 +97,7 @@ async def bootstrap(
 
 def sources_to_declare(
     settings: Settings, agents: Sequence[Agent], agent_ids: Sequence[str] = ()
-) -> list[Source]:
+) -> list[PullSource]:
     """Return every consumer that a deployment of *agents*, and others known by name alone, reads."""
     supervisor_id = settings.supervisor_id
     declared = (PIPELINE_AGENT,) if settings.pipelines_dir is not None else ()
@@ -108,7 +108,7 @@ def sources_to_declare(
         listener.queue for agent in agents for listener in agent.listeners.values()
     )
     return [
-        Source(
+        PullSource(
             stream=subjects.REPORTS,
             durable=supervisor_id,
             filter_subject=subjects.reports_to(supervisor_id),

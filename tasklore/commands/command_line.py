@@ -17,7 +17,7 @@ from tasklore.commands.exits import (
     find_expected,
 )
 from tasklore.commands.extras import advice_for
-from tasklore.commands.render.screen import complain, print_json
+from tasklore.commands.render.screen import print_error, print_json
 from tasklore.contracts.errors import TaskloreError
 from tasklore.runtime import departure
 
@@ -60,7 +60,7 @@ def finish(command: Callable[[], int | None]) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF):
             raise
-        complain(f"the output cannot be written: {error.strerror}")
+        print_error(f"the output cannot be written: {error.strerror}")
         code = _silence_output(UNWRITABLE)
     sys.exit(code)
 
@@ -99,4 +99,4 @@ def _refuse(problem: str, body: Mapping[str, Any] | None = None) -> None:
             print_json(body)
         elif sys.argv[1] in _JSON_REFUSALS:
             print_json({"problems": [problem]})
-    complain(problem)
+    print_error(problem)

@@ -8,7 +8,7 @@ from tasklore.contracts.errors import InvalidInput
 
 
 @dataclass(frozen=True)
-class Offer:
+class CompletionWords:
     """The words that complete a command: *words* next, *options*, and the words of an option with closed ones."""
 
     words: list[str] = field(default_factory=list)
@@ -27,8 +27,8 @@ def print_completion(shell: str, root: Any) -> None:
     print(_SCRIPTS[shell](dict(_walk(root, ""))), end="")
 
 
-def _walk(command: Any, path: str) -> Iterator[tuple[str, Offer]]:
-    offer = Offer()
+def _walk(command: Any, path: str) -> Iterator[tuple[str, CompletionWords]]:
+    offer = CompletionWords()
     entry = getattr(command, "entry", None)
     fields = {one["option"]: one for one in entry["fields"]} if entry else {}
     for one in command.params:
@@ -46,7 +46,7 @@ def _walk(command: Any, path: str) -> Iterator[tuple[str, Offer]]:
         yield from _walk(inner[name], f"{path} {name}".strip())
 
 
-def _cases(offers: Mapping[str, Offer], indent: str) -> Iterator[str]:
+def _cases(offers: Mapping[str, CompletionWords], indent: str) -> Iterator[str]:
     """Yield the arms of a `case` of bash or zsh: by the command, or by the command and the option before."""
     for path, offer in offers.items():
         for option, words in offer.closed.items():
@@ -55,7 +55,7 @@ def _cases(offers: Mapping[str, Offer], indent: str) -> Iterator[str]:
         yield f'{indent}"{path}|"*) found="{" ".join((*offer.words, *offer.options))}" ;;'
 
 
-def _script_bash(offers: Mapping[str, Offer]) -> str:
+def _script_bash(offers: Mapping[str, CompletionWords]) -> str:
     arms = "\n".join(_cases(offers, "    "))
     return f"""# Completion of tasklore for bash: eval "$(tasklore completion bash)"
 _tasklore() {{
@@ -76,7 +76,7 @@ complete -o default -F _tasklore tasklore
 """
 
 
-def _script_zsh(offers: Mapping[str, Offer]) -> str:
+def _script_zsh(offers: Mapping[str, CompletionWords]) -> str:
     arms = "\n".join(_cases(offers, "    "))
     return f"""#compdef tasklore
 # Completion of tasklore for zsh: eval "$(tasklore completion zsh)"
@@ -96,7 +96,7 @@ compdef _tasklore tasklore
 """
 
 
-def _script_fish(offers: Mapping[str, Offer]) -> str:
+def _script_fish(offers: Mapping[str, CompletionWords]) -> str:
     lines = [
         "# Completion of tasklore for fish: tasklore completion fish | source",
         f"set -g __tasklore_commands {' '.join(_names(offers).split())}",
@@ -126,12 +126,12 @@ def _spell_closed(words: list[str] | None) -> str:
     return f" -x -a '{' '.join(words)}'" if words else ""
 
 
-def _names(offers: Mapping[str, Offer]) -> str:
+def _names(offers: Mapping[str, CompletionWords]) -> str:
     """Return the commands, each as one word."""
     return " ".join(path.replace(" ", ".") for path in offers if path)
 
 
-_SCRIPTS: dict[str, Callable[[Mapping[str, Offer]], str]] = {
+_SCRIPTS: dict[str, Callable[[Mapping[str, CompletionWords]], str]] = {
     "bash": _script_bash,
     "zsh": _script_zsh,
     "fish": _script_fish,

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, replace
 
-from tasklore.commands.places import endpoints_dir
+from tasklore.commands.endpoints import endpoints_dir
 from tasklore.commands.render.screen import print_json, print_table
 from tasklore.runtime.servers.endpoints import FILE_NAME, masked_url, read_endpoints
 from tasklore.runtime.settings import Settings

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import version
 
-from tasklore.commands.places import current_endpoints, demand_listener
+from tasklore.commands.endpoints import current_endpoints, demand_listener
 from tasklore.contracts.callers import ALL, ROLES, Caller
 from tasklore.contracts.errors import ConfigurationError, Unreachable
 from tasklore.contracts.handed_requests import HandedRequest, HandedResponse
@@ -81,8 +81,8 @@ def caller_of_this_process() -> Caller:
 async def _call(request: HandedRequest) -> HandedResponse:
     # Starlette and FastAPI, which no other command loads.
     from tasklore.commands.memory_hands import lend_hands
+    from tasklore.supervisor.http.dependencies import Admission
     from tasklore.supervisor.http.in_process import call_in_process
-    from tasklore.supervisor.http.parts import Door
 
     # What is read on the way is no news to a person; what is done is a line of the audit.
     logs.configure("error")
@@ -94,7 +94,7 @@ async def _call(request: HandedRequest) -> HandedResponse:
     async with open_operator(settings, "direct", metrics, lend_hands) as opened:
         with suppress(Unreachable):
             await opened.cards.load(opened.link)
-        application = make_application(opened, Door(meter=metrics))
+        application = make_application(opened, Admission(meter=metrics))
         logs.configure(settings.log_level, settings.log_format)
         try:
             return await call_in_process(

@@ -4,8 +4,8 @@ import time
 from functools import partial
 from typing import Any
 
+from tasklore.commands.endpoints import open_redis
 from tasklore.commands.exits import FAILED, OK
-from tasklore.commands.places import open_redis
 from tasklore.contracts.errors import ConfigurationError
 from tasklore.memory.ledger.migration import SETTLED_S, Migration, unknown_tasks
 from tasklore.memory.long_term.index import EntryIndex

@@ -26,7 +26,7 @@ from tasklore.contracts.messages import AnalysisReply, AnalysisRequest
 from tasklore.memory.stories.analyses import AnalysisStore
 from tasklore.memory.stories.store import StoryStore
 from tasklore.memory.stories.view import CHANGING
-from tests.acceptance.house import AGENTS, House
+from tests.acceptance.system import AGENTS, System
 
 TELLERS = str(AGENTS / "storytellers.py")
 STORY = "harbour"
@@ -114,12 +114,12 @@ async def ask_for_analysis(client: Client, request: AnalysisRequest) -> Analysis
 
 
 @contextlib.asynccontextmanager
-async def clients_of(house: House) -> AsyncIterator[tuple[Client, Redis]]:
-    """Connect to both servers of *house*."""
-    client = await nats.connect(house.servers.nats_url)
+async def clients_of(system: System) -> AsyncIterator[tuple[Client, Redis]]:
+    """Connect to both servers of *system*."""
+    client = await nats.connect(system.servers.nats_url)
     try:
         async with Redis.from_url(
-            house.servers.redis_url, socket_timeout=None
+            system.servers.redis_url, socket_timeout=None
         ) as redis:
             yield client, redis
     finally:
@@ -127,7 +127,7 @@ async def clients_of(house: House) -> AsyncIterator[tuple[Client, Redis]]:
 
 
 @contextlib.asynccontextmanager
-async def editor(house: House) -> AsyncIterator[Editor]:
-    """Connect somebody to *house*."""
-    async with clients_of(house) as (client, redis):
-        yield Editor(client, redis, house.folder)
+async def editor(system: System) -> AsyncIterator[Editor]:
+    """Connect somebody to *system*."""
+    async with clients_of(system) as (client, redis):
+        yield Editor(client, redis, system.folder)

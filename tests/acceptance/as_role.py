@@ -8,18 +8,18 @@ import nats
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
-from tasklore.runtime.access import Access
-from tasklore.runtime.messaging.refusals import Refusal, read_refusal
+from tasklore.runtime.access import ServerCredentials
+from tasklore.runtime.messaging.refusals import ServerRefusal, read_refusal
+from tests.acceptance.external_program import PATIENCE_S
 from tests.acceptance.guarded import EXAMINER, Guarded
-from tests.acceptance.outside import PATIENCE_S
 
 
 @asynccontextmanager
 async def trying(
     pair: Guarded, name: str
-) -> AsyncIterator[tuple[Client, list[Refusal]]]:
+) -> AsyncIterator[tuple[Client, list[ServerRefusal]]]:
     """Connect as *name* with the plain library, and collect what is refused."""
-    refused: list[Refusal] = []
+    refused: list[ServerRefusal] = []
 
     async def hear(error: Exception) -> None:
         refusal = read_refusal(str(error))
@@ -46,11 +46,11 @@ async def spoken(client: Client) -> None:
 
 
 def _options(pair: Guarded, name: str) -> dict[str, object]:
-    access: Access = pair.access(name)
+    access: ServerCredentials = pair.access(name)
     return access.nats_options()
 
 
-def subjects_of(refused: list[Refusal], kind: str) -> set[str]:
+def subjects_of(refused: list[ServerRefusal], kind: str) -> set[str]:
     return {refusal.subject for refusal in refused if refusal.kind == kind}
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.acceptance.house import Served
+from tests.acceptance.system import Served
 
 #: Seconds for one page of the monitoring.
 _PAGE_S = 5.0

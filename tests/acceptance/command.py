@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from tests.acceptance.prefork import can_fork, fork
+from tests.acceptance.process_pool import can_fork, fork
 from tests.interrupts import hear_interrupts
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from deploy.credentials import make_credentials
 from deploy.privileges.nats_accounts import nats_accounts
-from deploy.privileges.roles import Cast, Role
-from tasklore.runtime.access import Access
+from deploy.privileges.roles import Cast, ServerRole
+from tasklore.runtime.access import ServerCredentials
 from tasklore.runtime.servers.claims import HOST, free_port
 from tasklore.runtime.servers.embedded import NatsServer, ValkeyServer
 
@@ -113,7 +113,7 @@ class Guarded:
     """Both servers, their credentials in `folder`, and what a process of each role is told."""
 
     def __init__(self, folder: Path, cast: Cast, *, examined: bool = False) -> None:
-        self.roles: dict[str, Role] = {role.name: role for role in cast.roles()}
+        self.roles: dict[str, ServerRole] = {role.name: role for role in cast.roles()}
         self.folder = folder / "credentials"
         make_credentials(self.folder, tuple(self.roles.values()))
         users = self.folder / "users.acl"
@@ -158,11 +158,11 @@ class Guarded:
             },
         }
 
-    def access(self, role: str) -> Access:
+    def access(self, role: str) -> ServerCredentials:
         """Return what *role* shows the servers."""
         own = self.folder / role
         authority = self.folder / "tls" / "ca.crt"
-        return Access(
+        return ServerCredentials(
             role, own / "nats.nkey", authority, authority, own / "valkey.password"
         )
 
@@ -251,7 +251,7 @@ def _with_routes(folder: Path, routes: list[int]) -> Path:
     return folder / "cluster.conf"
 
 
-def _with_users(folder: Path, roles: tuple[Role, ...], *, examined: bool) -> Path:
+def _with_users(folder: Path, roles: tuple[ServerRole, ...], *, examined: bool) -> Path:
     """Return the shipped configuration with more users: the file that it includes lies beside it."""
     folder.mkdir()
     accounts = nats_accounts(roles)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from tasklore.contracts.callers import Role
 from tasklore.supervisor.http.admission.key_file import make_key
-from tests.acceptance.house import BUDGET, NAPPER, running_house
-from tests.acceptance.talk import MEMORY, SWITCHBOARD
+from tests.acceptance.conversation import MEMORY, SWITCHBOARD
+from tests.acceptance.system import BUDGET, NAPPER, running_system
 
 #: What each caller may do, and the user that it acts for.
 _CALLERS: dict[str, tuple[tuple[Role, ...], str | None]] = {
@@ -34,11 +34,11 @@ def keyed_api(folder: Path) -> Iterator[KeyedApi]:
         name: make_key(file, name, roles, user)
         for name, (roles, user) in _CALLERS.items()
     }
-    with running_house(folder) as house:
-        worker = house.worker(
+    with running_system(folder) as system:
+        worker = system.worker(
             BUDGET, NAPPER, SWITCHBOARD, MEMORY, llm_base_url="", llm_api_key=""
         )
-        supervisor = house.supervisor(
+        supervisor = system.supervisor(
             api_keys_file=file, llm_base_url="", llm_api_key=""
         )
         worker.ready()

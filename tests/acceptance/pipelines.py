@@ -18,7 +18,7 @@ from tasklore.contracts.pipelines import Pipeline
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.memory.sessions.session import SessionCache
 from tasklore.runtime.servers import valkey
-from tests.acceptance.house import House
+from tests.acceptance.system import System
 
 #: Seconds for whatever is waited for: far above what it takes on a busy machine.
 PATIENCE_S = 90.0
@@ -90,13 +90,13 @@ class Asker:
 
 
 @contextlib.asynccontextmanager
-async def asker_in(house: House) -> AsyncIterator[Asker]:
-    """Connect to the servers of *house*."""
-    client = await nats.connect(house.servers.nats_url)
+async def asker_in(system: System) -> AsyncIterator[Asker]:
+    """Connect to the servers of *system*."""
+    client = await nats.connect(system.servers.nats_url)
     try:
         async with valkey.connect(
-            house.servers.redis_url, deadline_s=PATIENCE_S
+            system.servers.redis_url, deadline_s=PATIENCE_S
         ) as redis:
-            yield Asker(client, redis, house.folder)
+            yield Asker(client, redis, system.folder)
     finally:
         await client.close()

@@ -16,7 +16,7 @@ from tasklore.commands.stories.example import FOLDER
 from tasklore.commands.stories.files import read_response, read_story, responses_in
 from tasklore.contracts import subjects
 from tasklore.contracts.analysis.document import AnalysisDocument, read_document
-from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS
 from tasklore.contracts.analysis.stories import (
     SeatSettings,
     StoryBase,
@@ -26,7 +26,7 @@ from tasklore.contracts.messages import AnalysisReply, AnalysisRequest
 from tasklore.memory.stories.analyses import AnalysisStore
 from tasklore.memory.stories.store import StoryStore
 from tests.acceptance.analyses import PATIENCE_S, ask_for_analysis, clients_of
-from tests.acceptance.house import House, Served, running_house
+from tests.acceptance.system import Served, System, running_system
 
 AGENTS = "tasklore.workers.agents.story"
 STORY = "lighthouse"
@@ -49,9 +49,9 @@ class Stage:
     """A house with a supervisor and two workers."""
 
     def __init__(
-        self, house: House, supervisor: Served, workers: tuple[Served, ...]
+        self, system: System, supervisor: Served, workers: tuple[Served, ...]
     ) -> None:
-        self.house = house
+        self.system = system
         self.supervisor = supervisor
         self.workers = workers
 
@@ -59,13 +59,13 @@ class Stage:
 @contextlib.contextmanager
 def story_stage(folder: Path, **settings: Any) -> Iterator[Stage]:
     """Run servers with nothing in them, a supervisor, and two workers; *settings* are those of the workers."""
-    with running_house(folder) as house:
-        supervisor = house.supervisor()
+    with running_system(folder) as system:
+        supervisor = system.supervisor()
         workers = tuple(
-            house.worker(AGENTS, **{**_NO_MODEL, **settings}) for _ in range(2)
+            system.worker(AGENTS, **{**_NO_MODEL, **settings}) for _ in range(2)
         )
         yield Stage(
-            house, supervisor.ready(), tuple(worker.ready() for worker in workers)
+            system, supervisor.ready(), tuple(worker.ready() for worker in workers)
         )
 
 
@@ -89,7 +89,7 @@ class Reader:
             seat.section: said.get(seat.section, SeatSettings()).model_copy(
                 update=patient
             )
-            for seat in ROSTER
+            for seat in SECTION_AGENTS
         }
         changes = {
             "story_id": story_id,
@@ -140,7 +140,7 @@ class Reader:
 @contextlib.asynccontextmanager
 async def reader(stage: Stage) -> AsyncIterator[Reader]:
     """Connect somebody to *stage*."""
-    async with clients_of(stage.house) as (client, redis):
+    async with clients_of(stage.system) as (client, redis):
         yield Reader(client, redis)
 
 

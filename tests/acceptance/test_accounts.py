@@ -12,11 +12,11 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 
-from deploy.privileges.roles import Cast, Role
+from deploy.privileges.roles import Cast, ServerRole
 from tasklore.contracts import subjects
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import ask_jetstream
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tests.acceptance.guarded import GuardedCluster, guarded_cluster
 from tests.servers import PATIENCE_S
 
@@ -68,7 +68,7 @@ class Ears:
         self.heard: Counter[tuple[str, int, str]] = Counter()
         """By role, server and what was said."""
 
-    async def open(self, client: Client, role: Role, server: int) -> None:
+    async def open(self, client: Client, role: ServerRole, server: int) -> None:
         async def hear(message: Msg) -> None:
             self.heard[role.name, server, message.data.decode()] += 1
 
@@ -123,7 +123,7 @@ async def test_all_that_is_said_is_heard_once_wherever_it_was_said(
 ) -> None:
     """Each role on each server says it, each role on each server hears it: once, and what is stored is stored once."""
     async with asyncio.timeout(PATIENCE_S):
-        await declare_streams(clients["bootstrap", 0], Sizes())
+        await declare_streams(clients["bootstrap", 0], StreamSizes())
     ears = Ears()
     for (name, server), client in clients.items():
         await ears.open(client, ROLES[name], server)

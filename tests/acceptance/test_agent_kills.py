@@ -16,8 +16,8 @@ from itertools import pairwise
 import httpx2
 import pytest
 
-from tests.acceptance.house import AGENTS, House, Served
-from tests.acceptance.outside import Json
+from tests.acceptance.external_program import Json
+from tests.acceptance.system import AGENTS, Served, System
 from tests.agent_script import calling, number_of, results_of
 from tests.llm_double import Asked, Canned, ScriptedLlm, dropped, saying
 
@@ -66,9 +66,9 @@ class Found:
 class Stage:
     """Answers the tasks' requests to the model and logs them, kills as planned, and replaces what died."""
 
-    def __init__(self, house: House, plans: list[Plan]) -> None:
-        self.house = house
-        self.folder = house.folder / "runs"
+    def __init__(self, system: System, plans: list[Plan]) -> None:
+        self.system = system
+        self.folder = system.folder / "runs"
         self.plans = {plan.label: plan for plan in plans}
         self.log: Counter[tuple[str, int]] = Counter()
         self.workers: list[Served] = []
@@ -137,7 +137,7 @@ class Stage:
                     self.supervisors[place] = starting.pop(place).result()
                 elif place not in starting and not supervisor.is_running:
                     starting[place] = asyncio.create_task(
-                        asyncio.to_thread(self.house.supervisor().ready)
+                        asyncio.to_thread(self.system.supervisor().ready)
                     )
             await asyncio.sleep(0.05)
 
@@ -197,9 +197,9 @@ class Stage:
         )
 
 
-async def play(house: House, plans: list[Plan]) -> list[Found]:
+async def play(system: System, plans: list[Plan]) -> list[Found]:
     """Run a task for each of *plans* on workers and supervisors that are replaced when they die."""
-    stage = Stage(house, plans)
+    stage = Stage(system, plans)
     places = asyncio.Semaphore(AT_ONCE)
 
     async def run_one(plan: Plan) -> Found:
@@ -215,10 +215,10 @@ async def play(house: House, plans: list[Plan]) -> list[Found]:
         }
 
         def start_worker() -> Served:
-            return house.worker(CLERK, **settings)
+            return system.worker(CLERK, **settings)
 
         stage.workers = [start_worker() for _ in range(WORKERS)]
-        stage.supervisors = [house.supervisor() for _ in range(2)]
+        stage.supervisors = [system.supervisor() for _ in range(2)]
         for process in (*stage.workers, *stage.supervisors):
             await asyncio.to_thread(process.ready)
         replacing = asyncio.create_task(stage.replace_dead(start_worker))
@@ -238,7 +238,9 @@ async def play(house: House, plans: list[Plan]) -> list[Found]:
     return found
 
 
-async def test_killed_at_every_boundary_a_task_ends_the_same(own_house: House) -> None:
+async def test_killed_at_every_boundary_a_task_ends_the_same(
+    own_system: System,
+) -> None:
     """Workers before and after each answer, each effect and each child's work; supervisors at each answer."""
     points: list[tuple[str, int | str]] = [
         (when, number) for when in ("before", "after") for number in range(REQUESTS)
@@ -258,17 +260,17 @@ async def test_killed_at_every_boundary_a_task_ends_the_same(own_house: House) -
     for number in range(REQUESTS):
         plans[number].supervisors[number] = 0.0
 
-    found = await play(own_house, plans)
+    found = await play(own_system, plans)
 
     assert {one.answer for one in found} == {ANSWER}
 
 
 @pytest.mark.parametrize("seeds", [4, pytest.param(200, marks=pytest.mark.long)])
 async def test_killed_at_random_a_task_ends_the_same(
-    own_house: House, seeds: int
+    own_system: System, seeds: int
 ) -> None:
     """One or two kills each: of a worker or a supervisor, at a boundary or up to 30 ms after an answer."""
-    found = await play(own_house, [draw(seed) for seed in range(seeds)])
+    found = await play(own_system, [draw(seed) for seed in range(seeds)])
 
     assert {one.answer for one in found} == {ANSWER}
     assert len(found) == seeds
@@ -298,11 +300,11 @@ def draw(seed: int) -> Plan:
 
 
 async def test_an_effect_that_nothing_can_look_up_is_never_made_again(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """The model is told that it is not known whether it was made."""
     [found] = await play(
-        own_house, [Plan("unknown", tools=["tool-3-after"], found=False)]
+        own_system, [Plan("unknown", tools=["tool-3-after"], found=False)]
     )
 
     assert "it is not known whether its effect was made" in found.answer

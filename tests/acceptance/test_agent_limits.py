@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.acceptance.house import AGENTS, House
-from tests.acceptance.outside import outside
+from tests.acceptance.external_program import outside
+from tests.acceptance.system import AGENTS, System
 from tests.llm_double import ScriptedLlm, saying, stalled
 
 CLERK = str(AGENTS / "clerk.py")
@@ -15,14 +15,14 @@ CLERK = str(AGENTS / "clerk.py")
 
 @pytest.mark.parametrize("ended_by", ["deadline", "cancellation"])
 async def test_a_request_under_way_ends_with_its_task(
-    own_house: House, ended_by: str
+    own_system: System, ended_by: str
 ) -> None:
     """The model's server sees that the worker hung up, and the worker's only slot for requests is free again."""
     async with (
         ScriptedLlm(lambda _asked: stalled()) as model,
-        outside(own_house.servers.nats_url) as program,
+        outside(own_system.servers.nats_url) as program,
     ):
-        own_house.worker(
+        own_system.worker(
             CLERK,
             llm_base_url=model.base_url,
             llm_model="scripted",

@@ -2,22 +2,22 @@
 
 import asyncio
 
-from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS
 from tasklore.contracts.analysis.stories import SeatSettings
 from tasklore.memory.stories.view import CHANGING
 from tests.acceptance.analyses import STORY, TELLERS, editor
-from tests.acceptance.house import House
+from tests.acceptance.system import System
 
 TEXT = "Mara set the lamp down."
 
 
 async def test_a_response_is_analysed_by_all_and_served_from_memory_the_second_time(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """Ten agents take part, an eleventh of the story's own too; asked again, nobody is."""
-    own_house.worker(TELLERS).ready()
-    own_house.supervisor().ready()
-    async with editor(own_house) as desk:
+    own_system.worker(TELLERS).ready()
+    own_system.supervisor().ready()
+    async with editor(own_system) as desk:
         on = SeatSettings(enabled=True)
         tone = SeatSettings(agent="ToneAgent", task="hear_tone", after=("knowledge",))
         await desk.load({"contradiction": on, "tone": tone})
@@ -70,19 +70,19 @@ async def test_a_response_is_analysed_by_all_and_served_from_memory_the_second_t
 
 
 async def test_whatever_one_agent_does_nine_sections_and_a_truthful_head_are_left(
-    own_house: House,
+    own_system: System,
 ) -> None:
-    own_house.worker(
+    own_system.worker(
         *(
             f"{TELLERS}:{seat.section}_agent"
-            for seat in ROSTER
+            for seat in SECTION_AGENTS
             if seat.section != "knowledge"
         )
     ).ready()
-    own_house.worker(f"{TELLERS}:knowledge_agent").ready()
-    own_house.supervisor().ready()
+    own_system.worker(f"{TELLERS}:knowledge_agent").ready()
+    own_system.supervisor().ready()
     deeds = {1: "hang", 2: "raise", 3: "nonsense", 4: "die"}
-    async with editor(own_house) as desk:
+    async with editor(own_system) as desk:
         on = SeatSettings(enabled=True)
         documents = {}
         replies = []
@@ -125,18 +125,18 @@ async def test_whatever_one_agent_does_nine_sections_and_a_truthful_head_are_lef
     }
 
 
-async def test_an_analysis_waits_for_a_store_that_is_away(own_house: House) -> None:
+async def test_an_analysis_waits_for_a_store_that_is_away(own_system: System) -> None:
     """Valkey is gone while an agent works, and comes back as it was: nothing is lost or found twice."""
-    own_house.worker(TELLERS).ready()
-    own_house.supervisor().ready()
-    gate = own_house.folder / "gate"
-    async with editor(own_house) as desk:
+    own_system.worker(TELLERS).ready()
+    own_system.supervisor().ready()
+    gate = own_system.folder / "gate"
+    async with editor(own_system) as desk:
         await desk.load()
         asking = asyncio.ensure_future(desk.ask(1, f"{TEXT}\n@knowledge wait {gate}"))
         await desk.begun("knowledge", 1)
-        own_house.servers.valkey.kill()
+        own_system.servers.valkey.kill()
         gate.touch()
-        await own_house.servers.valkey.start()
+        await own_system.servers.valkey.start()
         reply = await asking
         document = await desk.ended(1)
         changes = await desk.changes()
@@ -147,19 +147,23 @@ async def test_an_analysis_waits_for_a_store_that_is_away(own_house: House) -> N
     assert changes[1]["relationship"].points == {"Mara|Tom": 5}
 
 
-async def test_two_responses_at_once_lose_no_update(own_house: House) -> None:
+async def test_two_responses_at_once_lose_no_update(own_system: System) -> None:
     """Twelve responses of one story, asked for side by side of two supervisors: each change is there once."""
-    own_house.worker(TELLERS).ready()
-    own_house.supervisor().ready()
-    own_house.supervisor().ready()
-    async with editor(own_house) as desk:
+    own_system.worker(TELLERS).ready()
+    own_system.supervisor().ready()
+    own_system.supervisor().ready()
+    async with editor(own_system) as desk:
         await desk.load()
         replies = await asyncio.gather(
             *(desk.ask(number, f"{TEXT} {number}") for number in range(1, 13))
         )
         changes = await desk.changes()
         standing = await desk.stories.standing(STORY, 13)
-        ran = {seat.section: desk.ran(seat.section) for seat in ROSTER if seat.enabled}
+        ran = {
+            seat.section: desk.ran(seat.section)
+            for seat in SECTION_AGENTS
+            if seat.enabled
+        }
 
     assert [reply.kind for reply in replies] == ["done"] * 12
     assert standing.scores == {"Mara|Tom": 18 + 12 * 5}

@@ -7,7 +7,7 @@ from typing import Any
 from tasklore.contracts.analysis.stories import SeatSettings
 from tasklore.memory.stories.view import CHANGING
 from tests.acceptance.analyses import STORY, TELLERS, Editor, editor
-from tests.acceptance.house import House
+from tests.acceptance.system import System
 
 TEXT = "Mara set the lamp down."
 #: How long others leave an analysis alone: the tests wait for it to lapse.
@@ -35,13 +35,13 @@ async def _judge(desk: Editor, document: dict[str, Any]) -> None:
 
 
 async def test_another_supervisor_finishes_what_a_killed_one_began(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """Started only after the death; agents that had ended are not asked again."""
-    own_house.worker(TELLERS).ready()
-    first = own_house.supervisor(pipeline_lease_s=LEASE_S).ready()
-    gate = own_house.folder / "gate"
-    async with editor(own_house) as desk:
+    own_system.worker(TELLERS).ready()
+    first = own_system.supervisor(pipeline_lease_s=LEASE_S).ready()
+    gate = own_system.folder / "gate"
+    async with editor(own_system) as desk:
         await desk.load({"contradiction": SeatSettings(enabled=True)}, patience_s=60)
         asking = asyncio.ensure_future(
             desk.ask(1, f"{TEXT}\n@plot_threads wait {gate}\n@relationship wait {gate}")
@@ -54,7 +54,7 @@ async def test_another_supervisor_finishes_what_a_killed_one_began(
         with contextlib.suppress(asyncio.CancelledError):
             await asking
         gate.touch()
-        own_house.supervisor(pipeline_lease_s=LEASE_S).ready()
+        own_system.supervisor(pipeline_lease_s=LEASE_S).ready()
         document = await desk.ended(1)
         await _judge(desk, document)
         ran = {
@@ -66,11 +66,11 @@ async def test_another_supervisor_finishes_what_a_killed_one_began(
 
 
 async def test_killed_at_any_moment_it_is_finished_by_the_next(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """Five responses, each with a supervisor killed a little later in it, and a new one started."""
-    own_house.worker(TELLERS).ready()
-    async with editor(own_house) as desk:
+    own_system.worker(TELLERS).ready()
+    async with editor(own_system) as desk:
         await desk.load({"contradiction": SeatSettings(enabled=True)})
         for number, moment in enumerate(
             (
@@ -82,12 +82,12 @@ async def test_killed_at_any_moment_it_is_finished_by_the_next(
             ),
             1,
         ):
-            supervisor = own_house.supervisor(pipeline_lease_s=LEASE_S).ready()
+            supervisor = own_system.supervisor(pipeline_lease_s=LEASE_S).ready()
             asking = asyncio.ensure_future(desk.ask(number, f"{TEXT} {number}"))
             await desk.begun(moment, number)
             supervisor.kill()
             asking.cancel()
-        own_house.supervisor(pipeline_lease_s=LEASE_S).ready()
+        own_system.supervisor(pipeline_lease_s=LEASE_S).ready()
         documents = [await desk.ended(number) for number in range(1, 6)]
         standing = await desk.stories.standing(STORY, 6)
         changes = await desk.changes()
@@ -100,12 +100,12 @@ async def test_killed_at_any_moment_it_is_finished_by_the_next(
     assert {len(by) for by in changes.values()} == {5}
 
 
-async def test_the_tasks_of_a_killed_worker_come_again(own_house: House) -> None:
+async def test_the_tasks_of_a_killed_worker_come_again(own_system: System) -> None:
     """To another worker, within their deadlines; what it had finished does not."""
-    worker = own_house.worker(TELLERS).ready()
-    own_house.supervisor(pipeline_lease_s=LEASE_S).ready()
-    gate = own_house.folder / "gate"
-    async with editor(own_house) as desk:
+    worker = own_system.worker(TELLERS).ready()
+    own_system.supervisor(pipeline_lease_s=LEASE_S).ready()
+    gate = own_system.folder / "gate"
+    async with editor(own_system) as desk:
         await desk.load({"contradiction": SeatSettings(enabled=True)}, patience_s=60)
         asking = asyncio.ensure_future(
             desk.ask(1, f"{TEXT}\n@plot_threads wait {gate}")
@@ -114,7 +114,7 @@ async def test_the_tasks_of_a_killed_worker_come_again(own_house: House) -> None
         await desk.begun("fact_extract", 1)
         worker.kill()
         gate.touch()
-        own_house.worker(TELLERS).ready()
+        own_system.worker(TELLERS).ready()
         reply = await asking
         await _judge(desk, await desk.ended(1))
         ran = {
@@ -127,19 +127,19 @@ async def test_the_tasks_of_a_killed_worker_come_again(own_house: House) -> None
 
 
 async def test_a_supervisor_that_was_frozen_changes_nothing_when_it_wakes(
-    own_house: House,
+    own_system: System,
 ) -> None:
-    own_house.worker(TELLERS).ready()
-    frozen = own_house.supervisor(pipeline_lease_s=LEASE_S).ready()
-    gate = own_house.folder / "gate"
-    async with editor(own_house) as desk:
+    own_system.worker(TELLERS).ready()
+    frozen = own_system.supervisor(pipeline_lease_s=LEASE_S).ready()
+    gate = own_system.folder / "gate"
+    async with editor(own_system) as desk:
         await desk.load({"contradiction": SeatSettings(enabled=True)})
         asking = asyncio.ensure_future(
             desk.ask(1, f"{TEXT}\n@relationship wait {gate}")
         )
         await desk.begun("relationship", 1)
         frozen.stop()
-        own_house.supervisor(pipeline_lease_s=LEASE_S).ready()
+        own_system.supervisor(pipeline_lease_s=LEASE_S).ready()
         gate.touch()
         document = await desk.ended(1)
         frozen.go_on()

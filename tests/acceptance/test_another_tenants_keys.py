@@ -14,7 +14,7 @@ from tasklore.contracts.messages import ChatTurn
 from tasklore.memory import keys
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.ledger.requests import place_of
-from tasklore.memory.schedules.store import Schedule, ScheduleStore, State
+from tasklore.memory.schedules.store import Schedule, ScheduleState, ScheduleStore
 from tests.acceptance.test_one_users_administrator import (
     STORY,
     make_shared,
@@ -220,7 +220,7 @@ async def test_what_names_no_caller_goes_on_for_who_made_it(
         store = ScheduleStore(client, "SupervisorAgent")
         for name, by in old.items():
             schedule = Schedule.model_validate({**made, "id": name, "created_by": by})
-            assert await store.put(schedule, State(), None) == 1
+            assert await store.put(schedule, ScheduleState(), None) == 1
         body = turn.model_dump_json().encode()
         await Conversations(client).append("old", body, turn.turn_id)
         record = json.loads(await client.get(asked))

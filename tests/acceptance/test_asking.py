@@ -17,7 +17,7 @@ BUDGET = {"budget_limit": "50k", "spent": 42_000}
 @pytest.fixture
 async def asker(standing: Standing) -> AsyncIterator[Asker]:
     """Ask the worker of the standing house."""
-    servers = standing.house.servers
+    servers = standing.system.servers
     async with asking(
         "CoinWorld", nats_url=servers.nats_url, redis_url=servers.redis_url
     ) as asker:

@@ -10,8 +10,8 @@ import pytest
 
 from tasklore.contracts.identifiers import partition_of, user_token
 from tasklore.runtime.servers import valkey
-from tests.acceptance.house import House, running_house
-from tests.acceptance.outside import Outside, outside
+from tests.acceptance.external_program import Outside, outside
+from tests.acceptance.system import System, running_system
 
 NAN = float("nan")
 #: What fits into a message, and into no conversation.
@@ -28,19 +28,19 @@ GOOD: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """Run a worker that decides and a supervisor that delivers."""
     folder = tmp_path_factory.mktemp("bad")
-    with running_house(folder) as house:
+    with running_system(folder) as system:
         started = [
-            house.worker(
+            system.worker(
                 "tasklore.workers.agents.decision", llm_base_url="", llm_api_key=""
             ),
-            house.supervisor(),
+            system.supervisor(),
         ]
         for one in started:
             one.ready()
-        yield house
+        yield system
 
 
 #: What is wrong in a request, the field that is named, and what the cure says.
@@ -70,16 +70,16 @@ SAID: tuple[tuple[dict[str, Any], str, str], ...] = (
 )
 
 
-async def keys_of(house: House, conversation_id: str) -> list[bytes]:
+async def keys_of(system: System, conversation_id: str) -> list[bytes]:
     """Return every key that tells of a conversation."""
-    async with valkey.connect(house.servers.redis_url) as client:
+    async with valkey.connect(system.servers.redis_url) as client:
         return [key async for key in client.scan_iter(match=f"*{conversation_id}*")]
 
 
 async def test_a_request_that_cannot_be_true_is_refused_and_stores_nothing(
-    house: House,
+    system: System,
 ) -> None:
-    async with outside(house.servers.nats_url) as program:
+    async with outside(system.servers.nats_url) as program:
         for number, (changes, field, cure) in enumerate(ASKED):
             conversation = f"bad.{number}"
             report = await program.ask(
@@ -89,20 +89,20 @@ async def test_a_request_that_cannot_be_true_is_refused_and_stores_nothing(
             assert field in report["error"]["message"]
             assert re.search(cure, report["error"]["message"])
             assert LONG[:3_000] not in report["error"]["message"]
-            assert await keys_of(house, conversation) == []
+            assert await keys_of(system, conversation) == []
         heard = {"new_messages": [{"sender": "Bob", "message": "hi"}]}
         report = await program.ask(
             "DecisionAgent", "decide", GOOD | heard, conversation_id=conversation
         )
     assert report["status"] == "completed", report
-    assert await keys_of(house, conversation) != []
+    assert await keys_of(system, conversation) != []
 
 
 async def test_a_message_that_cannot_be_true_is_set_aside_and_stores_nothing(
-    house: House,
+    system: System,
 ) -> None:
     """Its letter names the field and the cure; what is said right after it in the same place arrives."""
-    async with outside(house.servers.nats_url) as program:
+    async with outside(system.servers.nats_url) as program:
         for number, (changes, field, cure) in enumerate(SAID):
             conversation = f"said.{number}"
             token = user_token(conversation)
@@ -118,9 +118,11 @@ async def test_a_message_that_cannot_be_true_is_set_aside_and_stores_nothing(
             }
             await program.publish(subject, json.dumps(said | changes).encode())
             letter = await letter_from(program, subject)
-            assert await keys_of(house, conversation) == []
+            assert await keys_of(system, conversation) == []
             await program.publish(subject, json.dumps(said).encode())
-            await program.eventually(lambda place=conversation: is_stored(house, place))  # type: ignore[misc]
+            await program.eventually(
+                lambda place=conversation: is_stored(system, place)
+            )  # type: ignore[misc]
             assert (letter["reason"], letter["supervisor_id"]) == (
                 "unreadable",
                 "SupervisorAgent",
@@ -130,9 +132,9 @@ async def test_a_message_that_cannot_be_true_is_set_aside_and_stores_nothing(
             assert base64.b64decode(letter["body"]).startswith(b'{"message_id": "b1"')
 
 
-async def is_stored(house: House, conversation_id: str) -> bool:
+async def is_stored(system: System, conversation_id: str) -> bool:
     """Return whether anything is kept of a conversation."""
-    return await keys_of(house, conversation_id) != []
+    return await keys_of(system, conversation_id) != []
 
 
 async def letter_from(program: Outside, subject: str) -> dict[str, Any]:

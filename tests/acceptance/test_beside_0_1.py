@@ -9,7 +9,7 @@ import pytest
 from nats.js.api import ConsumerConfig
 
 from tests.acceptance.conftest import Standing
-from tests.acceptance.outside import PATIENCE_S, Outside, outside
+from tests.acceptance.external_program import PATIENCE_S, Outside, outside
 from tests.http_client import ask
 from tests.unit.contracts.test_messages_of_0_1 import old_message, refusals
 
@@ -90,7 +90,7 @@ async def test_a_worker_of_0_1_answers_a_supervisor_of_today(
 ) -> None:
     """It shows its card, takes what the supervisor assigns, and its report becomes the answer over HTTP."""
     agent_id = f"OldAgent{status.title()}"
-    async with outside(standing.house.servers.nats_url, "OldWorker") as program:
+    async with outside(standing.system.servers.nats_url, "OldWorker") as program:
         await _show_card(program, agent_id)
 
         async def is_known() -> bool:

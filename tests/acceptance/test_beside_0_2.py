@@ -3,8 +3,8 @@
 import asyncio
 from collections import Counter
 
-from tests.acceptance.house import AGENTS, ROOT, House, Served
-from tests.acceptance.outside import Json, Outside, outside
+from tests.acceptance.external_program import Json, Outside, outside
+from tests.acceptance.system import AGENTS, ROOT, Served, System
 from tests.http_client import ask
 
 #: The interpreter of the environment in which 0.2 is installed, which `make test` makes.
@@ -18,37 +18,37 @@ DOUBLER_OF_0_2 = str(ROOT / "tests" / "fixtures" / "0.2" / "doubler.py")
 DOUBLER = str(AGENTS / "doubler.py")
 
 
-async def test_a_worker_of_0_2_serves_a_supervisor_of_today(own_house: House) -> None:
+async def test_a_worker_of_0_2_serves_a_supervisor_of_today(own_system: System) -> None:
     """It is an upgrade that began with the supervisors: nothing is lost, nothing runs twice."""
-    worker = own_house.installed(PYTHON_OF_0_2, "worker", DOUBLER_OF_0_2)
-    supervisor = own_house.supervisor()
+    worker = own_system.installed(PYTHON_OF_0_2, "worker", DOUBLER_OF_0_2)
+    supervisor = own_system.supervisor()
 
-    await work_through(own_house, supervisor.ready(), worker.ready())
+    await work_through(own_system, supervisor.ready(), worker.ready())
 
 
 async def test_a_supervisor_of_0_2_is_served_by_a_worker_of_today(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """It is an upgrade that began with the workers: nothing is lost, nothing runs twice."""
-    worker = own_house.worker(DOUBLER)
-    supervisor = own_house.installed(PYTHON_OF_0_2, "supervisor")
+    worker = own_system.worker(DOUBLER)
+    supervisor = own_system.installed(PYTHON_OF_0_2, "supervisor")
 
-    await work_through(own_house, supervisor.ready(), worker.ready())
+    await work_through(own_system, supervisor.ready(), worker.ready())
 
 
 async def test_what_both_did_side_by_side_goes_on_with_0_2_alone(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """An upgrade that is gone back from before the ledger moves: nothing is lost, nothing runs twice."""
-    old_worker = own_house.installed(PYTHON_OF_0_2, "worker", DOUBLER_OF_0_2)
-    old = own_house.installed(PYTHON_OF_0_2, "supervisor")
-    worker = own_house.worker(DOUBLER)
-    supervisor = own_house.supervisor()
+    old_worker = own_system.installed(PYTHON_OF_0_2, "worker", DOUBLER_OF_0_2)
+    old = own_system.installed(PYTHON_OF_0_2, "supervisor")
+    worker = own_system.worker(DOUBLER)
+    supervisor = own_system.supervisor()
     for process in (old_worker, old, worker, supervisor):
         process.ready()
     for process in (old, supervisor):
         process.await_agents(1)
-    async with outside(own_house.servers.nats_url, "Program") as program:
+    async with outside(own_system.servers.nats_url, "Program") as program:
         side_by_side = asyncio.Semaphore(AT_ONCE)
 
         async def double(number: int, *served: Served) -> Json:
@@ -67,7 +67,7 @@ async def test_what_both_did_side_by_side_goes_on_with_0_2_alone(
         going_on = asyncio.gather(
             *(double(number, old) for number in range(half, TASKS))
         )
-        while not await asyncio.to_thread(has_begun, own_house, half + AT_ONCE):  # noqa: ASYNC110 - a file tells nobody
+        while not await asyncio.to_thread(has_begun, own_system, half + AT_ONCE):  # noqa: ASYNC110 - a file tells nobody
             await asyncio.sleep(0.01)
         for process in (worker, supervisor):
             process.terminate()
@@ -76,19 +76,19 @@ async def test_what_both_did_side_by_side_goes_on_with_0_2_alone(
         reports += await going_on
         stored = await stored_reports(program)
 
-    demand_each_once(own_house, reports, stored)
+    demand_each_once(own_system, reports, stored)
 
 
-def has_begun(house: House, number: int) -> bool:
+def has_begun(system: System, number: int) -> bool:
     """Return whether *number* runs or more began."""
-    runs = (house.folder / "runs" / "doubled").read_text().split()
+    runs = (system.folder / "runs" / "doubled").read_text().split()
     return len(runs) >= number
 
 
-async def work_through(house: House, supervisor: Served, worker: Served) -> None:
+async def work_through(system: System, supervisor: Served, worker: Served) -> None:
     """Have all tasks done, by HTTP and by a program in turn, and compare runs, answers and stored reports."""
     supervisor.await_agents(1)
-    async with outside(house.servers.nats_url, "Program") as program:
+    async with outside(system.servers.nats_url, "Program") as program:
         side_by_side = asyncio.Semaphore(AT_ONCE)
 
         async def double(number: int) -> Json:
@@ -102,15 +102,15 @@ async def work_through(house: House, supervisor: Served, worker: Served) -> None
         reports = await asyncio.gather(*map(double, range(TASKS)))
         stored = await stored_reports(program)
 
-    demand_each_once(house, reports, stored)
+    demand_each_once(system, reports, stored)
     assert worker.metric("tasklore_tasks_total") == TASKS
 
 
-def demand_each_once(house: House, reports: list[Json], stored: Counter[str]) -> None:
+def demand_each_once(system: System, reports: list[Json], stored: Counter[str]) -> None:
     """Demand that each number was doubled by one run, and has one stored report, the one that was answered."""
     assert [report["result"] for report in reports] == [2 * one for one in range(TASKS)]
     assert {report["status"] for report in reports} == {"completed"}
-    runs = (house.folder / "runs" / "doubled").read_text().split()
+    runs = (system.folder / "runs" / "doubled").read_text().split()
     assert Counter(runs) == Counter(str(number) for number in range(TASKS))
     assert stored == Counter(report["task_id"] for report in reports)
 

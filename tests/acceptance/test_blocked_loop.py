@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tests.acceptance.house import PROBE, House
-from tests.acceptance.outside import outside
+from tests.acceptance.external_program import outside
+from tests.acceptance.system import PROBE, System
 
 #: Milliseconds that it blocks: longer than a loop that stands still is taken for alive where nothing may block it.
 BLOCKS_MS = 20_000
@@ -17,8 +17,8 @@ async def test_what_blocks_a_worker_is_named_by_task_and_line(
     servers: EmbeddedServers, tmp_path: Path
 ) -> None:
     """In its log, on its page, by the doctor and in the metrics; its task runs once, and its probe holds throughout."""
-    with House(servers, tmp_path) as house:
-        worker = await asyncio.to_thread(house.worker(PROBE).ready)
+    with System(servers, tmp_path) as system:
+        worker = await asyncio.to_thread(system.worker(PROBE).ready)
         async with outside(servers.nats_url) as program:
             task_id = await program.assign(
                 "ProbeAgent", "block", {"label": "blocked", "ms": BLOCKS_MS}
@@ -31,7 +31,7 @@ async def test_what_blocks_a_worker_is_named_by_task_and_line(
             found = page["checks"]["event_loop"]["detail"]
             assert f"ProbeAgent.block, task {task_id}" in found
             assert LINE.search(found)
-            examined = await asyncio.to_thread(house.command, "doctor")
+            examined = await asyncio.to_thread(system.command, "doctor")
             assert LINE.search(examined.stdout), examined.stdout
             reporting = asyncio.create_task(program.report_of(task_id))
             alive = set()
@@ -40,6 +40,6 @@ async def test_what_blocks_a_worker_is_named_by_task_and_line(
                 await asyncio.sleep(0.2)
             assert alive == {200}
             assert (await reporting)["status"] == "completed"
-            assert len(house.runs("blocked")) == 1
+            assert len(system.runs("blocked")) == 1
             blocks = 'tasklore_event_loop_blocks_total{agent="ProbeAgent",task="block"}'
             assert await asyncio.to_thread(worker.metric, blocks) == 1

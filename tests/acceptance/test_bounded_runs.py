@@ -19,7 +19,7 @@ from tasklore.memory.ledger.task_tree import TaskTree
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.program_client import Asker, asking
 from tests.acceptance.autoscaler import monitored
-from tests.acceptance.house import AGENTS, House, Served
+from tests.acceptance.system import AGENTS, Served, System
 
 BOUNDED = str(AGENTS / "bounded.py")
 Interval = tuple[float, float, int]
@@ -30,17 +30,17 @@ CALLED_S = 30.0
 
 
 @pytest.fixture
-async def watched_house(tmp_path: Path) -> AsyncIterator[House]:
+async def watched_system(tmp_path: Path) -> AsyncIterator[System]:
     """Give a house whose NATS shows how many deliveries are open."""
     async with EmbeddedServers(tmp_path / "servers", monitor=True) as servers:
-        with House(servers, tmp_path) as house:
-            yield house
+        with System(servers, tmp_path) as system:
+            yield system
 
 
 @pytest.fixture
-async def asker(watched_house: House) -> AsyncIterator[Asker]:
+async def asker(watched_system: System) -> AsyncIterator[Asker]:
     """Connect a program."""
-    servers = watched_house.servers
+    servers = watched_system.servers
     async with asking(
         "Shop", nats_url=servers.nats_url, redis_url=servers.redis_url
     ) as connected:
@@ -63,20 +63,20 @@ def ask(
     )
 
 
-async def limit(house: House, *words: str) -> None:
+async def limit(system: System, *words: str) -> None:
     """Change the limits of the deployment."""
-    done = await asyncio.to_thread(house.command, "--direct", "limits", *words)
+    done = await asyncio.to_thread(system.command, "--direct", "limits", *words)
     assert done.returncode == 0, done.stderr
 
 
-def held(house: House) -> int | None:
+def held(system: System) -> int | None:
     """Return the deliveries that are open, or wait in the queue of the agent."""
-    return monitored([house.servers.nats.monitor_url], "TASKS", "BoundAgent")
+    return monitored([system.servers.nats.monitor_url], "TASKS", "BoundAgent")
 
 
-def intervals(house: House, account: str, killed: dict[int, float]) -> list[Interval]:
+def intervals(system: System, account: str, killed: dict[int, float]) -> list[Interval]:
     """Return when each run of *account* began and ended, and its number; one of a killed process ended with it."""
-    path = house.folder / "runs" / account
+    path = system.folder / "runs" / account
     found = []
     begun: dict[tuple[int, int], float] = {}
     for line in path.read_text().splitlines():
@@ -102,10 +102,10 @@ def most_at_once(runs: list[Interval]) -> int:
 
 
 async def test_a_task_without_a_place_holds_nothing_and_begins_when_the_one_before_it_ends(
-    watched_house: House, asker: Asker
+    watched_system: System, asker: Asker
 ) -> None:
     """In order of arrival, at its first attempt; the only other slot is free for others meanwhile."""
-    with watched_house.worker(BOUNDED, slots=2, ack_wait_s=LEASE_S) as worker:
+    with watched_system.worker(BOUNDED, slots=2, ack_wait_s=LEASE_S) as worker:
         await asyncio.to_thread(worker.ready)
         first = ask(asker, "one", "a", 0, ms=10_000)
         await asyncio.sleep(0.5)
@@ -114,12 +114,12 @@ async def test_a_task_without_a_place_holds_nothing_and_begins_when_the_one_befo
             others.append(ask(asker, "one", "a", number))
             await asyncio.sleep(0.1)
         await asyncio.sleep(2)
-        assert held(watched_house) == 1
+        assert held(watched_system) == 1
         assert (await ask(asker, "free", "free", 1, 10)).status == "completed"
         assert not first.done()
         reports = await asyncio.gather(first, *others)
     assert {(report.status, report.attempt) for report in reports} == {("completed", 1)}
-    runs = intervals(watched_house, "a", {})
+    runs = intervals(watched_system, "a", {})
     assert [number for _, _, number in runs] == list(range(6))
     assert most_at_once(runs) == 1
     gaps = [after[0] - before[1] for before, after in itertools.pairwise(runs)]
@@ -129,10 +129,10 @@ async def test_a_task_without_a_place_holds_nothing_and_begins_when_the_one_befo
 
 
 async def test_a_recalled_answer_needs_no_place_and_lets_the_next_one_begin(
-    watched_house: House, asker: Asker
+    watched_system: System, asker: Asker
 ) -> None:
     """Those that ask the same while it is computed are given its answer."""
-    with watched_house.worker(BOUNDED, slots=8) as worker:
+    with watched_system.worker(BOUNDED, slots=8) as worker:
         await asyncio.to_thread(worker.ready)
         assert (await ask(asker, "known", "k", 1, 10)).status == "completed"
         long = ask(asker, "known", "k", 2, 5_000)
@@ -144,14 +144,14 @@ async def test_a_recalled_answer_needs_no_place_and_lets_the_next_one_begin(
         assert (await long).status == "completed"
         assert (await asyncio.wait_for(joined, 10)).memory.outcome == "joined"
         assert (await asyncio.wait_for(waiting, 10)).status == "completed"
-    assert most_at_once(intervals(watched_house, "k", {})) == 1
+    assert most_at_once(intervals(watched_system, "k", {})) == 1
 
 
 async def test_a_task_that_calls_itself_with_its_own_key_is_refused_and_with_another_is_not(
-    watched_house: House, asker: Asker
+    watched_system: System, asker: Asker
 ) -> None:
     """The error names the cure."""
-    with watched_house.worker(BOUNDED, slots=8) as worker:
+    with watched_system.worker(BOUNDED, slots=8) as worker:
         await asyncio.to_thread(worker.ready)
         assert (await asyncio.wait_for(ask(asker, "nested", "n", 13), 20)).result == 3
         report = await asyncio.wait_for(ask(asker, "nested", "n", 2), 20)
@@ -161,12 +161,12 @@ async def test_a_task_that_calls_itself_with_its_own_key_is_refused_and_with_ano
 
 
 async def test_a_task_that_was_cancelled_while_it_waited_lets_the_next_one_begin(
-    watched_house: House, asker: Asker
+    watched_system: System, asker: Asker
 ) -> None:
     """It holds nobody up."""
     with (
-        watched_house.worker(BOUNDED, slots=8, ack_wait_s=LEASE_S) as worker,
-        watched_house.supervisor() as supervisor,
+        watched_system.worker(BOUNDED, slots=8, ack_wait_s=LEASE_S) as worker,
+        watched_system.supervisor() as supervisor,
     ):
         await asyncio.to_thread(worker.ready)
         await asyncio.to_thread(supervisor.ready)
@@ -180,12 +180,12 @@ async def test_a_task_that_was_cancelled_while_it_waited_lets_the_next_one_begin
         await asyncio.sleep(0.5)
         third = ask(asker, "one", "c", 2)
         await asyncio.sleep(1)
-        cancelled = await asyncio.to_thread(watched_house.command, "cancel", task_id)
+        cancelled = await asyncio.to_thread(watched_system.command, "cancel", task_id)
         assert cancelled.returncode == 0, cancelled.stderr
         assert (await asyncio.wait_for(second, CALLED_S)).status == "cancelled"
         await first
         assert (await asyncio.wait_for(third, CALLED_S)).status == "completed"
-    assert [number for _, _, number in intervals(watched_house, "c", {})] == [0, 2]
+    assert [number for _, _, number in intervals(watched_system, "c", {})] == [0, 2]
 
 
 @pytest.mark.parametrize("stores", [False, True])
@@ -193,11 +193,11 @@ async def test_a_task_that_was_cancelled_while_it_waited_lets_the_next_one_begin
     ("tasks", "kills"), [(120, 3), pytest.param(300, 6, marks=pytest.mark.long)]
 )
 async def test_while_workers_are_killed_no_bound_is_passed_and_nothing_is_lost(
-    watched_house: House, asker: Asker, tasks: int, kills: int, stores: bool
+    watched_system: System, asker: Asker, tasks: int, kills: int, stores: bool
 ) -> None:
     """Tasks of 20 accounts on 4 workers, one of which is killed every second and a half, and *stores* with them."""
     given = {"slots": 32, "ack_wait_s": 4}
-    workers = [watched_house.worker(BOUNDED, **given) for _ in range(4)]
+    workers = [watched_system.worker(BOUNDED, **given) for _ in range(4)]
     await asyncio.gather(*(asyncio.to_thread(worker.ready) for worker in workers))
     draw = random.Random(5)
     killed = dict[int, float]()
@@ -212,10 +212,10 @@ async def test_while_workers_are_killed_no_bound_is_passed_and_nothing_is_lost(
         await asyncio.sleep(1.5)
         place = draw.randrange(4)
         kill(workers[place], killed)
-        workers[place] = watched_house.worker(BOUNDED, **given)
+        workers[place] = watched_system.worker(BOUNDED, **given)
         if stores:
             server = draw.choice(
-                (watched_house.servers.valkey, watched_house.servers.nats)
+                (watched_system.servers.valkey, watched_system.servers.nats)
             )
             server.kill()
             await asyncio.sleep(0.5)
@@ -225,7 +225,7 @@ async def test_while_workers_are_killed_no_bound_is_passed_and_nothing_is_lost(
     assert [report.result for report in reports] == list(range(tasks))
     out_of_turn = 0
     for account in range(20):
-        runs = intervals(watched_house, f"{account}", killed)
+        runs = intervals(watched_system, f"{account}", killed)
         assert most_at_once(runs) <= (1 if account < 10 else 2), (account, runs)
         order = [number for _, _, number in runs]
         out_of_turn += sum(
@@ -233,7 +233,8 @@ async def test_while_workers_are_killed_no_bound_is_passed_and_nothing_is_lost(
         )
     again = (
         sum(
-            len(intervals(watched_house, f"{account}", killed)) for account in range(20)
+            len(intervals(watched_system, f"{account}", killed))
+            for account in range(20)
         )
         - tasks
     )
@@ -246,15 +247,15 @@ async def test_while_workers_are_killed_no_bound_is_passed_and_nothing_is_lost(
     ("tasks", "kills"), [(90, 2), pytest.param(240, 4, marks=pytest.mark.long)]
 )
 async def test_while_workers_are_killed_no_limit_on_an_agent_or_a_tenant_is_passed_and_nothing_is_lost(
-    watched_house: House, asker: Asker, tasks: int, kills: int, stores: bool
+    watched_system: System, asker: Asker, tasks: int, kills: int, stores: bool
 ) -> None:
     """Tasks of 6 tenants that run two at once each, and five all together, on 3 workers that are killed."""
     await limit(
-        watched_house, "set", "agent", "--agent", "BoundAgent", "--at-most", "5"
+        watched_system, "set", "agent", "--agent", "BoundAgent", "--at-most", "5"
     )
-    await limit(watched_house, "set", "tenants", "--tenant", "*", "--at-most", "2")
+    await limit(watched_system, "set", "tenants", "--tenant", "*", "--at-most", "2")
     given = {"slots": 16, "ack_wait_s": 4}
-    workers = [watched_house.worker(BOUNDED, **given) for _ in range(3)]
+    workers = [watched_system.worker(BOUNDED, **given) for _ in range(3)]
     await asyncio.gather(*(asyncio.to_thread(worker.ready) for worker in workers))
     draw = random.Random(7)
     killed = dict[int, float]()
@@ -266,17 +267,17 @@ async def test_while_workers_are_killed_no_limit_on_an_agent_or_a_tenant_is_pass
         await asyncio.sleep(1.5)
         place = draw.randrange(3)
         kill(workers[place], killed)
-        workers[place] = watched_house.worker(BOUNDED, **given)
+        workers[place] = watched_system.worker(BOUNDED, **given)
         if stores:
             server = draw.choice(
-                (watched_house.servers.valkey, watched_house.servers.nats)
+                (watched_system.servers.valkey, watched_system.servers.nats)
             )
             server.kill()
             await asyncio.sleep(0.5)
             await server.start()
     reports = await asyncio.gather(*asked)
     assert [report.result for report in reports] == list(range(tasks))
-    runs = [intervals(watched_house, f"tenant{number}", killed) for number in range(6)]
+    runs = [intervals(watched_system, f"tenant{number}", killed) for number in range(6)]
     most = most_at_once(list(itertools.chain(*runs)))
     print(f"{most} of 5 at once, {sum(map(len, runs)) - tasks} runs again after a kill")  # noqa: T201 - the figures
     assert most <= 5
@@ -284,13 +285,13 @@ async def test_while_workers_are_killed_no_limit_on_an_agent_or_a_tenant_is_pass
 
 
 async def test_a_limit_on_runs_is_changed_live(
-    watched_house: House, asker: Asker
+    watched_system: System, asker: Asker
 ) -> None:
     """A higher one lets those that wait begin, a lower one ends no run, and without one all begin."""
     await limit(
-        watched_house, "set", "agent", "--agent", "BoundAgent", "--at-most", "1"
+        watched_system, "set", "agent", "--agent", "BoundAgent", "--at-most", "1"
     )
-    with watched_house.worker(BOUNDED, slots=32, ack_wait_s=20) as worker:
+    with watched_system.worker(BOUNDED, slots=32, ack_wait_s=20) as worker:
         await asyncio.to_thread(worker.ready)
         tasks = 30
         asked = [
@@ -298,7 +299,7 @@ async def test_a_limit_on_runs_is_changed_live(
         ]
 
         def count(word: str) -> int:
-            path = watched_house.folder / "runs" / "live"
+            path = watched_system.folder / "runs" / "live"
             return path.read_text().count(f"{word} ") if path.exists() else 0
 
         def under_way() -> int:
@@ -311,10 +312,10 @@ async def test_a_limit_on_runs_is_changed_live(
                     await asyncio.sleep(0.02)
             return time.monotonic() - begun
 
-        await until(lambda: under_way() == 1 == held(watched_house))
-        await limit(watched_house, "set", "agent", "--at-most", "4")
+        await until(lambda: under_way() == 1 == held(watched_system))
+        await limit(watched_system, "set", "agent", "--at-most", "4")
         raised_s = await until(lambda: under_way() == 4)
-        await limit(watched_house, "set", "agent", "--at-most", "2")
+        await limit(watched_system, "set", "agent", "--at-most", "2")
         # Known everywhere within a second; then what began before ends, and no more than two at once take its place.
         await asyncio.sleep(2)
         await until(lambda: under_way() == 2)
@@ -324,7 +325,7 @@ async def test_a_limit_on_runs_is_changed_live(
 
         async def is_shown() -> bool:
             words = ("--direct", "budget", "--json")
-            found = await asyncio.to_thread(watched_house.command, *words)
+            found = await asyncio.to_thread(watched_system.command, *words)
             seen = json.loads(found.stdout)["accounts"][0]
             assert seen["waiting"] > 5
             return (seen["limit"], seen["amount"], seen["reserved"]) == ("agent", 2, 2)
@@ -332,7 +333,7 @@ async def test_a_limit_on_runs_is_changed_live(
         async with asyncio.timeout(30):
             while not await is_shown():
                 pass
-        await limit(watched_house, "remove", "agent")
+        await limit(watched_system, "remove", "agent")
         removed_s = await until(lambda: count("begin") == tasks)
         print(f"raised: {raised_s:.2f} s, removed: {removed_s:.2f} s until they ran")  # noqa: T201 - the figures
         assert {report.status for report in await asyncio.gather(*asked)} == {
@@ -341,13 +342,13 @@ async def test_a_limit_on_runs_is_changed_live(
 
 
 async def test_a_run_lends_its_place_under_a_limit_to_the_tasks_that_it_calls(
-    watched_house: House, asker: Asker
+    watched_system: System, asker: Asker
 ) -> None:
     """Four trees of four tasks under a limit of one: each caller goes on once it has its place again."""
     await limit(
-        watched_house, "set", "agent", "--agent", "BoundAgent", "--at-most", "1"
+        watched_system, "set", "agent", "--agent", "BoundAgent", "--at-most", "1"
     )
-    with watched_house.worker(BOUNDED, slots=2) as worker:
+    with watched_system.worker(BOUNDED, slots=2) as worker:
         await asyncio.to_thread(worker.ready)
         asked = [ask(asker, "nested", f"l{number}", 13) for number in range(4)]
         reports = await asyncio.wait_for(asyncio.gather(*asked), 90)
@@ -355,14 +356,14 @@ async def test_a_run_lends_its_place_under_a_limit_to_the_tasks_that_it_calls(
 
 
 async def test_a_tenant_that_waits_for_its_own_place_holds_up_no_other(
-    watched_house: House, asker: Asker
+    watched_system: System, asker: Asker
 ) -> None:
     """An agent has two places, and one tenant one of them."""
     await limit(
-        watched_house, "set", "agent", "--agent", "BoundAgent", "--at-most", "2"
+        watched_system, "set", "agent", "--agent", "BoundAgent", "--at-most", "2"
     )
-    await limit(watched_house, "set", "tenants", "--tenant", "*", "--at-most", "1")
-    with watched_house.worker(BOUNDED, slots=8) as worker:
+    await limit(watched_system, "set", "tenants", "--tenant", "*", "--at-most", "1")
+    with watched_system.worker(BOUNDED, slots=8) as worker:
         await asyncio.to_thread(worker.ready)
         mine = [
             ask(asker, "free", "mine", number, ms=6_000, tenant="mine")
@@ -372,23 +373,23 @@ async def test_a_tenant_that_waits_for_its_own_place_holds_up_no_other(
         other = await ask(asker, "free", "other", 1, tenant="other")
         assert (other.status, sum(one.done() for one in mine)) == ("completed", 0)
         await asyncio.gather(*mine)
-    assert most_at_once(intervals(watched_house, "mine", {})) == 1
+    assert most_at_once(intervals(watched_system, "mine", {})) == 1
 
 
 async def test_without_the_store_of_places_no_bounded_task_begins(
-    watched_house: House, asker: Asker
+    watched_system: System, asker: Asker
 ) -> None:
     """It waits, as tasks do that must not run twice, and another task goes on."""
     given = {"memory_budget_ms": 500, "ledger_deadline_ms": 500}
-    with watched_house.worker(BOUNDED, slots=8, **given) as worker:
+    with watched_system.worker(BOUNDED, slots=8, **given) as worker:
         await asyncio.to_thread(worker.ready)
-        watched_house.servers.valkey.kill()
+        watched_system.servers.valkey.kill()
         bound = ask(asker, "one", "dead", 1)
         free = ask(asker, "free", "alive", 1)
         assert (await asyncio.wait_for(free, 20)).status == "completed"
         await asyncio.sleep(3)
-        assert not (watched_house.folder / "runs" / "dead").exists()
-        await watched_house.servers.valkey.start()
+        assert not (watched_system.folder / "runs" / "dead").exists()
+        await watched_system.servers.valkey.start()
         report = await asyncio.wait_for(bound, 30)
     assert (report.status, report.attempt) == ("completed", 1)
 
@@ -400,16 +401,16 @@ def kill(worker: Served, killed: dict[int, float]) -> None:
 
 
 async def test_it_is_seen_that_a_task_waits_for_a_place(
-    watched_house: House, asker: Asker
+    watched_system: System, asker: Asker
 ) -> None:
     """Under which limit, and how many may go on at once; no more once it runs."""
     await limit(
-        watched_house, "set", "agent", "--agent", "BoundAgent", "--at-most", "1"
+        watched_system, "set", "agent", "--agent", "BoundAgent", "--at-most", "1"
     )
     place = keys.places(bound_name({"agent": "BoundAgent"}))
-    async with Redis.from_url(watched_house.servers.redis_url) as redis:
+    async with Redis.from_url(watched_system.servers.redis_url) as redis:
         tree = TaskTree(redis)
-        with watched_house.worker(BOUNDED, slots=8) as worker:
+        with watched_system.worker(BOUNDED, slots=8) as worker:
             await asyncio.to_thread(worker.ready)
             asked = [
                 ask(asker, "free", "seen", number, ms=3_000) for number in range(2)

@@ -23,7 +23,7 @@ from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.http.admission.key_file import make_key
 from tasklore.supervisor.program_client import Asker, asking
 from tests.acceptance.autoscaler import monitored
-from tests.acceptance.house import AGENTS, House
+from tests.acceptance.system import AGENTS, System
 from tests.http_client import PATIENCE_S
 from tests.http_client import ask as http
 from tests.llm_double import Asked, Canned, ScriptedLlm, answer
@@ -64,10 +64,10 @@ class Provider:
 
 @asynccontextmanager
 async def governed(
-    house: House, provider: Provider, *limits: dict[str, Any], **more: Any
+    system: System, provider: Provider, *limits: dict[str, Any], **more: Any
 ) -> AsyncIterator[Redis]:
-    """Declare *limits* in the store of *house*, while *provider* answers."""
-    async with provider.llm, Redis.from_url(house.servers.redis_url) as redis:
+    """Declare *limits* in the store of *system*, while *provider* answers."""
+    async with provider.llm, Redis.from_url(system.servers.redis_url) as redis:
         await load_functions(redis)
         await Budgets(redis).change(read_limits({"limits": limits, **more}), "test")
         yield redis
@@ -83,10 +83,10 @@ def settings(provider: Provider, **more: Any) -> dict[str, Any]:
     }
 
 
-def program(house: House) -> AbstractAsyncContextManager[Asker]:
+def program(system: System) -> AbstractAsyncContextManager[Asker]:
     """Connect a program that asks for tasks."""
     return asking(
-        "Shop", nats_url=house.servers.nats_url, redis_url=house.servers.redis_url
+        "Shop", nats_url=system.servers.nats_url, redis_url=system.servers.redis_url
     )
 
 
@@ -106,14 +106,14 @@ async def spent(redis: Redis) -> Spending:
 
 
 async def test_a_task_without_room_waits_without_a_slot_and_uncounted(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """It begins when there is room, is at its first attempt, and the report names the model and the cost."""
     provider = Provider()
     async with governed(
-        own_house, provider, {"name": "rpm", "requests": 1000, "every": "minute"}
+        own_system, provider, {"name": "rpm", "requests": 1000, "every": "minute"}
     ) as redis:
-        with own_house.worker(ASKER, **settings(provider, slots=1)) as worker:
+        with own_system.worker(ASKER, **settings(provider, slots=1)) as worker:
             await asyncio.to_thread(worker.ready)
             until = time.time() + 9
             await redis.hset(
@@ -121,8 +121,8 @@ async def test_a_task_without_room_waits_without_a_slot_and_uncounted(
             )
             async with asking(
                 "Shop",
-                nats_url=own_house.servers.nats_url,
-                redis_url=own_house.servers.redis_url,
+                nats_url=own_system.servers.nats_url,
+                redis_url=own_system.servers.redis_url,
             ) as asker:
                 waiting = asyncio.create_task(ask(asker, 7))
                 await asyncio.sleep(5)
@@ -139,7 +139,9 @@ async def test_a_task_without_room_waits_without_a_slot_and_uncounted(
             assert provider.calls == 1
 
 
-async def test_another_model_answers_when_the_budget_says_so(own_house: House) -> None:
+async def test_another_model_answers_when_the_budget_says_so(
+    own_system: System,
+) -> None:
     """The next of its chain that is cheaper; where there is none the task fails with the limit's name."""
     provider = Provider()
     limit = {
@@ -150,14 +152,14 @@ async def test_another_model_answers_when_the_budget_says_so(own_house: House) -
         "at_limit": "next",
     }
     async with governed(
-        own_house, provider, limit, fallbacks={MODEL: ["cheap"]}
+        own_system, provider, limit, fallbacks={MODEL: ["cheap"]}
     ) as redis:
-        with own_house.worker(ASKER, **settings(provider)) as worker:
+        with own_system.worker(ASKER, **settings(provider)) as worker:
             await asyncio.to_thread(worker.ready)
             async with asking(
                 "Shop",
-                nats_url=own_house.servers.nats_url,
-                redis_url=own_house.servers.redis_url,
+                nats_url=own_system.servers.nats_url,
+                redis_url=own_system.servers.redis_url,
             ) as asker:
                 report = await ask(asker, 1)
                 assert (report.status, report.usage.models) == ("completed", ("cheap",))
@@ -178,16 +180,16 @@ async def test_another_model_answers_when_the_budget_says_so(own_house: House) -
 
 
 async def test_a_remembered_answer_costs_nothing_and_says_what_it_saved(
-    own_house: House,
+    own_system: System,
 ) -> None:
     provider = Provider()
-    async with governed(own_house, provider) as redis:
-        with own_house.worker(ASKER, **settings(provider)) as worker:
+    async with governed(own_system, provider) as redis:
+        with own_system.worker(ASKER, **settings(provider)) as worker:
             await asyncio.to_thread(worker.ready)
             async with asking(
                 "Shop",
-                nats_url=own_house.servers.nats_url,
-                redis_url=own_house.servers.redis_url,
+                nats_url=own_system.servers.nats_url,
+                redis_url=own_system.servers.redis_url,
             ) as asker:
                 first, again = [
                     await asker.ask("AskerAgent", "tint", {"number": 5})
@@ -209,7 +211,7 @@ async def test_a_remembered_answer_costs_nothing_and_says_what_it_saved(
     ("tasks", "kills"), [(120, 2), pytest.param(240, 3, marks=pytest.mark.long)]
 )
 async def test_our_books_and_the_providers_agree_while_workers_are_killed(
-    own_house: House, tasks: int, kills: int, stores: bool
+    own_system: System, tasks: int, kills: int, stores: bool
 ) -> None:
     """What arrived is booked once, to the token. What a killed worker had under way stays as unconfirmed as it is.
 
@@ -221,12 +223,12 @@ async def test_our_books_and_the_providers_agree_while_workers_are_killed(
         {"name": "day", "usd": 50, "every": "day", "at_limit": "refuse"},
         {"name": "tpm", "tokens": 10_000_000, "every": "minute"},
     ]
-    async with governed(own_house, provider, *limits) as redis:
+    async with governed(own_system, provider, *limits) as redis:
         given = settings(provider, slots=8)
-        await asyncio.to_thread(own_house.supervisor().ready)
-        own_house.worker(ASKER, **given).ready()
-        victim = await asyncio.to_thread(own_house.worker(ASKER, **given).ready)
-        async with program(own_house) as asker:
+        await asyncio.to_thread(own_system.supervisor().ready)
+        own_system.worker(ASKER, **given).ready()
+        victim = await asyncio.to_thread(own_system.worker(ASKER, **given).ready)
+        async with program(own_system) as asker:
             asked = [
                 asyncio.create_task(
                     ask(asker, number, memory="bypass", within=timedelta(seconds=300))
@@ -240,12 +242,16 @@ async def test_our_books_and_the_providers_agree_while_workers_are_killed(
                         await asyncio.sleep(0.02)
                 victim.kill()
                 for server in (
-                    (own_house.servers.valkey, own_house.servers.nats) if stores else ()
+                    (own_system.servers.valkey, own_system.servers.nats)
+                    if stores
+                    else ()
                 ):
                     server.kill()
                     await asyncio.sleep(0.5)
                     await server.start()
-                victim = await asyncio.to_thread(own_house.worker(ASKER, **given).ready)
+                victim = await asyncio.to_thread(
+                    own_system.worker(ASKER, **given).ready
+                )
             reports = await asyncio.gather(*asked)
         assert {report.status for report in reports} == {"completed"}, reports
         ended = time.monotonic()
@@ -274,16 +280,16 @@ async def test_our_books_and_the_providers_agree_while_workers_are_killed(
 
 
 @pytest.fixture
-async def watched_house(tmp_path: Path) -> AsyncIterator[House]:
+async def watched_system(tmp_path: Path) -> AsyncIterator[System]:
     """Give a house whose NATS shows what the autoscaler reads."""
     async with EmbeddedServers(tmp_path / "servers", monitor=True) as servers:
-        with House(servers, tmp_path) as house:
-            yield house
+        with System(servers, tmp_path) as system:
+            yield system
 
 
 @pytest.mark.parametrize("tasks", [60, pytest.param(10_000, marks=pytest.mark.long)])
 async def test_parked_tasks_hold_nothing_and_begin_in_order_when_there_is_room(
-    watched_house: House, tasks: int
+    watched_system: System, tasks: int
 ) -> None:
     """No slot, nothing pending, nothing for the autoscaler to see; each begins at its turn."""
     provider = Provider()
@@ -300,16 +306,16 @@ async def test_parked_tasks_hold_nothing_and_begin_in_order_when_there_is_room(
     # servers and other work makes some 30 calls a second, and a turn that comes sooner than that says nothing of turns.
     rate = 600 if tasks < 1_000 else 900
     async with governed(
-        watched_house, provider, {"name": "rpm", "requests": rate, "every": "minute"}
+        watched_system, provider, {"name": "rpm", "requests": rate, "every": "minute"}
     ) as redis:
-        with watched_house.worker(ASKER, **settings(provider, slots=64)) as worker:
+        with watched_system.worker(ASKER, **settings(provider, slots=64)) as worker:
             await asyncio.to_thread(worker.ready)
             blocked_s = 15 + tasks / 50
             until = time.time() + blocked_s
             await redis.hset(
                 keys.budget("account", "rpm"), "blocked", str(int(until * 1000))
             )
-            async with program(watched_house) as asker:
+            async with program(watched_system) as asker:
                 within = timedelta(seconds=blocked_s + 1_200)
                 asked = []
                 for number in range(tasks):
@@ -318,9 +324,9 @@ async def test_parked_tasks_hold_nothing_and_begin_in_order_when_there_is_room(
                         await asyncio.sleep(0.25)
                 queue = keys.budget("account", "rpm") + ":queue"
                 while (waiting := await redis.zcard(queue)) < tasks or held(
-                    watched_house
+                    watched_system
                 ) != 0:
-                    assert time.time() < until - 1, (waiting, held(watched_house))
+                    assert time.time() < until - 1, (waiting, held(watched_system))
                     await asyncio.sleep(0.2)
                 due = {
                     name.decode(): at / 1000
@@ -349,13 +355,13 @@ async def test_parked_tasks_hold_nothing_and_begin_in_order_when_there_is_room(
     assert sum(moved) / tasks <= rate / 60
 
 
-def held(house: House) -> int | None:
+def held(system: System) -> int | None:
     """Return what the autoscaler sees of the agent's queue."""
-    return monitored([house.servers.nats.monitor_url], "TASKS", "AskerAgent")
+    return monitored([system.servers.nats.monitor_url], "TASKS", "AskerAgent")
 
 
 async def test_a_tenant_without_budget_does_not_go_on_by_a_schedule(
-    own_house: House, tmp_path: Path
+    own_system: System, tmp_path: Path
 ) -> None:
     """Ticks are booked to the tenant of the key that made the schedule, and wait as its own tasks do."""
     provider = Provider()
@@ -363,9 +369,9 @@ async def test_a_tenant_without_budget_does_not_go_on_by_a_schedule(
     key = make_key(file, "shop", ("ask",), None, tenant="acme")
     headers = {"Authorization": f"Bearer {key}"}
     limit = {"name": "acme", "tenant": "acme", "requests": 2, "every": "day"}
-    async with governed(own_house, provider, limit) as redis:
-        supervisor = own_house.supervisor(api_keys_file=file)
-        with supervisor, own_house.worker(ASKER, **settings(provider)) as worker:
+    async with governed(own_system, provider, limit) as redis:
+        supervisor = own_system.supervisor(api_keys_file=file)
+        with supervisor, own_system.worker(ASKER, **settings(provider)) as worker:
             await asyncio.to_thread(worker.ready)
             url = (await asyncio.to_thread(supervisor.ready)).api
             await asyncio.to_thread(supervisor.await_agents, 1)

@@ -29,7 +29,7 @@ from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.memory.webhooks.outbox import WebhookOutbox
 from tasklore.runtime.messaging.connection import connected
 from tasklore.supervisor.http.hand_over import HandOver
-from tests.acceptance.house import AGENTS, BUDGET, House, running_house
+from tests.acceptance.system import AGENTS, BUDGET, System, running_system
 from tests.receiver import SECRET
 from tests.servers import PATIENCE_S
 
@@ -55,7 +55,7 @@ callers = st.builds(
 
 
 @dataclass
-class System:
+class CallersSystem:
     """A supervisor and a worker, and what is published beside them."""
 
     redis: Redis
@@ -122,14 +122,14 @@ class System:
 
 
 @asynccontextmanager
-async def _listening(house: House) -> AsyncIterator[System]:
+async def _listening(house: System) -> AsyncIterator[CallersSystem]:
     servers = house.servers
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(
             connected(servers.nats_url, "callers-of-work")
         )
         redis = await stack.enter_async_context(Redis.from_url(servers.redis_url))
-        system = System(redis, HandOver(client, SUPERVISOR))
+        system = CallersSystem(redis, HandOver(client, SUPERVISOR))
         await client.subscribe(">", cb=system.hear)
         yield system
 
@@ -144,10 +144,10 @@ def portal() -> Iterator[BlockingPortal]:
 @pytest.fixture(scope="module")
 def system(
     portal: BlockingPortal, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[System]:
+) -> Iterator[CallersSystem]:
     """Run the system once for all examples."""
     folder: Path = tmp_path_factory.mktemp("callers")
-    with running_house(folder) as house:
+    with running_system(folder) as house:
         model = {"llm_base_url": "", "llm_api_key": ""}
         worker = house.worker(TREE, BUDGET, **model)
         supervisor = house.supervisor(
@@ -165,7 +165,7 @@ numbers = iter(range(1_000_000))
 @settings(max_examples=8)
 @given(made=callers, tenant=st.sampled_from((None, "globex")))
 def test_what_is_made_from_a_call_is_of_its_caller_whole(
-    system: System, portal: BlockingPortal, made: Caller, tenant: str | None
+    system: CallersSystem, portal: BlockingPortal, made: Caller, tenant: str | None
 ) -> None:
     """Tasks, children, ticks, phases, items, runs inside, words and webhooks: user, tenant, key and roles."""
     number = next(numbers)
@@ -174,7 +174,7 @@ def test_what_is_made_from_a_call_is_of_its_caller_whole(
 
 
 async def _make_everything(
-    system: System, caller: Caller, tenant: str | None, number: int
+    system: CallersSystem, caller: Caller, tenant: str | None, number: int
 ) -> None:
     may_name = caller.user is None and caller.tenant is None
     named = caller.for_tenant(tenant) if may_name else caller
@@ -213,7 +213,7 @@ def maker_of(assignment: TaskAssignment) -> str:
 
 
 async def _send_task(
-    system: System, caller: Caller, named: Caller, user: str, label: str
+    system: CallersSystem, caller: Caller, named: Caller, user: str, label: str
 ) -> None:
     """Send a task with a child that has a child, which calls back."""
     url = f"{_NOBODY_LISTENS}{label}"
@@ -246,7 +246,9 @@ def _leaf(label: str, maker: str) -> dict[str, Any]:
     }
 
 
-async def _schedule(system: System, caller: Caller, user: str, label: str) -> None:
+async def _schedule(
+    system: CallersSystem, caller: Caller, user: str, label: str
+) -> None:
     """Keep a schedule until its second tick, and run it once beside these."""
     schedule_id = f"{label}s"
     body = {**_leaf(label, "tick"), "id": schedule_id, "user": user, "every": 1}
@@ -276,7 +278,9 @@ def _phase(name: str, label: str, **more: Any) -> dict[str, Any]:
     return {"name": name, **leaf, **more}
 
 
-async def _run_pipeline(system: System, caller: Caller, user: str, label: str) -> None:
+async def _run_pipeline(
+    system: CallersSystem, caller: Caller, user: str, label: str
+) -> None:
     """Run a pipeline with a phase, one of two items, and a pipeline inside; then begin it again at its phase."""
     session_id = f"{label}p"
     inner = {"name": "inside", "phases": [_phase("inner", label)]}
@@ -307,7 +311,7 @@ async def _run_pipeline(system: System, caller: Caller, user: str, label: str) -
     assert (await system.ended(caller, session_id))["state"] == "completed"
 
 
-async def _ask(system: System, caller: Caller, user: str, label: str) -> None:
+async def _ask(system: CallersSystem, caller: Caller, user: str, label: str) -> None:
     """Ask in words, in a conversation whose turns are of the caller's user and tenant."""
     conversation = f"{label}c"
     words = "limit 50k, spent 42000: how is my budget?"
@@ -330,13 +334,13 @@ _TAKEN = (403, 404, 409, 422)
 
 
 def test_the_same_run_by_a_key_of_another_tenant_is_not_its_own(
-    system: System, portal: BlockingPortal
+    system: CallersSystem, portal: BlockingPortal
 ) -> None:
     """It says session, declaration, inputs and user as they are; neither the run nor its result is shown."""
     portal.call(_run_the_same, system)
 
 
-async def _run_the_same(system: System) -> None:
+async def _run_the_same(system: CallersSystem) -> None:
     for kept in (False, True):
         label = f"work{next(numbers)}-"
         body = {
@@ -364,13 +368,13 @@ async def _run_the_same(system: System) -> None:
 
 
 def test_no_name_in_a_body_a_header_or_evidence_makes_work_of_somebody_else(
-    system: System, portal: BlockingPortal
+    system: CallersSystem, portal: BlockingPortal
 ) -> None:
     """User, tenant, caller, conversation, schedule, idempotency key: each as it is another's."""
     portal.call(_name_others, system)
 
 
-async def _name_others(system: System) -> None:
+async def _name_others(system: CallersSystem) -> None:
     label = f"work{next(numbers)}-"
     task = {**_leaf(label, "task"), "user": "ann"}
     schedule = {**_leaf(label, "tick"), "id": f"{label}s", "every": 86_400}
@@ -412,13 +416,13 @@ async def _name_others(system: System) -> None:
 
 
 def test_a_run_restored_from_evidence_is_of_who_restores_it(
-    system: System, portal: BlockingPortal
+    system: CallersSystem, portal: BlockingPortal
 ) -> None:
     """Evidence is a file: who holds it may write another caller into it."""
     portal.call(_restore, system)
 
 
-async def _restore(system: System) -> None:
+async def _restore(system: CallersSystem) -> None:
     label = f"work{next(numbers)}-"
     phase = _phase("phase", label)
     phase["parameters"] |= {"bad": [0]}

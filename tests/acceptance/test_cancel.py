@@ -4,13 +4,13 @@ import asyncio
 import json
 
 from tests.acceptance.conftest import Standing
-from tests.acceptance.house import House
-from tests.acceptance.outside import Json, Outside, outside
+from tests.acceptance.external_program import Json, Outside, outside
+from tests.acceptance.system import System
 
 
-def cancel(house: House, task_id: str, *options: str) -> tuple[int, Json]:
+def cancel(system: System, task_id: str, *options: str) -> tuple[int, Json]:
     """Cancel by the command; return its exit code and what it says."""
-    ended = house.command("cancel", task_id, "--json", *options)
+    ended = system.command("cancel", task_id, "--json", *options)
     assert ended.returncode in (0, 1), ended.stderr
     return ended.returncode, json.loads(ended.stdout)
 
@@ -32,7 +32,7 @@ async def test_a_running_task_is_cancelled_by_the_command(
     )
     await program.begun(task)
     code, said = await asyncio.to_thread(
-        cancel, standing.house, task, "--reason", "asked twice"
+        cancel, standing.system, task, "--reason", "asked twice"
     )
     report = await program.report_of(task)
     assert (code, said["outcome"]) == (0, "cancelled")
@@ -41,7 +41,7 @@ async def test_a_running_task_is_cancelled_by_the_command(
         "asked twice",
         1,
     )
-    assert (await asyncio.to_thread(cancel, standing.house, task))[1][
+    assert (await asyncio.to_thread(cancel, standing.system, task))[1][
         "outcome"
     ] == "cancelled"
 
@@ -51,7 +51,7 @@ async def test_a_finished_task_is_not_cancelled(
 ) -> None:
     """The command says how it ended, and its exit code that nothing was done."""
     report = await program.ask("ProbeAgent", "fresh", {"label": "too-late"})
-    code, said = await asyncio.to_thread(cancel, standing.house, report["task_id"])
+    code, said = await asyncio.to_thread(cancel, standing.system, report["task_id"])
     assert (code, said["outcome"], said["status"]) == (1, "too_late", "completed")
 
 
@@ -62,7 +62,7 @@ async def test_a_plain_function_that_goes_on_does_not_count(
     task = await program.assign(
         "ProbeAgent", "plain", {"label": "cancelled-thread", "ms": 1_500}
     )
-    await program.eventually(lambda: _has_begun(standing.house, "cancelled-thread"))
+    await program.eventually(lambda: _has_begun(standing.system, "cancelled-thread"))
     await wish(program, task)
     report = await program.report_of(task)
     assert report["status"] == "cancelled"
@@ -93,26 +93,26 @@ async def test_a_child_is_cancelled_with_its_parent_whether_it_runs_or_waits(
         "ProbeAgent", "fresh", {"label": "late-child"}, parent_id=parent
     )
     assert [report["status"] for report in [*reports, late]] == ["cancelled"] * 4
-    assert standing.house.runs("late-child") == []
+    assert standing.system.runs("late-child") == []
 
 
-async def test_a_task_that_waits_in_its_queue_never_starts(own_house: House) -> None:
+async def test_a_task_that_waits_in_its_queue_never_starts(own_system: System) -> None:
     """Nobody runs when it is cancelled; the worker that comes reports it without a run."""
-    async with outside(own_house.servers.nats_url) as program:
-        own_house.worker().ready().kill()
+    async with outside(own_system.servers.nats_url) as program:
+        own_system.worker().ready().kill()
         task = await program.assign("ProbeAgent", "fresh", {"label": "queued"})
         # Nobody knows of it yet, and no supervisor runs that could be asked.
         ended = await asyncio.to_thread(
-            own_house.command,
+            own_system.command,
             "--direct",
             *("cancel", task, "--ahead", "--json", "--reason", "no need"),
         )
-        own_house.worker().ready()
+        own_system.worker().ready()
         report = await program.report_of(task)
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["outcome"] == "noted"
     assert (report["status"], report["error"]["message"]) == ("cancelled", "no need")
-    assert own_house.runs("queued") == []
+    assert own_system.runs("queued") == []
 
 
 async def test_a_task_that_waits_for_its_next_run_is_reported_at_once(
@@ -121,15 +121,15 @@ async def test_a_task_that_waits_for_its_next_run_is_reported_at_once(
     parameters = {"label": "parked", "kind": "later", "after_s": 120}
     task = await program.assign("ProbeAgent", "trouble", parameters)
     await program.eventually(lambda: _lies_in_later(program, task))
-    code, said = await asyncio.to_thread(cancel, standing.house, task)
+    code, said = await asyncio.to_thread(cancel, standing.system, task)
     report = await program.report_of(task)
     assert (code, said["outcome"], report["status"]) == (0, "cancelled", "cancelled")
     await program.eventually(lambda: _is_gone_from_later(program, task))
-    assert len(standing.house.runs("parked")) == 1
+    assert len(standing.system.runs("parked")) == 1
 
 
-async def _has_begun(house: House, label: str) -> bool:
-    return bool(house.runs(label))
+async def _has_begun(system: System, label: str) -> bool:
+    return bool(system.runs(label))
 
 
 async def _lies_in_later(program: Outside, task: str) -> bool:

@@ -17,7 +17,7 @@ from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.guarded import Guarded, guarded
-from tests.acceptance.house import AGENTS, House
+from tests.acceptance.system import AGENTS, System
 from tests.acceptance.test_budgets import Provider, settings
 from tests.http_client import ask as http
 
@@ -45,14 +45,14 @@ class Stage:
 
     def __init__(
         self,
-        house: House,
+        system: System,
         folder: Path,
         *,
         provider: Provider,
         operator: Mapping[str, str],
         api: str,
     ) -> None:
-        self.house = house
+        self.system = system
         self.provider = provider
         self.api = api
         self._folder = folder
@@ -129,7 +129,7 @@ class Stage:
         """Return after how many seconds *label* has run so often."""
 
         async def has_run() -> bool:
-            return len(self.house.runs(label)) >= times
+            return len(self.system.runs(label)) >= times
 
         return await self.until(has_run, WOKEN_S)
 
@@ -161,18 +161,18 @@ async def declare_limits(stage: Stage) -> None:
 async def open_stage(folder: Path, provider: Provider) -> AsyncIterator[Stage]:
     """Run a stage on servers of its own without roles."""
     async with EmbeddedServers(folder / "servers") as servers:
-        with House(servers, folder) as house:
-            supervisor = house.supervisor()
+        with System(servers, folder) as system:
+            supervisor = system.supervisor()
             await asyncio.to_thread(supervisor.ready)
             stage = Stage(
-                house,
+                system,
                 folder,
                 provider=provider,
-                operator=house.environment,
+                operator=system.environment,
                 api=supervisor.api,
             )
             await declare_limits(stage)
-            worker = house.worker(
+            worker = system.worker(
                 STALL, **settings(provider), ack_wait_s=LEASE_S, slots=SLOTS
             )
             await asyncio.to_thread(worker.ready)
@@ -187,7 +187,7 @@ async def guarded_stage(folder: Path, provider: Provider) -> AsyncIterator[Stage
     opening = guarded(folder, cast)
     pair: Guarded = await asyncio.to_thread(opening.__enter__)
     try:
-        with House(pair, folder) as house:  # type: ignore[arg-type]  # of its servers it asks the addresses alone
+        with System(pair, folder) as system:  # type: ignore[arg-type]  # of its servers it asks the addresses alone
 
             def env(role: str) -> dict[str, str]:
                 return environment(**pair.environment(role))
@@ -197,10 +197,10 @@ async def guarded_stage(folder: Path, provider: Provider) -> AsyncIterator[Stage
                 tasklore, *words, cwd=folder, env=env("bootstrap")
             )
             assert ran.returncode == 0, ran.stderr
-            supervisor = house.supervisor(**pair.settings("supervisor"))
+            supervisor = system.supervisor(**pair.settings("supervisor"))
             await asyncio.to_thread(supervisor.ready)
             stage = Stage(
-                house,
+                system,
                 folder,
                 provider=provider,
                 operator=env("operator"),
@@ -210,7 +210,7 @@ async def guarded_stage(folder: Path, provider: Provider) -> AsyncIterator[Stage
             given = settings(
                 provider, retry_schedule_s=86_400, ack_wait_s=LEASE_S, slots=SLOTS
             )
-            worker = house.worker(STALL, **pair.settings("worker-stall"), **given)
+            worker = system.worker(STALL, **pair.settings("worker-stall"), **given)
             await asyncio.to_thread(worker.ready)
             await asyncio.to_thread(supervisor.await_agents, 1)
             yield stage
@@ -260,7 +260,7 @@ async def test_whatever_a_task_waits_for_it_is_cancelled_at_once(stage: Stage) -
     assert max(took.values()) < WOKEN_S
     assert (await stage.find(holder))["state"] == "running"
     for name in waiting:
-        assert len(stage.house.runs(name)) == (name in runs or name == "call"), name
+        assert len(stage.system.runs(name)) == (name in runs or name == "call"), name
     listed = await stage.operate("--direct", "approvals", "list")
     assert "There are no approvals." in listed
 
@@ -274,7 +274,7 @@ async def test_a_task_that_waits_for_its_turn_is_cancelled_at_once(
         for number in range(CROWD)
     ]
     await stage.until_run("crowd-0")
-    if isinstance(servers := stage.house.servers, EmbeddedServers):
+    if isinstance(servers := stage.system.servers, EmbeddedServers):
         async with connected(servers.nats_url, "looking") as client:
             info = await ask_jetstream(client, f"STREAM.INFO.{subjects.WAITING}")
         assert info["state"]["messages"] > 1
@@ -283,7 +283,7 @@ async def test_a_task_that_waits_for_its_turn_is_cancelled_at_once(
     assert took < WOKEN_S
     for task_id in sent[:-1]:
         await stage.cancel(task_id)
-    assert stage.house.runs(f"crowd-{CROWD - 1}") == []
+    assert stage.system.runs(f"crowd-{CROWD - 1}") == []
 
 
 async def test_those_behind_a_cancelled_task_go_on_at_once(stage: Stage) -> None:
@@ -367,7 +367,7 @@ async def test_whatever_a_task_may_wait_for_it_begins_at_once_when_it_is_sent_ag
     }
     sent = {}
     for name, task in tasks.items():
-        (stage.house.folder / "runs" / f"{name}.ill").touch()
+        (stage.system.folder / "runs" / f"{name}.ill").touch()
         sent[name] = await stage.send(task, name, account=f"{name}-1")
     sent["late"] = await stage.send("retried", "late", within_seconds=500)
     for task_id in sent.values():
@@ -377,7 +377,7 @@ async def test_whatever_a_task_may_wait_for_it_begins_at_once_when_it_is_sent_ag
     )
     assert f"Would send {len(sent)} dead letters again." in preview
     for name in tasks:
-        (stage.house.folder / "runs" / f"{name}.ill").unlink()
+        (stage.system.folder / "runs" / f"{name}.ill").unlink()
     done = await stage.operate("--direct", "dead-letters", "redrive", "--all", "--yes")
     assert f"Sent {len(sent)} dead letters again." in done
     took = {name: await stage.until_run(name, 2) for name in sent}

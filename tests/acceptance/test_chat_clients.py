@@ -21,7 +21,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from tests.acceptance.house import AGENTS, BUDGET, running_house
+from tests.acceptance.system import AGENTS, BUDGET, running_system
 
 BUDGETED = "Check my budget: limit 50000, spent 42000, history [5000, 7000, 8000, 6000]"
 INCOMPLETE = "Check my budget: limit 50000, history [5000, 7000]"
@@ -63,11 +63,11 @@ Say = Callable[..., Awaitable[Any]]
 @pytest.fixture(scope="module")
 def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Run a system for all tests here, and return the address of the door."""
-    with running_house(tmp_path_factory.mktemp("chat_clients")) as house:
-        worker = house.worker(
+    with running_system(tmp_path_factory.mktemp("chat_clients")) as system:
+        worker = system.worker(
             BUDGET, str(AGENTS / "teller.py"), llm_base_url="", llm_api_key=""
         )
-        supervisor = house.supervisor(llm_base_url="", llm_api_key="")
+        supervisor = system.supervisor(llm_base_url="", llm_api_key="")
         worker.ready()
         yield f"{supervisor.ready().api}/v1"
 

@@ -7,7 +7,7 @@ from typing import Any
 import openai
 import pytest
 
-from tests.acceptance.house import AGENTS, running_house
+from tests.acceptance.system import AGENTS, running_system
 
 BOOKING = "book the room number 7 for 2 guests"
 MODELS = (
@@ -22,12 +22,12 @@ MODELS = (
 @pytest.fixture(scope="module")
 def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Run a system for all tests here, and return the address of the door."""
-    with running_house(tmp_path_factory.mktemp("chat_models")) as house:
+    with running_system(tmp_path_factory.mktemp("chat_models")) as system:
         file = AGENTS / "desk.py"
-        worker = house.worker(
+        worker = system.worker(
             f"{file}:desk", f"{file}:rival", llm_base_url="", llm_api_key=""
         )
-        supervisor = house.supervisor(llm_base_url="", llm_api_key="")
+        supervisor = system.supervisor(llm_base_url="", llm_api_key="")
         worker.ready()
         supervisor.ready().await_agents(2)
         yield f"{supervisor.api}/v1"

@@ -13,15 +13,15 @@ import httpx2
 import pytest
 from redis.asyncio import Redis
 
-from tests.acceptance.house import AGENTS, House
-from tests.acceptance.outside import Json, Outside, outside
+from tests.acceptance.external_program import Json, Outside, outside
+from tests.acceptance.system import AGENTS, System
 
 TREE = str(AGENTS / "tree.py")
 
 
 @pytest.fixture
-async def program(own_house: House) -> AsyncIterator[Outside]:
-    async with outside(own_house.servers.nats_url) as connected:
+async def program(own_system: System) -> AsyncIterator[Outside]:
+    async with outside(own_system.servers.nats_url) as connected:
         yield connected
 
 
@@ -34,32 +34,32 @@ def label() -> str:
 
 
 async def test_a_line_of_twenty_tasks_comes_to_its_end_on_one_slot(
-    own_house: House, program: Outside
+    own_system: System, program: Outside
 ) -> None:
-    own_house.worker(TREE, slots=1).ready()
+    own_system.worker(TREE, slots=1).ready()
     line = label()
     report = await ask(program, "descend", label=line, depth=20)
     assert report["result"] == 20
-    assert len(own_house.runs(line)) == 21
+    assert len(own_system.runs(line)) == 21
 
 
 async def test_lines_of_several_callers_come_to_their_end_on_one_slot(
-    own_house: House, program: Outside
+    own_system: System, program: Outside
 ) -> None:
-    own_house.worker(TREE, slots=1).ready()
+    own_system.worker(TREE, slots=1).ready()
     lines = [label() for _ in range(8)]
     reports = await asyncio.gather(
         *(ask(program, "descend", label=line, depth=5) for line in lines)
     )
     assert [report["result"] for report in reports] == [5] * 8
-    assert [len(own_house.runs(line)) for line in lines] == [6] * 8
+    assert [len(own_system.runs(line)) for line in lines] == [6] * 8
 
 
 async def test_parents_that_find_no_room_to_wait_come_again(
-    own_house: House, program: Outside
+    own_system: System, program: Outside
 ) -> None:
     """Their places go to the tasks below them, which would wait for each other otherwise."""
-    own_house.worker(str(AGENTS / "crowded.py"), slots=1).ready()
+    own_system.worker(str(AGENTS / "crowded.py"), slots=1).ready()
     asked = [ask(program, "descend", label=label(), depth=3) for _ in range(6)]
     reports = await asyncio.gather(*asked)
     assert [report["result"] for report in reports] == [3] * 6
@@ -67,13 +67,13 @@ async def test_parents_that_find_no_room_to_wait_come_again(
 
 
 async def test_map_returns_results_in_order_and_keeps_failures_where_asked(
-    own_house: House, program: Outside
+    own_system: System, program: Outside
 ) -> None:
-    worker = own_house.worker(TREE).ready()
+    worker = own_system.worker(TREE).ready()
     all_good = label()
     report = await ask(program, "spread", label=all_good, width=200)
     assert report["result"] == [2 * number for number in range(200)]
-    assert len(own_house.runs(all_good)) == 200
+    assert len(own_system.runs(all_good)) == 200
     report = await ask(program, "collect", label=label(), width=4, bad=(1, 3))
     assert report["result"] == [0, "failed", 4, "failed"]
     report = await ask(program, "spread", label=label(), width=4, bad=(1,))
@@ -84,9 +84,9 @@ async def test_map_returns_results_in_order_and_keeps_failures_where_asked(
 
 
 async def test_equal_calls_are_two_children_and_a_remembered_one_runs_once(
-    own_house: House, program: Outside
+    own_system: System, program: Outside
 ) -> None:
-    own_house.worker(TREE).ready()
+    own_system.worker(TREE).ready()
     same = label()
     for _ in range(2):
         assert (await ask(program, "twice", label=same, number=4))["result"] == [
@@ -95,17 +95,17 @@ async def test_equal_calls_are_two_children_and_a_remembered_one_runs_once(
             8,
         ]
     # Two leaves each time, and the remembered one once for both.
-    assert len(own_house.runs(same)) == 5
+    assert len(own_system.runs(same)) == 5
 
 
 @pytest.mark.parametrize("patient", [True, False])
 async def test_children_of_a_killed_parent_are_asked_once(
-    own_house: House, program: Outside, patient: bool
+    own_system: System, program: Outside, patient: bool
 ) -> None:
     """Their worker lives on, or dies as well."""
     settings = {"slots": 8}
-    worker = own_house.worker(TREE, **settings).ready()
-    other = None if patient else own_house.worker(TREE, **settings).ready()
+    worker = own_system.worker(TREE, **settings).ready()
+    other = None if patient else own_system.worker(TREE, **settings).ready()
     width = 60
     family = label()
     task_id = await program.assign(
@@ -113,48 +113,48 @@ async def test_children_of_a_killed_parent_are_asked_once(
     )
 
     async def has_begun() -> bool:
-        return len(own_house.runs(family)) >= width // 3
+        return len(own_system.runs(family)) >= width // 3
 
     await program.eventually(has_begun)
     worker.kill()
     if other is not None:
         other.kill()
-    own_house.worker(TREE, **settings).ready()
+    own_system.worker(TREE, **settings).ready()
     report = await program.report_of(task_id)
     assert report["result"] == [2 * number for number in range(width)]
     # What was under way at the kill may run once more, all others did not.
-    assert width <= len(own_house.runs(family)) <= width + 16
-    assert len(own_house.runs(f"{family}-parent")) >= 1
+    assert width <= len(own_system.runs(family)) <= width + 16
+    assert len(own_system.runs(f"{family}-parent")) >= 1
 
 
 @pytest.mark.parametrize("struck", ["nats", "valkey"])
 async def test_a_map_outlives_a_server_that_is_killed_under_it(
-    own_house: House, program: Outside, struck: Literal["nats", "valkey"]
+    own_system: System, program: Outside, struck: Literal["nats", "valkey"]
 ) -> None:
-    own_house.worker(TREE, slots=8).ready()
+    own_system.worker(TREE, slots=8).ready()
     family = label()
     task_id = await program.assign(
         "TreeAgent", "spread", {"label": family, "width": 60, "ms": 30, "at_once": 8}
     )
 
     async def has_begun() -> bool:
-        return len(own_house.runs(family)) >= 20
+        return len(own_system.runs(family)) >= 20
 
     await program.eventually(has_begun)
-    server = getattr(own_house.servers, struck)
+    server = getattr(own_system.servers, struck)
     server.kill()
     await asyncio.sleep(1)
     await server.start()
     report = await program.report_of(task_id)
     assert report["result"] == [2 * number for number in range(60)]
-    assert len(own_house.runs(family)) <= 60 + 16
+    assert len(own_system.runs(family)) <= 60 + 16
 
 
 async def test_a_cancelled_root_ends_everything_below_it(
-    own_house: House, program: Outside
+    own_system: System, program: Outside
 ) -> None:
-    workers = [own_house.worker(TREE, slots=16).ready() for _ in range(2)]
-    supervisor = own_house.supervisor().ready()
+    workers = [own_system.worker(TREE, slots=16).ready() for _ in range(2)]
+    supervisor = own_system.supervisor().ready()
     root = label()
     task_id = await program.assign(
         "TreeAgent", "grow", {"label": root, "depth": 3, "width": 3, "ms": 60_000}
@@ -164,7 +164,7 @@ async def test_a_cancelled_root_ends_everything_below_it(
         return (
             sum(
                 1
-                for path in (own_house.folder / "runs").iterdir()
+                for path in (own_system.folder / "runs").iterdir()
                 if path.name.startswith(root)
             )
             == 40
@@ -191,9 +191,9 @@ async def test_a_cancelled_root_ends_everything_below_it(
 
 
 async def test_children_that_nobody_waits_for_end_with_their_parent(
-    own_house: House, program: Outside
+    own_system: System, program: Outside
 ) -> None:
-    own_house.worker(TREE).ready()
+    own_system.worker(TREE).ready()
     report = await ask(program, "forget_one", label=label(), ms=60_000)
     assert report["result"] == 1
 
@@ -207,9 +207,9 @@ async def test_children_that_nobody_waits_for_end_with_their_parent(
 
 
 async def test_circles_endless_depth_and_unknown_agents_are_refused(
-    own_house: House, program: Outside
+    own_system: System, program: Outside
 ) -> None:
-    own_house.worker(TREE, slots=2).ready()
+    own_system.worker(TREE, slots=2).ready()
     report = await ask(program, "circle", label=label())
     assert "would wait for itself" in report["error"]["message"]
     assert (
@@ -224,35 +224,35 @@ async def test_circles_endless_depth_and_unknown_agents_are_refused(
 
 
 async def test_a_worker_that_leaves_hands_waiting_parents_on(
-    own_house: House, program: Outside
+    own_system: System, program: Outside
 ) -> None:
-    leaving = own_house.worker(TREE, slots=2, grace_s=60).ready()
+    leaving = own_system.worker(TREE, slots=2, grace_s=60).ready()
     line = label()
     task_id = await program.assign(
         "TreeAgent", "descend", {"label": line, "depth": 3, "ms": 3_000}
     )
 
     async def has_begun() -> bool:
-        return len(own_house.runs(line)) == 4
+        return len(own_system.runs(line)) == 4
 
     await program.eventually(has_begun)
     leaving.terminate()
     assert leaving.wait() == 0
-    own_house.worker(TREE).ready()
+    own_system.worker(TREE).ready()
     report = await program.report_of(task_id)
     assert (report["status"], report["result"]) == ("completed", 3)
 
 
 async def test_a_trace_draws_what_a_task_called(
-    own_house: House, program: Outside
+    own_system: System, program: Outside
 ) -> None:
     """By command and over HTTP: levels, what was recalled, failures, and equal children beyond 20 in one line."""
-    own_house.worker(TREE).ready()
-    supervisor = own_house.supervisor().ready()
+    own_system.worker(TREE).ready()
+    supervisor = own_system.supervisor().ready()
     same = label()
     await ask(program, "twice", label=same, number=4)
     report = await ask(program, "twice", label=same, number=4)
-    lines = own_house.command(
+    lines = own_system.command(
         "--direct", "trace", report["task_id"]
     ).stdout.splitlines()
     assert lines[0].startswith("TreeAgent.twice  completed in ")
@@ -264,7 +264,7 @@ async def test_a_trace_draws_what_a_task_called(
     assert "recalled" in lines[4]
     report = await ask(program, "grow", label=label(), depth=2, width=3)
     grown = json.loads(
-        own_house.command("--direct", "trace", "--json", report["task_id"]).stdout
+        own_system.command("--direct", "trace", "--json", report["task_id"]).stdout
     )
     assert grown["sums"]["states"] == {"completed": 13}
     assert [len(child["children"]) for child in grown["root"]["children"]] == [3, 3, 3]
@@ -272,26 +272,26 @@ async def test_a_trace_draws_what_a_task_called(
         assert (await http.get(f"/v1/tasks/{report['task_id']}/trace")).json() == grown
         assert (await http.get("/v1/tasks/never-heard-of/trace")).status_code == 404
     report = await ask(program, "collect", label=label(), width=60, bad=(57,))
-    drawn = own_house.command("--direct", "trace", report["task_id"]).stdout
+    drawn = own_system.command("--direct", "trace", report["task_id"]).stdout
     # A run of less than a millisecond has no length.
     assert re.search(r"TreeAgent.leaf  failed( in|,)", drawn)
     assert "GiveUp: number 57 is bad" in drawn
     assert "TreeAgent.leaf  40 more tasks (40 completed)" in drawn
-    unknown = own_house.command("--direct", "trace", "never-heard-of")
+    unknown = own_system.command("--direct", "trace", "never-heard-of")
     assert unknown.returncode == 2
     assert "TASKLORE_LEDGER_KEEP_DAYS" in unknown.stderr
 
 
 async def test_a_trace_shows_the_steps_that_a_later_run_would_not_take_again(
-    own_house: House, program: Outside
+    own_system: System, program: Outside
 ) -> None:
-    own_house.worker(TREE).ready()
+    own_system.worker(TREE).ready()
     task_id = await program.assign(
         "TreeAgent", "step_and_wait", {"label": label(), "ms": 60_000}
     )
 
     async def is_shown() -> bool:
-        drawn = own_house.command("--direct", "trace", task_id).stdout
+        drawn = own_system.command("--direct", "trace", task_id).stdout
         return (
             "step prepare  journaled, 6 B" in drawn
             and "TreeAgent.leaf  running for" in drawn
@@ -302,11 +302,11 @@ async def test_a_trace_shows_the_steps_that_a_later_run_would_not_take_again(
 
 @pytest.mark.parametrize("times", [10, pytest.param(200, marks=pytest.mark.long)])
 async def test_trees_cancelled_at_random_moments_stand_still_within_a_second(
-    own_house: House, program: Outside, times: int
+    own_system: System, program: Outside, times: int
 ) -> None:
     """Each grows to 57 tasks of a minute; afterwards every task that was published has its report."""
-    workers = [own_house.worker(TREE, slots=128).ready() for _ in range(2)]
-    own_house.supervisor().ready()
+    workers = [own_system.worker(TREE, slots=128).ready() for _ in range(2)]
+    own_system.supervisor().ready()
     chance = random.Random(57)
     still_after = list[float]()
     for _ in range(times):
@@ -334,7 +334,7 @@ async def test_trees_cancelled_at_random_moments_stand_still_within_a_second(
     )
 
     async def all_reported() -> bool:
-        async with Redis.from_url(own_house.servers.redis_url) as redis:
+        async with Redis.from_url(own_system.servers.redis_url) as redis:
             pipe = redis.pipeline(transaction=False)
             async for key in redis.scan_iter("tl:task:*", count=5_000):
                 pipe.hexists(key, "report:1")

@@ -13,7 +13,7 @@ import pytest
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.conftest import Standing
-from tests.acceptance.house import BUDGET, House, Served
+from tests.acceptance.system import BUDGET, Served, System
 
 Command = Callable[..., "CompletedProcess[str]"]
 
@@ -22,11 +22,11 @@ KEY = "analyze_budget:50000:42000:no_history"
 AGENT = "BudgetTrackerAgent"
 
 
-def commands_in(house: House, cwd: Path) -> Command:
-    """Return what runs a command in *cwd* on the servers of *house*."""
+def commands_in(system: System, cwd: Path) -> Command:
+    """Return what runs a command in *cwd* on the servers of *system*."""
 
     def run(*arguments: str, stdin: str = "") -> "CompletedProcess[str]":
-        return house.command(*arguments, cwd=cwd, stdin=stdin)
+        return system.command(*arguments, cwd=cwd, stdin=stdin)
 
     return run
 
@@ -34,17 +34,17 @@ def commands_in(house: House, cwd: Path) -> Command:
 @pytest.fixture
 def command(standing: Standing, tmp_path: Path) -> Command:
     """Run commands against the house that stands for all tests."""
-    return commands_in(standing.house, tmp_path)
+    return commands_in(standing.system, tmp_path)
 
 
 @pytest.fixture
-async def own(own_house: House, tmp_path: Path) -> Command:
+async def own(own_system: System, tmp_path: Path) -> Command:
     """Run commands against a house of the test alone, with the budget agent, whose memory is empty."""
-    worker = own_house.worker(BUDGET)
-    supervisor = own_house.supervisor()
+    worker = own_system.worker(BUDGET)
+    supervisor = own_system.supervisor()
     worker.ready()
     supervisor.ready()
-    return commands_in(own_house, tmp_path)
+    return commands_in(own_system, tmp_path)
 
 
 #: How `ask` ends where the answer is a question back, and where no agent does what was asked.
@@ -146,7 +146,7 @@ def test_an_agent_is_shown_with_its_parameters_and_its_workers_address(
 
 
 async def test_an_agent_is_retired_once_its_workers_are_gone(
-    own: Command, own_house: House
+    own: Command, own_system: System
 ) -> None:
     refused = own("--direct", "agents", "retire", AGENT)
     assert refused.returncode == 2
@@ -233,7 +233,7 @@ async def test_a_memory_file_comes_in_and_goes_out(
 
 
 async def test_a_configured_worker_imports_its_old_memory_once(
-    own_house: House, tmp_path: Path
+    own_system: System, tmp_path: Path
 ) -> None:
     """By its settings and its file alone; what was forgotten since is not brought back."""
     (tmp_path / "memory.json").write_text(
@@ -249,8 +249,8 @@ async def test_a_configured_worker_imports_its_old_memory_once(
             }
         )
     )
-    command = commands_in(own_house, tmp_path)
-    with configured(own_house, tmp_path, config) as worker:
+    command = commands_in(own_system, tmp_path)
+    with configured(own_system, tmp_path, config) as worker:
         worker.ready()
         listed = json.loads(command("--direct", "results", "list", "--json").stdout)[
             "results"
@@ -259,16 +259,16 @@ async def test_a_configured_worker_imports_its_old_memory_once(
         assert "+" in listed[0]["version"]
     forgotten = command("--direct", "results", "forget", "--all", "--yes")
     assert forgotten.returncode == 0
-    with configured(own_house, tmp_path, config) as worker:
+    with configured(own_system, tmp_path, config) as worker:
         worker.ready()
         left = command("--direct", "results", "list", "--json")
         assert json.loads(left.stdout)["results"] == []
 
 
-def configured(house: House, folder: Path, config: Path) -> Served:
+def configured(system: System, folder: Path, config: Path) -> Served:
     """Start a worker with a configuration file and nothing else."""
     env = {
-        "TASKLORE_NATS_URL": house.servers.nats_url,
-        "TASKLORE_REDIS_URL": house.servers.redis_url,
+        "TASKLORE_NATS_URL": system.servers.nats_url,
+        "TASKLORE_REDIS_URL": system.servers.redis_url,
     }
     return Served(["worker", "--config", str(config)], env, folder / "configured.log")

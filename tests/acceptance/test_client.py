@@ -11,13 +11,13 @@ from tasklore.client import (
     AsyncClient,
     Client,
     NotDone,
+    ServerUnreachable,
     TaskFailed,
-    Unreachable,
 )
 from tasklore.client.models import Said
 from tasklore.runtime.servers.claims import free_port
-from tests.acceptance.house import PATIENCE_S
 from tests.acceptance.keyed_api import KeyedApi, keyed_api
+from tests.acceptance.system import PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +231,7 @@ async def test_the_client_of_an_event_loop_does_the_same(system: KeyedApi) -> No
 def test_a_server_that_is_not_there_is_named(system: KeyedApi) -> None:
     with (
         Client(f"http://127.0.0.1:{free_port()}", call_s=0.5) as client,
-        pytest.raises(Unreachable, match="127"),
+        pytest.raises(ServerUnreachable, match="127"),
     ):
         client.memory.items("ana")
     with Client(system.url, "wrong") as client, pytest.raises(ApiError) as refused:

@@ -9,23 +9,23 @@ from pathlib import Path
 from benchmarks.world_rows import SMALL, run_world
 from tasklore.supervisor.program_client import asking
 from tests.acceptance.command import PATIENCE_S, await_none_in, environment
-from tests.acceptance.house import ROOT, House
+from tests.acceptance.system import ROOT, System
 
 DECISION = "tasklore.workers.agents.decision"
 
 
 async def test_every_text_arrives_once_and_the_same_seed_makes_the_same_world(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """Two runs: one with two workers of which one is killed while a step is decided, one with the worker that is left.
 
     What is killed is missed within its deadline, so that nobody is late; and no run depends on the other, since they
     talk in conversations of their own.
     """
-    workers = [own_house.worker(DECISION) for _ in range(2)]
+    workers = [own_system.worker(DECISION) for _ in range(2)]
     for worker in workers:
         worker.ready()
-    servers = own_house.servers
+    servers = own_system.servers
     async with asking(
         "CoinWorld", nats_url=servers.nats_url, redis_url=servers.redis_url
     ) as asker:
@@ -74,12 +74,12 @@ def test_a_run_that_is_interrupted_leaves_nothing_but_its_recording(
     assert repeated == said + rest
 
 
-def test_the_world_goes_the_same_over_http(own_house: House, tmp_path: Path) -> None:
+def test_the_world_goes_the_same_over_http(own_system: System, tmp_path: Path) -> None:
     """By the address of a supervisor and nothing else; and it says so when nobody is at that address."""
-    worker = own_house.worker(DECISION)
-    supervisor = own_house.supervisor()
+    worker = own_system.worker(DECISION)
+    supervisor = own_system.supervisor()
     worker.ready(), supervisor.ready()
-    servers = own_house.servers
+    servers = own_system.servers
     options = ("--agents", "3", "--coins", "6", "--size", "6", "--steps", "5")
     over_nats = {
         "TASKLORE_NATS_URL": servers.nats_url,

@@ -23,7 +23,7 @@ from tasklore.contracts.callers import Role
 from tasklore.supervisor.http.admission.key_file import make_key
 from tasklore.supervisor.http.console.routes import PAGES
 from tasklore.supervisor.operations.nouns import NOUNS
-from tests.acceptance.house import AGENTS, running_house
+from tests.acceptance.system import AGENTS, running_system
 
 SECRET = "0123456789abcdef0123456789abcdef"
 #: Reads of pages and paths in all; one form is sent beside ten of them.
@@ -223,7 +223,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
             keys[name] = make_key(file, name, roles, user, (owner,), tenant)
     models = {"llm_base_url": "", "llm_api_key": ""}
     more = {"api_rate": 10_000, "api_burst": 10_000, **models}
-    with running_house(folder) as house:
+    with running_system(folder) as house:
         worker = house.worker(str(AGENTS / "parrot.py"), **models)
         shared = {"api_keys_file": file, "approval_secret": SECRET, **more}
         operations = house.operations(**shared)

@@ -15,8 +15,8 @@ from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.storage.store import DocumentStore
 from tasklore.runtime.servers import valkey
 from tasklore.supervisor.program_client import Asker, asking
-from tests.acceptance.house import AGENTS, BUDGET, House, running_house
-from tests.acceptance.outside import PATIENCE_S
+from tests.acceptance.external_program import PATIENCE_S
+from tests.acceptance.system import AGENTS, BUDGET, System, running_system
 from tests.http_client import ask
 
 COMPANION = str(AGENTS / "companion.py")
@@ -24,26 +24,26 @@ LIMIT = "My budget limit is 50,000"
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """Run one supervisor and one worker without a model."""
-    with running_house(tmp_path_factory.mktemp("conversations")) as house:
-        worker = house.worker(COMPANION, BUDGET, llm_base_url="", llm_api_key="")
-        supervisor = house.supervisor(llm_base_url="", llm_api_key="")
+    with running_system(tmp_path_factory.mktemp("conversations")) as system:
+        worker = system.worker(COMPANION, BUDGET, llm_base_url="", llm_api_key="")
+        supervisor = system.supervisor(llm_base_url="", llm_api_key="")
         worker.ready()
         supervisor.ready().await_agents(2)
-        yield house
+        yield system
 
 
 @pytest.fixture
-async def asker(house: House) -> AsyncIterator[Asker]:
+async def asker(system: System) -> AsyncIterator[Asker]:
     """Connect a program that asks for tasks."""
     async with asking(
-        "Tests", nats_url=house.servers.nats_url, redis_url=house.servers.redis_url
+        "Tests", nats_url=system.servers.nats_url, redis_url=system.servers.redis_url
     ) as asker:
         yield asker
 
 
-async def test_what_people_and_agents_say_is_one_conversation(house: House) -> None:
+async def test_what_people_and_agents_say_is_one_conversation(system: System) -> None:
     """What a person said is new to an agent once; answers of the assistant never are."""
     conversation = new_id(0)
     first = "limit 50k, spent 42000: how is my budget?"
@@ -51,7 +51,7 @@ async def test_what_people_and_agents_say_is_one_conversation(house: House) -> N
     third = "Listen again, companion"
 
     async def say(text: str) -> PersonReply:
-        api = house.environment["TASKLORE_API_URL"]
+        api = system.environment["TASKLORE_API_URL"]
         body = {"text": text, "conversation": conversation}
         asked = await ask(api, "POST", "/v1/requests", body)
         return PersonReply.model_validate(asked.body["reply"])
@@ -74,7 +74,7 @@ def _result(reply: PersonReply) -> dict[str, Any]:
 
 
 async def test_an_agent_that_asks_is_given_the_documents_of_who_asked_and_of_nobody_else(
-    house: House, asker: Asker
+    system: System, asker: Asker
 ) -> None:
     ann = f"ann-{new_id(0)[-8:]}"
     ben = f"ben-{new_id(0)[-8:]}"
@@ -84,7 +84,7 @@ async def test_an_agent_that_asks_is_given_the_documents_of_who_asked_and_of_nob
         "_metadata": {"resource_id": "resource_user_money"},
         "budget": {"facts": facts},
     }
-    async with valkey.connect(house.servers.redis_url, name="tests") as redis:
+    async with valkey.connect(system.servers.redis_url, name="tests") as redis:
         store = DocumentStore(redis, Kinds.load(), deadline_s=PATIENCE_S)
         await store.import_document(ann, json.dumps(body).encode(), at=now)
 

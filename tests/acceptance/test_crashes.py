@@ -4,8 +4,8 @@ import asyncio
 import statistics
 import time
 
-from tests.acceptance.house import PROBE, House, Served
-from tests.acceptance.outside import Outside, outside
+from tests.acceptance.external_program import Outside, outside
+from tests.acceptance.system import PROBE, Served, System
 
 #: Tasks in flight when a worker dies, and seconds that each of them takes.
 FLYING = 40
@@ -14,22 +14,22 @@ RUN_S = 3.0
 CRASHES = 6
 
 
-async def test_a_crash_costs_its_neighbours_one_more_run(own_house: House) -> None:
+async def test_a_crash_costs_its_neighbours_one_more_run(own_system: System) -> None:
     """All that ran in a killed worker run again side by side, and quick tasks wait for none of them."""
-    struck = own_house.worker(PROBE, slots=64).ready()
+    struck = own_system.worker(PROBE, slots=64).ready()
     quick_s: list[float] = []
-    async with outside(own_house.servers.nats_url) as program:
+    async with outside(own_system.servers.nats_url) as program:
         tasks = await _assign_many(program, ms=int(1_000 * RUN_S))
         # Killed before the other starts: however long that takes, none of the tasks has ended by then.
         await asyncio.to_thread(struck.kill)
-        other = own_house.worker(PROBE, slots=64)
+        other = own_system.worker(PROBE, slots=64)
         await asyncio.to_thread(other.ready)
         asking = asyncio.create_task(_ask_quick_ones(program, quick_s))
         reports = [await program.report_of(task) for task in tasks]
         asking.cancel()
     assert {report["status"] for report in reports} == {"completed"}
-    assert max(_runs(own_house)) == 2
-    again = [own_house.runs(f"neighbour-{number}")[-1] for number in range(FLYING)]
+    assert max(_runs(own_system)) == 2
+    again = [own_system.runs(f"neighbour-{number}")[-1] for number in range(FLYING)]
     spread_s = max(again) - min(again)
     half_s = statistics.median(quick_s)
     print(  # noqa: T201 - the figures
@@ -43,16 +43,16 @@ async def test_a_crash_costs_its_neighbours_one_more_run(own_house: House) -> No
 
 
 async def test_a_poisonous_task_among_forty_is_convicted_and_no_neighbour_is(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """It is caught in the act, however many others it takes along; those come through."""
-    workers = [own_house.worker(PROBE, slots=64, ack_wait_s=1).ready()]
-    async with outside(own_house.servers.nats_url) as program:
+    workers = [own_system.worker(PROBE, slots=64, ack_wait_s=1).ready()]
+    async with outside(own_system.servers.nats_url) as program:
         tasks = await _assign_many(program, ms=1_000)
         poison = await program.assign(
             "ProbeAgent", "trouble", {"label": "poison", "kind": "die"}, max_attempts=1
         )
-        restarting = asyncio.create_task(_restart(own_house, workers))
+        restarting = asyncio.create_task(_restart(own_system, workers))
         report = await program.report_of(poison)
         neighbours = [await program.report_of(task) for task in tasks]
         await restarting
@@ -62,9 +62,9 @@ async def test_a_poisonous_task_among_forty_is_convicted_and_no_neighbour_is(
         CRASHES,
     )
     assert {neighbour["status"] for neighbour in neighbours} == {"completed"}
-    assert len(own_house.runs("poison")) == CRASHES
+    assert len(own_system.runs("poison")) == CRASHES
     # The run that was struck first, once more beside all, once in its group, and then alone.
-    assert max(_runs(own_house)) <= 4
+    assert max(_runs(own_system)) <= 4
     assert workers[-1].metric('tasklore_dead_letters_total{reason="crashes"}') == 1
 
 
@@ -81,8 +81,8 @@ async def _assign_many(program: Outside, *, ms: int) -> list[str]:
     return tasks
 
 
-def _runs(house: House) -> list[int]:
-    return [len(house.runs(f"neighbour-{number}")) for number in range(FLYING)]
+def _runs(system: System) -> list[int]:
+    return [len(system.runs(f"neighbour-{number}")) for number in range(FLYING)]
 
 
 async def _ask_quick_ones(program: Outside, took_s: list[float]) -> None:
@@ -93,9 +93,9 @@ async def _ask_quick_ones(program: Outside, took_s: list[float]) -> None:
         await asyncio.sleep(0.05)
 
 
-async def _restart(house: House, workers: list[Served]) -> None:
+async def _restart(system: System, workers: list[Served]) -> None:
     """Start another worker after each of the crashes, as a supervisor of processes would."""
     for _ in range(CRASHES):
         assert await asyncio.to_thread(workers[-1].wait) == 7
-        workers.append(house.worker(PROBE, slots=64, ack_wait_s=1))
+        workers.append(system.worker(PROBE, slots=64, ack_wait_s=1))
     await asyncio.to_thread(workers[-1].ready)

@@ -21,8 +21,8 @@ import pytest
 from nats.aio.msg import Msg
 
 from tests.acceptance.command import PATIENCE_S, ROOT
-from tests.acceptance.house import AGENTS, House, Served, running_house
-from tests.acceptance.outside import Json, Outside, outside
+from tests.acceptance.external_program import Json, Outside, outside
+from tests.acceptance.system import AGENTS, Served, System, running_system
 from tests.interrupts import hear_interrupts
 
 MORTAL = str(AGENTS / "mortal.py")
@@ -34,10 +34,10 @@ MANY = 1000
 
 
 @dataclass(frozen=True)
-class System:
+class LettersSystem:
     """A house whose worker gives tasks up until they are cured, and a directory to run commands in."""
 
-    house: House
+    house: System
     worker: Served
     supervisor: Served
     cwd: Path
@@ -60,7 +60,7 @@ class System:
 class Operator:
     """An operator of a system without dead letters, and a program that gives it tasks."""
 
-    system: System
+    system: LettersSystem
     program: Outside
 
     async def lose(self, label: str, **fields: Any) -> str:
@@ -111,17 +111,17 @@ class Operator:
 
 
 @pytest.fixture(scope="module")
-def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LettersSystem]:
     """Run a house for this file alone: DEAD is emptied by its tests."""
     folder = tmp_path_factory.mktemp("dead_letters")
-    with running_house(folder) as house:
+    with running_system(folder) as house:
         worker = house.worker(MORTAL)
         supervisor = house.supervisor()
-        yield System(house, worker.ready(), supervisor.ready(), folder)
+        yield LettersSystem(house, worker.ready(), supervisor.ready(), folder)
 
 
 @pytest.fixture
-async def operator(system: System) -> AsyncIterator[Operator]:
+async def operator(system: LettersSystem) -> AsyncIterator[Operator]:
     """Begin with an empty DEAD."""
     async with outside(system.house.servers.nats_url) as program:
         await program.api("STREAM.PURGE.DEAD")
@@ -354,7 +354,7 @@ async def test_letters_are_filtered_counted_and_previewed(operator: Operator) ->
     assert await operator.waiting() == 2
 
 
-def on_a_terminal(system: System, typed: bytes, *arguments: str) -> str:
+def on_a_terminal(system: LettersSystem, typed: bytes, *arguments: str) -> str:
     """Run `tasklore dead-letters` on a terminal on which *typed* was typed ahead, and return what it showed."""
     ours, theirs = pty.openpty()
     os.write(ours, typed)

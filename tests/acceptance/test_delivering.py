@@ -12,8 +12,8 @@ from tasklore.contracts.errors import NotAccepted
 from tasklore.memory.conversations.inbox import Inbox
 from tasklore.runtime.servers import valkey
 from tasklore.supervisor.program_client import Asker, asking
-from tests.acceptance.house import House, running_house
-from tests.acceptance.outside import PATIENCE_S, outside
+from tests.acceptance.external_program import PATIENCE_S, outside
+from tests.acceptance.system import System, running_system
 from tests.llm_double import ScriptedLlm, stalled
 
 DECIDING = "tasklore.workers.agents.decision"
@@ -25,25 +25,25 @@ MESSAGES = 80
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """Run a pair of servers on which a test starts what it kills."""
     folder = tmp_path_factory.mktemp("delivering")
-    with running_house(folder) as house:
-        yield house
+    with running_system(folder) as system:
+        yield system
 
 
 @asynccontextmanager
-async def speaking(house: House) -> AsyncIterator[Asker]:
+async def speaking(system: System) -> AsyncIterator[Asker]:
     """Connect a world."""
     async with asking(
-        "World", nats_url=house.servers.nats_url, redis_url=house.servers.redis_url
+        "World", nats_url=system.servers.nats_url, redis_url=system.servers.redis_url
     ) as asker:
         yield asker
 
 
-async def delivered(house: House) -> None:
+async def delivered(system: System) -> None:
     """Return once nothing waits for its delivery."""
-    async with outside(house.servers.nats_url) as program:
+    async with outside(system.servers.nats_url) as program:
 
         async def is_empty() -> bool:
             return bool(
@@ -77,28 +77,28 @@ async def decide(asker: Asker, conversation_id: str, **changes: Any) -> dict[str
     return dict(report.result)
 
 
-async def test_what_was_said_is_new_until_a_decision_stands(house: House) -> None:
+async def test_what_was_said_is_new_until_a_decision_stands(system: System) -> None:
     """Also when the worker that took it is killed over it; from then on it is past."""
-    supervisor = house.supervisor().ready()
+    supervisor = system.supervisor().ready()
     question = "- Bob said: 'Where are you?'"
-    async with ScriptedLlm() as model, speaking(house) as asker:
+    async with ScriptedLlm() as model, speaking(system) as asker:
         model.queue(stalled())
-        worker = house.worker(
+        worker = system.worker(
             DECIDING, llm_base_url=model.base_url, llm_api_key="none"
         ).ready()
         await asker.tell(
             "coins.Ana", "Bob", "Where are you?", time=6, message_id="bob-1"
         )
-        await delivered(house)
+        await delivered(system)
         asked = asyncio.create_task(decide(asker, "coins.Ana"))
         await model.wait_for_requests(1)
         assert f"New messages:\n{question}" in model.requests[0].user
         worker.kill()
-        house.worker(DECIDING, llm_base_url="", llm_api_key="").ready()
+        system.worker(DECIDING, llm_base_url="", llm_api_key="").ready()
         answered = await asked
         later = await decide(asker, "coins.Ana", simulation_time=8)
         await asker.tell("coins.Ana", "Bob", "Thanks!", time=9)
-        await delivered(house)
+        await delivered(system)
         last = await decide(asker, "coins.Ana", simulation_time=9)
 
     assert f"New messages:\n{question}" in answered["prompt"]
@@ -115,10 +115,10 @@ async def test_what_was_said_is_new_until_a_decision_stands(house: House) -> Non
 
 
 async def test_no_message_is_lost_doubled_or_overtaken_by_another_of_its_sender(
-    house: House,
+    system: System,
 ) -> None:
     """Two supervisors deliver; one is killed, and both servers are, one after the other, while everybody speaks."""
-    supervisors = [house.supervisor(), house.supervisor()]
+    supervisors = [system.supervisor(), system.supervisor()]
     first, _ = (one.ready() for one in supervisors)
     numbers = dict.fromkeys(SENDERS, 0)
     spoken = asyncio.Event()
@@ -135,18 +135,18 @@ async def test_no_message_is_lost_doubled_or_overtaken_by_another_of_its_sender(
             spoken.clear()
             await spoken.wait()
 
-    async with speaking(house) as asker, asyncio.TaskGroup() as group:
+    async with speaking(system) as asker, asyncio.TaskGroup() as group:
         for sender in SENDERS:
             group.create_task(speak(asker, sender))
         await everybody_said(MESSAGES // 4)
         first.kill()
-        for part, server in ((2, house.servers.valkey), (3, house.servers.nats)):
+        for part, server in ((2, system.servers.valkey), (3, system.servers.nats)):
             await everybody_said(part * MESSAGES // 4)
             server.kill()
             await server.start()
-    await delivered(house)
+    await delivered(system)
 
-    async with valkey.connect(house.servers.redis_url) as redis:
+    async with valkey.connect(system.servers.redis_url) as redis:
         inbox = Inbox(redis, PATIENCE_S, window=1_000)
         for hearer in HEARERS:
             taken = await inbox.take(hearer, "look")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS
 from tests.acceptance.command import (
     PATIENCE_S,
     Running,
@@ -18,7 +18,7 @@ from tests.acceptance.command import (
     processes_in,
     tasklore,
 )
-from tests.acceptance.house import PATIENT
+from tests.acceptance.system import PATIENT
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_ten_agents_read_a_story_and_a_few_lines_stand_for_its_files(
     found = table[table.index("\nsection ") :]
     rows = [line.split()[:2] for line in found.splitlines() if line[:1].islower()][1:]
 
-    assert rows == [[seat.section, "rules"] for seat in ROSTER]
+    assert rows == [[seat.section, "rules"] for seat in SECTION_AGENTS]
     assert [line.split()[1] for line in act.splitlines()[1:6]] == ["whole"] * 5
     tokens = re.search(
         r": ([\d,]+) tokens of files -> (\d+) tokens$", rest, re.MULTILINE

@@ -8,31 +8,31 @@ from pathlib import Path
 import pytest
 
 from tasklore.supervisor.http.admission.key_file import make_key
-from tests.acceptance.house import BUDGET, House, running_house
+from tests.acceptance.system import BUDGET, System, running_system
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with running_house(tmp_path) as house:
-        yield house
+def system(tmp_path: Path) -> Iterator[System]:
+    with running_system(tmp_path) as system:
+        yield system
 
 
-def run(house: House, *words: str) -> "subprocess.CompletedProcess[str]":
-    return house.command("--direct", *words)
+def run(system: System, *words: str) -> "subprocess.CompletedProcess[str]":
+    return system.command("--direct", *words)
 
 
-def test_a_command_needs_no_key_and_says_who_gave_it(house: House) -> None:
+def test_a_command_needs_no_key_and_says_who_gave_it(system: System) -> None:
     """It starts work by a supervisor, in whose log it stands; without one it ends with 3 and the cure."""
-    keys = house.folder / "keys.json"
+    keys = system.folder / "keys.json"
     make_key(keys, "shop", ("ask",), None)
-    supervisor = house.supervisor(api_keys_file=keys)
-    worker = house.worker(BUDGET)
+    supervisor = system.supervisor(api_keys_file=keys)
+    worker = system.worker(BUDGET)
     supervisor.ready()
     worker.ready()
     supervisor.await_agents(1)
 
     made = run(
-        house,
+        system,
         *(
             "schedules",
             "add",
@@ -44,7 +44,7 @@ def test_a_command_needs_no_key_and_says_who_gave_it(house: House) -> None:
         *("--cron", "0 3 * * *", "-p", "limit=50000", "-p", "spent=42000", "--yes"),
     )
     assert made.returncode == 0, made.stderr
-    listed = run(house, "schedules", "list", "--json")
+    listed = run(system, "schedules", "list", "--json")
     assert listed.returncode == 0, listed.stderr
     (row,) = json.loads(listed.stdout)["schedules"]
     assert row["id"] == "nightly"
@@ -57,21 +57,21 @@ def test_a_command_needs_no_key_and_says_who_gave_it(house: House) -> None:
     assert {one["operation"] for one in noted} == {"schedules_add"}
     assert all(one["caller"].startswith("operator:") for one in noted)
 
-    refused = run(house, "schedules", "show", "none", "--json")
+    refused = run(system, "schedules", "show", "none", "--json")
     assert refused.returncode == 2, refused.stderr
-    both = run(house, "schedules", "list", "--api", "http://127.0.0.1:1")
+    both = run(system, "schedules", "list", "--api", "http://127.0.0.1:1")
     assert (both.returncode, "leave one out" in both.stderr) == (2, True)
 
     supervisor.kill()
-    alone = run(house, "schedules", "list", "--json")
+    alone = run(system, "schedules", "list", "--json")
     assert alone.returncode == 0, alone.stderr
     assert [one["id"] for one in json.loads(alone.stdout)["schedules"]] == ["nightly"]
-    agents = json.loads(run(house, "agents", "list", "--json").stdout)["agents"]
+    agents = json.loads(run(system, "agents", "list", "--json").stdout)["agents"]
     assert [(one["agent_id"], one["live_workers"]) for one in agents] == [
         ("BudgetTrackerAgent", 1)
     ]
     assert [one["http"] for one in agents[0]["workers"]] == [worker.http]
-    assert "There are no approvals." in run(house, "approvals", "list").stdout
-    left = run(house, "schedules", "run", "nightly")
+    assert "There are no approvals." in run(system, "approvals", "list").stdout
+    left = run(system, "schedules", "run", "nightly")
     assert left.returncode == 3
     assert "tasklore supervisor" in left.stderr

@@ -19,7 +19,7 @@ from tasklore.contracts import subjects
 from tasklore.contracts.messages import PersonReply, PersonRequest
 from tasklore.runtime.messaging.connection import connected
 from tasklore.supervisor.program_client import Asker, asking
-from tests.acceptance.house import AGENTS, House, Served
+from tests.acceptance.system import AGENTS, Served, System
 from tests.answer_texts import TEXTS
 from tests.http_client import Connection, ask, until
 from tests.receiver import SECRET, Receiver, receiving
@@ -40,7 +40,7 @@ SIGNAL = 65_536
 class Doors:
     """What the doors of one system are asked by."""
 
-    house: House
+    system: System
     served: Served
     other: Served
     openai: openai.AsyncOpenAI
@@ -190,7 +190,7 @@ async def by_program(doors: Doors, number: int) -> list[Any]:
 async def by_wire(doors: Doors, number: int) -> list[Any]:
     """Ask a supervisor over NATS."""
     request = PersonRequest(text=words_for(number, "yes"), wait_ms=60_000)
-    async with connected(doors.house.servers.nats_url, "tests") as client:
+    async with connected(doors.system.servers.nats_url, "tests") as client:
         heard = await client.request(
             subjects.requests("SupervisorAgent"),
             request.model_dump_json().encode(),
@@ -304,11 +304,11 @@ DOORS: dict[str, Callable[[Doors, int], Awaitable[list[Any]]]] = {
 
 
 @asynccontextmanager
-async def opened(house: House, receiver: Receiver) -> AsyncIterator[Doors]:
+async def opened(system: System, receiver: Receiver) -> AsyncIterator[Doors]:
     """Run a system with every door, and open clients of each."""
-    house.worker(LETTERS, SCRIBE, llm_base_url="", llm_api_key="").ready()
+    system.worker(LETTERS, SCRIBE, llm_base_url="", llm_api_key="").ready()
     served, other = [
-        house.supervisor(
+        system.supervisor(
             webhook_secret=SECRET,
             webhook_networks="127.0.0.1/32",
             api_rate=10_000,
@@ -320,15 +320,15 @@ async def opened(house: House, receiver: Receiver) -> AsyncIterator[Doors]:
     ]
     for one in (served, other):
         await asyncio.to_thread(one.await_agents, 2)
-    nats_url = house.servers.nats_url
-    redis_url = house.servers.redis_url
+    nats_url = system.servers.nats_url
+    redis_url = system.servers.redis_url
     async with (
         openai.AsyncOpenAI(base_url=f"{served.api}/v1", api_key="none") as chats,
         AsyncClient(served.api) as client,
         asking("MyScript", nats_url=nats_url, redis_url=redis_url) as program,
     ):
         yield Doors(
-            house=house,
+            system=system,
             served=served,
             other=other,
             openai=chats,
@@ -338,7 +338,7 @@ async def opened(house: House, receiver: Receiver) -> AsyncIterator[Doors]:
         )
 
 
-async def test_a_text_is_the_answer_at_every_door(own_house: House) -> None:
+async def test_a_text_is_the_answer_at_every_door(own_system: System) -> None:
     """All that differ are named, by door, number and which of its answers it was."""
     gate = asyncio.Semaphore(AT_ONCE)
     wrong: list[tuple[str, int, int]] = []
@@ -355,7 +355,7 @@ async def test_a_text_is_the_answer_at_every_door(own_house: House) -> None:
 
     async with (
         receiving() as receiver,
-        opened(own_house, receiver) as doors,
+        opened(own_system, receiver) as doors,
         asyncio.TaskGroup() as group,
     ):
         for door in DOORS:
@@ -365,14 +365,14 @@ async def test_a_text_is_the_answer_at_every_door(own_house: House) -> None:
 
 
 async def test_ask_prints_every_text_byte_for_byte(
-    own_house: House,
+    own_system: System,
     monkeypatch: pytest.MonkeyPatch,
     capsysbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     """One line break ends it; with `--json` it is a field."""
-    own_house.worker(LETTERS).ready()
-    own_house.supervisor().ready()
-    for name, value in own_house.environment.items():
+    own_system.worker(LETTERS).ready()
+    own_system.supervisor().ready()
+    for name, value in own_system.environment.items():
         monkeypatch.setenv(name, value)
     capsysbinary.readouterr()
     entry = find_shortcut("ask")
@@ -388,17 +388,17 @@ async def test_ask_prints_every_text_byte_for_byte(
         assert told["report"]["result"] == text
 
 
-async def test_ask_prints_a_text_byte_for_byte(own_house: House) -> None:
+async def test_ask_prints_a_text_byte_for_byte(own_system: System) -> None:
     """One line break ends it; with `--verbose` the rest stands on stderr."""
-    own_house.worker(LETTERS).ready()
-    own_house.supervisor().ready()
+    own_system.worker(LETTERS).ready()
+    own_system.supervisor().ready()
 
     def printed(number: int) -> "subprocess.CompletedProcess[bytes]":
         words = f"write the letter number {number}"
         return subprocess.run(
             [sys.executable, "-m", "tasklore", "ask", words, "--verbose"],
-            env=own_house.environment,
-            cwd=own_house.folder,
+            env=own_system.environment,
+            cwd=own_system.folder,
             capture_output=True,
             check=True,
         )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.conftest import Standing
-from tests.acceptance.outside import PATIENCE_S, Json, Outside
+from tests.acceptance.external_program import PATIENCE_S, Json, Outside
 
 
 async def trouble(program: Outside, kind: str, **fields: Any) -> tuple[str, Json]:
@@ -47,7 +47,7 @@ async def test_a_task_that_raises_is_retried_with_growing_pauses_and_ends_in_one
 ) -> None:
     """Every attempt is used, then the report names the error, and the task lies in DEAD with its traceback."""
     label, report = await trouble(program, "error", max_attempts=4)
-    runs = standing.house.runs(label)
+    runs = standing.system.runs(label)
     assert len(runs) == 4
     assert all(later > earlier for earlier, later in pairwise(runs))
     assert (report["status"], report["attempt"], report["result"]) == (
@@ -71,7 +71,7 @@ async def test_giving_up_fails_at_once(program: Outside, standing: Standing) -> 
         1,
         "GiveUp",
     )
-    assert len(standing.house.runs(label)) == 1
+    assert len(standing.system.runs(label)) == 1
     assert len(await dead_letters(program, report["task_id"])) == 1
 
 
@@ -82,7 +82,7 @@ async def test_no_exception_of_a_task_takes_the_worker_along(
     """A stray CancelledError and `sys.exit` are failures like any other: retried, then reported."""
     label, report = await trouble(program, kind, max_attempts=3)
     assert (report["status"], report["attempt"]) == ("failed", 3)
-    assert len(standing.house.runs(label)) == 3
+    assert len(standing.system.runs(label)) == 3
     assert {"cancelled": "CancelledError", "exit": "SystemExit"}[kind] in report[
         "error"
     ]["message"]
@@ -111,7 +111,7 @@ async def test_a_task_past_its_deadline_is_never_started(
     )
     assert report["status"] == "expired"
     assert report["error"]["message"]
-    assert standing.house.runs(label) == []
+    assert standing.system.runs(label) == []
 
 
 async def test_a_deadline_ends_a_running_task(
@@ -124,7 +124,7 @@ async def test_a_deadline_ends_a_running_task(
         "ProbeAgent", "fresh", {"label": label, "ms": 60_000}, deadline=deadline
     )
     assert (report["status"], report["attempt"]) == ("expired", 1)
-    assert len(standing.house.runs(label)) == 1
+    assert len(standing.system.runs(label)) == 1
 
 
 async def test_failures_are_not_remembered(program: Outside) -> None:

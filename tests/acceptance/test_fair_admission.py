@@ -26,8 +26,8 @@ from tasklore.runtime.servers import valkey
 from tasklore.supervisor.admission.gate import open_gate
 from tasklore.supervisor.admission.room import Room
 from tasklore.supervisor.dispatch import Dispatch
-from tests.acceptance.house import AGENTS, House, Served
-from tests.acceptance.outside import outside
+from tests.acceptance.external_program import outside
+from tests.acceptance.system import AGENTS, Served, System
 
 AGENT = str(AGENTS / "turns.py")
 SLOTS = 32
@@ -85,44 +85,44 @@ class Sender:
 
 
 @asynccontextmanager
-async def sending(house: House) -> AsyncIterator[Sender]:
-    """Open a sender on the servers of *house*."""
-    async with connected(house.servers.nats_url, "sender") as client:
+async def sending(system: System) -> AsyncIterator[Sender]:
+    """Open a sender on the servers of *system*."""
+    async with connected(system.servers.nats_url, "sender") as client:
         link = Link(client)
         async with (
             open_outbox(link) as outbox,
-            valkey.connect(house.servers.redis_url, name="sender") as redis,
+            valkey.connect(system.servers.redis_url, name="sender") as redis,
         ):
             gate = await open_gate(link, Room(client, Budgets(redis)))
             yield Sender(Dispatch(outbox, Ledger(redis), gate))
 
 
-def starts(house: House) -> list[tuple[str, float]]:
+def starts(system: System) -> list[tuple[str, float]]:
     """Return label and time of every run, in order."""
-    path = house.folder / "runs" / "starts"
+    path = system.folder / "runs" / "starts"
     lines = path.read_text().splitlines() if path.exists() else []
     return [(label, float(at)) for label, at in (line.split() for line in lines)]
 
 
 async def until_begun(
-    house: House, labels: Sequence[str], within_s: float = 120
+    system: System, labels: Sequence[str], within_s: float = 120
 ) -> list[tuple[str, float]]:
     """Return every run so far once each of *labels* has begun."""
     async with asyncio.timeout(within_s):
-        while missing := set(labels) - dict(found := starts(house)).keys():  # noqa: ASYNC110 - another process
+        while missing := set(labels) - dict(found := starts(system)).keys():  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.05 if len(missing) < 100 else 0.2)
     return found
 
 
-async def set_limits(house: House, limits: Limits) -> None:
+async def set_limits(system: System, limits: Limits) -> None:
     """Let *limits* hold, and wait until the supervisors know."""
-    async with valkey.connect(house.servers.redis_url, name="sender") as redis:
+    async with valkey.connect(system.servers.redis_url, name="sender") as redis:
         await Budgets(redis).change(limits, "test")
     await asyncio.sleep(1.5)
 
 
 async def kill_again_and_again(
-    house: House, processes: list[Served], chance: random.Random
+    system: System, processes: list[Served], chance: random.Random
 ) -> None:
     """Kill one of *processes* that serves every two seconds, and start another in its place."""
     starting: dict[int, asyncio.Task[Served]] = {}
@@ -137,20 +137,20 @@ async def kill_again_and_again(
             continue
         place = chance.choice(serving)
         processes[place].kill()
-        with (house.folder / "runs" / "killed").open("a") as killed:
+        with (system.folder / "runs" / "killed").open("a") as killed:
             killed.write(f"{place}\n")
         processes[place] = (
-            house.supervisor() if place < 2 else house.worker(AGENT, slots=8)
+            system.supervisor() if place < 2 else system.worker(AGENT, slots=8)
         )
         starting[place] = asyncio.create_task(asyncio.to_thread(processes[place].ready))
 
 
-async def reports_of(house: House, labels: Sequence[str]) -> dict[str, str]:
+async def reports_of(system: System, labels: Sequence[str]) -> dict[str, str]:
     """Return how each of *labels* ended, by the ledger, once all have."""
     ended: dict[str, str] = {}
     async with (
         asyncio.timeout(300),
-        valkey.connect(house.servers.redis_url, name="sender") as redis,
+        valkey.connect(system.servers.redis_url, name="sender") as redis,
     ):
         ledger = Ledger(redis)
         while missing := [label for label in labels if label not in ended]:
@@ -167,11 +167,11 @@ async def reports_of(house: House, labels: Sequence[str]) -> dict[str, str]:
     return ended
 
 
-def out_of_order(house: House) -> int:
+def out_of_order(system: System) -> int:
     """Return how many places a task began behind a later one of its tenant and priority, at most."""
     begun: dict[str, list[int]] = defaultdict(list)
     for label in dict.fromkeys(
-        label for label, _ in starts(house) if label.endswith(tuple("0123456789"))
+        label for label, _ in starts(system) if label.endswith(tuple("0123456789"))
     ):
         whose = label.rstrip("0123456789")
         begun[whose].append(int(label[len(whose) :]))
@@ -196,27 +196,27 @@ def backlog(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture
-async def house(own_house: House) -> House:
+async def system(own_system: System) -> System:
     """Return a house with a supervisor, and no worker yet."""
-    await asyncio.to_thread(own_house.supervisor().ready)
-    return own_house
+    await asyncio.to_thread(own_system.supervisor().ready)
+    return own_system
 
 
-async def start_worker(house: House) -> None:
-    """Start the one worker of *house*."""
-    await asyncio.to_thread(house.worker(AGENT, slots=SLOTS).ready)
+async def start_worker(system: System) -> None:
+    """Start the one worker of *system*."""
+    await asyncio.to_thread(system.worker(AGENT, slots=SLOTS).ready)
 
 
 async def test_a_few_tasks_behind_thousands_of_another_tenant_wait_for_one_turn(
-    house: House, backlog: int
+    system: System, backlog: int
 ) -> None:
     """No more than three turnovers of the slots begin before all of them have."""
-    await start_worker(house)
-    async with sending(house) as sender:
+    await start_worker(system)
+    async with sending(system) as sender:
         sent = await sender.send("big", backlog)
-        await until_begun(house, sent[:100])
+        await until_begun(system, sent[:100])
         small = await sender.send("small", 10)
-        found = await until_begun(house, small)
+        found = await until_begun(system, small)
     begun = dict(found)
     waited = sorted(begun[label] - sender.at[label] for label in small)
     between = [
@@ -232,13 +232,13 @@ async def test_a_few_tasks_behind_thousands_of_another_tenant_wait_for_one_turn(
 
 @pytest.mark.parametrize("backlog", [550, pytest.param(3_400, marks=pytest.mark.long)])
 async def test_weights_are_kept_and_interactive_tasks_go_first(
-    house: House, backlog: int
+    system: System, backlog: int
 ) -> None:
     """Turns are within 5 % of 1:2:4; interactive tasks begin within few turnovers above a batch."""
     await set_limits(
-        house, Limits(shares=Shares(weights={"one": 1, "two": 2, "four": 4}))
+        system, Limits(shares=Shares(weights={"one": 1, "two": 2, "four": 4}))
     )
-    async with sending(house) as sender:
+    async with sending(system) as sender:
         await sender.send("first", 200, priority="batch")
         await asyncio.gather(
             *(
@@ -246,9 +246,9 @@ async def test_weights_are_kept_and_interactive_tasks_go_first(
                 for tenant in ("one", "two", "four")
             )
         )
-        await start_worker(house)
+        await start_worker(system)
         async with asyncio.timeout(60):
-            while len(found := starts(house)) < 900:  # noqa: ASYNC110 - another process
+            while len(found := starts(system)) < 900:  # noqa: ASYNC110 - another process
                 await asyncio.sleep(0.05)
         turns = Counter(
             label.split("/")[0]
@@ -256,7 +256,7 @@ async def test_weights_are_kept_and_interactive_tasks_go_first(
             if not label.startswith("first")
         )
         urgent = await sender.send("one", 5, priority="interactive")
-        found = await until_begun(house, urgent)
+        found = await until_begun(system, urgent)
     begun = dict(found)
     between = [
         label
@@ -272,18 +272,18 @@ async def test_weights_are_kept_and_interactive_tasks_go_first(
 
 
 async def test_tenants_take_turns_at_an_agent_that_runs_few_tasks_at_once(
-    house: House,
+    system: System,
 ) -> None:
     """A few tasks of one do not wait behind the hundreds of another that no place is left for."""
     await set_limits(
-        house, Limits(limits=(Limit(name="few", agent="TurnAgent", at_most=4),))
+        system, Limits(limits=(Limit(name="few", agent="TurnAgent", at_most=4),))
     )
-    await start_worker(house)
-    async with sending(house) as sender:
+    await start_worker(system)
+    async with sending(system) as sender:
         sent = await sender.send("big", 300)
-        await until_begun(house, sent[:8])
+        await until_begun(system, sent[:8])
         small = await sender.send("small", 5)
-        found = await until_begun(house, small)
+        found = await until_begun(system, small)
     between = [
         label
         for label, at in found
@@ -294,11 +294,11 @@ async def test_tenants_take_turns_at_an_agent_that_runs_few_tasks_at_once(
 
 
 async def test_a_program_that_sends_more_than_workers_do_shuts_nobody_out(
-    house: House,
+    system: System,
 ) -> None:
     """It publishes to `tasks.>` itself, which no desk sees: TASKS is never short while it goes on."""
-    await asyncio.to_thread(house.worker(AGENT, slots=2).ready)
-    async with outside(house.servers.nats_url) as program, sending(house) as sender:
+    await asyncio.to_thread(system.worker(AGENT, slots=2).ready)
+    async with outside(system.servers.nats_url) as program, sending(system) as sender:
 
         async def flow() -> None:
             for number in itertools.count():
@@ -308,9 +308,9 @@ async def test_a_program_that_sends_more_than_workers_do_shuts_nobody_out(
                 await asyncio.sleep(0 if number < 100 else 1 / 60)
 
         flowing = asyncio.create_task(flow())
-        await until_begun(house, ["outside/20"])
+        await until_begun(system, ["outside/20"])
         small = await sender.send("small", 10)
-        begun = dict(await until_begun(house, small))
+        begun = dict(await until_begun(system, small))
         assert not flowing.done()
         flowing.cancel()
         await asyncio.gather(flowing, return_exceptions=True)
@@ -321,15 +321,15 @@ async def test_a_program_that_sends_more_than_workers_do_shuts_nobody_out(
 
 
 async def test_a_batch_task_gets_a_turn_although_interactive_ones_never_end(
-    house: House,
+    system: System,
 ) -> None:
-    await set_limits(house, Limits(shares=Shares(longest_wait_s={"batch": 2})))
-    async with sending(house) as sender:
-        await start_worker(house)
+    await set_limits(system, Limits(shares=Shares(longest_wait_s={"batch": 2})))
+    async with sending(system) as sender:
+        await start_worker(system)
         await sender.send("busy", 400, priority="interactive")
         [patient] = await sender.send("patient", 1, priority="batch")
         busy = await sender.send("busy", 1_500, priority="interactive")
-        begun = dict(await until_begun(house, [patient]))
+        begun = dict(await until_begun(system, [patient]))
         assert busy[-1] not in begun, "it waited for all others"
         waited_s = begun[patient] - sender.at[patient]
         sys.stdout.write(
@@ -338,12 +338,12 @@ async def test_a_batch_task_gets_a_turn_although_interactive_ones_never_end(
 
 
 async def test_a_stream_made_anew_and_messages_of_no_task_hold_nothing_up(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """What is no task of an agent stays where it lies; after a loss of the stream turns go on."""
-    supervisor = own_house.supervisor()
+    supervisor = own_system.supervisor()
     await asyncio.to_thread(supervisor.ready)
-    async with connected(own_house.servers.nats_url, "sender") as client:
+    async with connected(own_system.servers.nats_url, "sender") as client:
         for subject in (
             "waiting.~filler.x",
             "waiting.Turn!.normal.YQ.work",
@@ -355,27 +355,29 @@ async def test_a_stream_made_anew_and_messages_of_no_task_hold_nothing_up(
         await ask_jetstream(client, "STREAM.DELETE.WAITING")
         await asyncio.to_thread(supervisor.await_log, "stream_lost")
         await client.jetstream().publish("waiting.Turn!.normal.YQ.work", b"{}")
-        async with sending(own_house) as sender:
+        async with sending(own_system) as sender:
             # With no worker, the first ones lie in TASKS.
             labels = await sender.send("late", 200, ms=5)
-            worker = own_house.worker(AGENT, slots=SLOTS)
+            worker = own_system.worker(AGENT, slots=SLOTS)
             await asyncio.to_thread(worker.ready)
-            await until_begun(own_house, labels)
+            await until_begun(own_system, labels)
         kept = await ask_jetstream(client, "STREAM.INFO.WAITING")
     assert (odd["state"]["messages"], kept["state"]["messages"]) == (3, 1)
 
 
 @pytest.mark.long
-async def test_a_hundred_tenants_have_equal_parts_of_a_minute(house: House) -> None:
+async def test_a_hundred_tenants_have_equal_parts_of_a_minute(system: System) -> None:
     tenants = [f"tenant{number}" for number in range(100)]
-    await start_worker(house)
-    async with sending(house) as sender:
+    await start_worker(system)
+    async with sending(system) as sender:
         for _ in range(4):
             # So that none has all of its tasks before another has any.
             await asyncio.gather(*(sender.send(tenant, 100) for tenant in tenants))
         begun_at = time.time()
         await asyncio.sleep(60)
-        found = [label for label, at in starts(house) if begun_at <= at < begun_at + 60]
+        found = [
+            label for label, at in starts(system) if begun_at <= at < begun_at + 60
+        ]
     turns = Counter(label.split("/")[0] for label in found)
     jain = turns.total() ** 2 / (
         len(tenants) * sum(number**2 for number in turns.values())
@@ -390,23 +392,23 @@ async def test_a_hundred_tenants_have_equal_parts_of_a_minute(house: House) -> N
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))]
 )
 async def test_killed_supervisors_and_workers_lose_and_double_nothing(
-    own_house: House, seed: int
+    own_system: System, seed: int
 ) -> None:
     """Tasks of many tenants and priorities, some that wait for a time, and a schedule."""
     number = 3_000 if seed else 400
     chance = random.Random(seed)
-    house = own_house
+    system = own_system
     processes = [
-        *(house.supervisor() for _ in range(2)),
-        *(house.worker(AGENT, slots=8) for _ in range(3)),
+        *(system.supervisor() for _ in range(2)),
+        *(system.worker(AGENT, slots=8) for _ in range(3)),
     ]
     for process in processes:
         await asyncio.to_thread(process.ready)
-    storm = asyncio.create_task(kill_again_and_again(house, processes, chance))
-    async with sending(house) as sender:
+    storm = asyncio.create_task(kill_again_and_again(system, processes, chance))
+    async with sending(system) as sender:
         labels = []
         assert (
-            house.command(
+            system.command(
                 "schedules", "add", "TurnAgent", "work", *TICKS, "--yes"
             ).returncode
             == 0
@@ -418,16 +420,16 @@ async def test_killed_supervisors_and_workers_lose_and_double_nothing(
                 tenant, 19, ms=chance.choice((20, 50)), priority=priority, name=priority
             )
             labels += await sender.send(tenant, 1, name="pause", task="pause")
-        ended = await reports_of(house, labels)
+        ended = await reports_of(system, labels)
         assert not storm.done(), storm.exception()
         storm.cancel()
         await asyncio.gather(storm, return_exceptions=True)
-    runs = Counter(label for label, _ in starts(house))
+    runs = Counter(label for label, _ in starts(system))
     ticks = runs.pop("tick")
-    killed = (house.folder / "runs" / "killed").read_text().split()
+    killed = (system.folder / "runs" / "killed").read_text().split()
     sys.stdout.write(
         f"{ticks} ticks, {len(killed)} kills, {sum(runs.values()) - len(runs)} runs again, "
-        f"{out_of_order(house)} places out of order\n"
+        f"{out_of_order(system)} places out of order\n"
     )
     assert Counter(ended.values()) == {"completed": len(labels)}
     assert sum(runs.values()) - len(labels) <= 8 * len(killed), (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.house import AGENTS, NAPPER, House, Served
+from tests.acceptance.system import AGENTS, NAPPER, Served, System
 from tests.http_client import Connection, ask
 
 NARRATOR = str(AGENTS / "narrator.py")
@@ -232,13 +232,13 @@ KINDS: dict[str, tuple[Send, Normalise]] = {
     "cuts", [40, pytest.param(200, marks=pytest.mark.long)], ids="{} cuts".format
 )
 async def test_a_client_that_is_cut_off_gets_the_same_events_as_one_that_is_not(
-    cuts: int, own_house: House
+    cuts: int, own_system: System
 ) -> None:
     """Of tasks, requests, chats and pipelines, at two supervisors, of which one is killed and another comes."""
     for agent in (NARRATOR, NAPPER):
-        own_house.worker(agent, ack_wait_s=5)
-    stays = own_house.supervisor().ready()
-    dies = own_house.supervisor().ready()
+        own_system.worker(agent, ack_wait_s=5)
+    stays = own_system.supervisor().ready()
+    dies = own_system.supervisor().ready()
     stays.await_agents(2)
     dies.await_agents(2)
     rng = random.Random(cuts)
@@ -260,7 +260,7 @@ async def test_a_client_that_is_cut_off_gets_the_same_events_as_one_that_is_not(
         await asyncio.sleep(1.5)
         doors.urls.remove(dies.api)
         await asyncio.to_thread(dies.kill)
-        later: Served = await asyncio.to_thread(own_house.supervisor().ready)
+        later: Served = await asyncio.to_thread(own_system.supervisor().ready)
         doors.urls.append(later.api)
 
     killing = asyncio.create_task(kill())
@@ -273,11 +273,11 @@ async def test_a_client_that_is_cut_off_gets_the_same_events_as_one_that_is_not(
 
 
 async def test_the_output_of_a_run_that_waited_for_room_is_followed_by_that_of_the_next(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """Both are one attempt; a client that comes back goes on in either, and hears why the task waited."""
-    own_house.worker(NARRATOR).ready()
-    served = own_house.supervisor().ready()
+    own_system.worker(NARRATOR).ready()
+    served = own_system.supervisor().ready()
     served.await_agents(1)
     body = {
         "agent_id": "NarratorAgent",

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.acceptance.command import PATIENCE_S, Running, environment, tasklore
-from tests.acceptance.house import PATIENT
+from tests.acceptance.system import PATIENT
 
 
 @pytest.fixture(scope="module")

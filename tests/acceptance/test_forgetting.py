@@ -22,8 +22,8 @@ from tasklore.runtime.servers import valkey
 from tasklore.runtime.settings import Settings
 from tasklore.supervisor.operations.memory.hand_edits import Erased
 from tasklore.supervisor.operator_process import open_operator
-from tests.acceptance.house import AGENTS, BUDGET, PROBE, House, Served
-from tests.acceptance.outside import PATIENCE_S, Outside, outside
+from tests.acceptance.external_program import PATIENCE_S, Outside, outside
+from tests.acceptance.system import AGENTS, BUDGET, PROBE, Served, System
 from tests.http_client import ask
 from tests.traces import files_with, until_away
 
@@ -42,7 +42,7 @@ def marker(user: str) -> str:
 class Village:
     """A house with a worker and a supervisor, and a program that speaks for people in it."""
 
-    house: House
+    system: System
     program: Outside
     redis: Redis
     processes: tuple[Served, ...]
@@ -138,7 +138,7 @@ class Village:
         await self.program.eventually(all_closed)
 
     async def _ran(self, label: str) -> bool:
-        return bool(self.house.runs(label))
+        return bool(self.system.runs(label))
 
     async def likes(self, user: str) -> list[str]:
         """Return what is known that *user* likes."""
@@ -149,7 +149,7 @@ class Village:
     async def forget(self, user: str) -> dict[str, Any]:
         """Run the command; return what it says as JSON."""
         done = await asyncio.to_thread(
-            self.house.command, "--direct", "memory", "forget", user, "--yes", "--json"
+            self.system.command, "--direct", "memory", "forget", user, "--yes", "--json"
         )
         assert done.returncode == 0, (done.stdout, done.stderr, self.processes[0].log())
         # The audit has who forgot, and not whom.
@@ -159,7 +159,7 @@ class Village:
 
     async def forget_again(self, user: str) -> Erased:
         """Do what the command does, without another process, which takes seconds to start on a busy machine."""
-        servers = self.house.servers
+        servers = self.system.servers
         settings = Settings.load(nats_url=servers.nats_url, redis_url=servers.redis_url)
         metrics = Metrics("0")
         async with open_operator(settings, "test", metrics, lend_hands) as opened:
@@ -168,31 +168,31 @@ class Village:
 
 @asynccontextmanager
 async def village_in(
-    house: House, level: str, erase_said: str
+    system: System, level: str, erase_said: str
 ) -> AsyncIterator[Village]:
     """Open a village whose processes log at *level* and erase what is done when *erase_said* says."""
-    worker = house.worker(BUDGET, PROBE, EAR, log_level=level, erase_said=erase_said)
-    supervisor = house.supervisor(log_level=level)
+    worker = system.worker(BUDGET, PROBE, EAR, log_level=level, erase_said=erase_said)
+    supervisor = system.supervisor(log_level=level)
     worker.ready(), supervisor.ready()
     async with (
-        outside(house.servers.nats_url) as program,
-        valkey.connect(house.servers.redis_url) as redis,
+        outside(system.servers.nats_url) as program,
+        valkey.connect(system.servers.redis_url) as redis,
     ):
         await asyncio.to_thread(supervisor.await_agents, 3)
-        yield Village(house, program, redis, (worker, supervisor))
+        yield Village(system, program, redis, (worker, supervisor))
 
 
 @pytest.mark.parametrize(
     ("level", "erase_said"), [("info", "on_forget"), ("debug", "at_once")]
 )
 async def test_whoever_is_forgotten_leaves_no_trace_in_files_and_logs(
-    own_house: House, level: str, erase_said: str
+    own_system: System, level: str, erase_said: str
 ) -> None:
     """However it is spelled; what others said is all still there, and the name can be used again."""
-    async with village_in(own_house, level, erase_said) as village:
+    async with village_in(own_system, level, erase_said) as village:
         await village.live(ANN, 912_345_678_901)
         await village.live(BOB, 812_345_678_902)
-        folders = [own_house.servers.nats.data_dir, own_house.servers.valkey.data_dir]
+        folders = [own_system.servers.nats.data_dir, own_system.servers.valkey.data_dir]
         token = base64.urlsafe_b64encode(ANN.encode()).rstrip(b"=").decode()
         traces = (marker(ANN), ANN, token, "912345678901", "912,345,678,901")
         assert all(files_with(folder, marker(ANN)) for folder in folders)
@@ -233,10 +233,10 @@ async def test_whoever_is_forgotten_leaves_no_trace_in_files_and_logs(
         assert (await village.forget_again(ANN)).removed == {}
 
 
-async def test_nobody_is_forgotten_unasked(own_house: House) -> None:
+async def test_nobody_is_forgotten_unasked(own_system: System) -> None:
     """Without a terminal and without `--yes` the command refuses, and says how to mean it."""
     refused = await asyncio.to_thread(
-        own_house.command, "--direct", "memory", "forget", ANN
+        own_system.command, "--direct", "memory", "forget", ANN
     )
     assert (refused.returncode != 0, refused.stdout) == (True, "")
     assert "--yes" in refused.stderr

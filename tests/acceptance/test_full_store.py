@@ -7,8 +7,8 @@ from redis.asyncio import Redis
 from redis.exceptions import OutOfMemoryError
 
 from tasklore.memory import keys
-from tests.acceptance.house import PROBE, House
-from tests.acceptance.outside import outside
+from tests.acceptance.external_program import outside
+from tests.acceptance.system import PROBE, System
 
 LIMIT = 20 * 2**20
 #: What the allocator and buffers of connections may take beside it; measured: 0.3 % on an idle machine.
@@ -20,16 +20,18 @@ FULL_S = 8.0
 MOST_RUNS = 20
 
 
-async def test_a_full_store_loses_nothing_and_everything_ends(own_house: House) -> None:
+async def test_a_full_store_loses_nothing_and_everything_ends(
+    own_system: System,
+) -> None:
     """Counters keep their value, plain tasks are reported, and effects are made once there is room."""
-    own_house.worker(PROBE, ack_wait_s=5).ready()
+    own_system.worker(PROBE, ack_wait_s=5).ready()
     plain, effects = (
         [str(uuid.uuid4()) for _ in range(count)] for count in (PLAIN, EFFECTS)
     )
     counters = [keys.end_counts(keys.task(task_id)) for task_id in (*plain, *effects)]
     async with (
-        Redis.from_url(own_house.servers.redis_url) as store,
-        outside(own_house.servers.nats_url) as program,
+        Redis.from_url(own_system.servers.redis_url) as store,
+        outside(own_system.servers.nats_url) as program,
     ):
         for counter in counters:
             await store.hset(counter, "completed", 1000)
@@ -51,7 +53,7 @@ async def test_a_full_store_loses_nothing_and_everything_ends(own_house: House) 
         # Buffers of connections come and go, so that a call or two may find room.
         assert [report["fence"] for report in reports].count("none") > PLAIN / 2
         waiting = [
-            task_id for task_id in effects if not own_house.runs(f"{task_id}-mail")
+            task_id for task_id in effects if not own_system.runs(f"{task_id}-mail")
         ]
         assert len(waiting) > EFFECTS / 2
         assert all(
@@ -65,10 +67,10 @@ async def test_a_full_store_loses_nothing_and_everything_ends(own_house: House) 
         await store.unlink(*fillers)
         reports = [await program.report_of(task_id) for task_id in effects]
         assert [report["status"] for report in reports] == ["completed"] * EFFECTS
-        assert [len(own_house.runs(f"{task_id}-mail")) for task_id in effects] == [
+        assert [len(own_system.runs(f"{task_id}-mail")) for task_id in effects] == [
             1
         ] * EFFECTS
-        runs = [len(own_house.runs(f"{task_id}-begun")) for task_id in effects]
+        runs = [len(own_system.runs(f"{task_id}-begun")) for task_id in effects]
         assert most <= LIMIT * SLACK
         assert max(runs) <= MOST_RUNS
 

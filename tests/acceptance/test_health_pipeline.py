@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.house import House, running_house
+from tests.acceptance.system import System, running_system
 
 HEALTH = (
     Path(__file__).resolve().parents[2]
@@ -61,8 +61,8 @@ All are kept.
 class Shop:
     """A repository, and the commands that are given beside it."""
 
-    def __init__(self, house: House) -> None:
-        folder = house.folder
+    def __init__(self, system: System) -> None:
+        folder = system.folder
         self.folder = folder / "repository"
         for name, text in TREE.items():
             file = self.folder / name
@@ -70,17 +70,17 @@ class Shop:
             file.write_text(text, "utf-8")
         (self.folder / "linked").symlink_to(folder)
         self.evidence = folder / "evidence"
-        self._house = house
+        self._system = system
 
     def command(self, *words: str, code: int = 0) -> Any:
         """Return what a command of ours prints as JSON."""
-        done = self._house.command(*words, "--json")
+        done = self._system.command(*words, "--json")
         assert done.returncode == code, done.stderr
         return json.loads(done.stdout)
 
     def text(self, *words: str) -> str:
         """Return what a command of ours prints for people."""
-        done = self._house.command(*words)
+        done = self._system.command(*words)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -89,10 +89,10 @@ class Shop:
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """Give a repository, and a system whose workers look after one."""
     folder = tmp_path_factory.mktemp("health")
-    with running_house(folder) as house:
-        shop = Shop(house)
-        worker = house.worker("tasklore.commands.demo.repository_health")
-        house.supervisor(evidence_dir=shop.evidence).ready()
+    with running_system(folder) as system:
+        shop = Shop(system)
+        worker = system.worker("tasklore.commands.demo.repository_health")
+        system.supervisor(evidence_dir=shop.evidence).ready()
         worker.ready()
         yield shop
 

@@ -18,7 +18,14 @@ from tasklore.contracts.subjects import turns
 from tasklore.memory.conversations.observations import Observations
 from tasklore.runtime.messaging.connection import connected
 from tasklore.supervisor.http.admission.key_file import make_key
-from tests.acceptance.house import AGENTS, BUDGET, PROBE, House, Served, running_house
+from tests.acceptance.system import (
+    AGENTS,
+    BUDGET,
+    PROBE,
+    Served,
+    System,
+    running_system,
+)
 from tests.http_client import PATIENCE_S, Answer, Connection, ask
 
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
@@ -30,33 +37,33 @@ BUDGET_QUESTION = "limit 50k, spent {spent}: how is my budget?"
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """Run one worker; a test starts supervisors of its own beside the one of `served`."""
-    with running_house(tmp_path_factory.mktemp("http")) as house:
-        house.worker(
+    with running_system(tmp_path_factory.mktemp("http")) as system:
+        system.worker(
             BUDGET,
             PROBE,
             TAVERN,
             "tasklore.workers.agents.decision",
             "tasklore.workers.agents.memory_worker",
         ).ready()
-        yield house
+        yield system
 
 
 @pytest.fixture(scope="module")
-def key(house: House) -> dict[str, str]:
+def key(system: System) -> dict[str, str]:
     """Return the header of a key that the supervisor knows."""
     return {
-        "Authorization": f"Bearer {make_key(house.folder / 'keys.json', 'tests', ('admin',), None)}"
+        "Authorization": f"Bearer {make_key(system.folder / 'keys.json', 'tests', ('admin',), None)}"
     }
 
 
 @pytest.fixture(scope="module")
-def served(house: House, key: dict[str, str]) -> Served:
+def served(system: System, key: dict[str, str]) -> Served:
     """Run a supervisor whose API demands keys."""
     settings = {"api_rate": 100_000, "api_burst": 100_000, "api_unknown_rate": 1_000}
-    return house.supervisor(
-        api_keys_file=house.folder / "keys.json", **settings
+    return system.supervisor(
+        api_keys_file=system.folder / "keys.json", **settings
     ).ready()
 
 
@@ -69,17 +76,17 @@ def wait(label: str, ms: int) -> dict[str, object]:
     }
 
 
-async def began(house: House, label: str) -> None:
+async def began(system: System, label: str) -> None:
     """Return once a run of *label* has begun."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
-            if house.runs(label):
+            if system.runs(label):
                 return
             await asyncio.sleep(0.02)
 
 
 async def test_the_trace_of_a_caller_goes_on_to_the_report_and_to_the_turns(
-    house: House, served: Served, key: dict[str, str]
+    system: System, served: Served, key: dict[str, str]
 ) -> None:
     """Unchanged, although nobody here records it; a request without one gets none."""
     given = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01", "tracestate": "vendor=1"}
@@ -87,7 +94,7 @@ async def test_the_trace_of_a_caller_goes_on_to_the_report_and_to_the_turns(
         body = {"text": BUDGET_QUESTION.format(spent=41_000), "user": user}
         answer = await ask(served.api, "POST", "/v1/requests", body, key | headers)
         task_id = answer.body["reply"]["report"]["task_id"]
-        async with connected(house.servers.nats_url, "looking") as client:
+        async with connected(system.servers.nats_url, "looking") as client:
             for stream, subject in (
                 ("REPORTS", f"reports.SupervisorAgent.{task_id}.1"),
                 ("TURNS", turns(user)),
@@ -104,7 +111,7 @@ async def test_the_trace_of_a_caller_goes_on_to_the_report_and_to_the_turns(
 
 
 async def test_senses_and_messages_are_all_that_a_world_has_to_send(
-    house: House, served: Served, key: dict[str, str]
+    system: System, served: Served, key: dict[str, str]
 ) -> None:
     """The agent's own name and the time of what it saw last stand for what is not said."""
     path = "/v1/agents/DecisionAgent/brain/decide"
@@ -115,17 +122,17 @@ async def test_senses_and_messages_are_all_that_a_world_has_to_send(
     assert (first.status, second.status) == (200, 200), second.body
     assert (second.body["action"], second.body["target"]) == ("text", {"agent": "Bob"})
 
-    async with Redis.from_url(house.servers.redis_url) as redis:
+    async with Redis.from_url(system.servers.redis_url) as redis:
         seen = await Observations(redis, PATIENCE_S).recent("scarce", 5)
     assert [one.time for one in seen] == [41.5, 41.5]
 
 
 async def test_two_hundred_at_once_lose_nobody(
-    house: House, served: Served, key: dict[str, str]
+    system: System, served: Served, key: dict[str, str]
 ) -> None:
     """Over two supervisors each has its own answer, while each is asked twice under one id."""
-    other = house.supervisor(
-        api_keys_file=house.folder / "keys.json", api_rate=100_000, api_burst=100_000
+    other = system.supervisor(
+        api_keys_file=system.folder / "keys.json", api_rate=100_000, api_burst=100_000
     ).ready()
 
     async def one(number: int, served_by: Served) -> object:
@@ -148,7 +155,7 @@ async def test_two_hundred_at_once_lose_nobody(
 
 
 async def test_a_supervisor_behind_a_proxy_speaks_tls_and_tells_unknown_clients_and_days_apart(
-    served: Served, house: House, tmp_path: Path
+    served: Served, system: System, tmp_path: Path
 ) -> None:
     """As its settings say; tomorrow is that of the request's time zone, or else of the supervisor's."""
     make_certificates(tmp_path / "tls")
@@ -156,7 +163,7 @@ async def test_a_supervisor_behind_a_proxy_speaks_tls_and_tells_unknown_clients_
         "Authorization": f"Bearer {make_key(tmp_path / 'keys.json', 'safe', ('ask',), None)}"
     }
     tls = ssl.create_default_context(cafile=tmp_path / "tls" / "ca.crt")
-    supervisor = house.supervisor(
+    supervisor = system.supervisor(
         api_keys_file=tmp_path / "keys.json",
         api_tls_cert_file=tmp_path / "tls" / "nats.crt",
         api_tls_key_file=tmp_path / "tls" / "nats.key",
@@ -203,9 +210,9 @@ def _tomorrow_in(zone: str) -> str:
 
 
 async def test_what_a_killed_supervisor_had_taken_is_told_by_another(
-    house: House, served: Served, key: dict[str, str]
+    system: System, served: Served, key: dict[str, str]
 ) -> None:
-    doomed = house.supervisor(api_port=0).ready()
+    doomed = system.supervisor(api_port=0).ready()
     sent = asyncio.create_task(
         ask(
             doomed.api,
@@ -215,7 +222,7 @@ async def test_what_a_killed_supervisor_had_taken_is_told_by_another(
             {"Idempotency-Key": "orphan-1"},
         )
     )
-    await began(house, "orphan")
+    await began(system, "orphan")
     doomed.kill()
     with pytest.raises((OSError, asyncio.IncompleteReadError)):
         await sent
@@ -228,11 +235,11 @@ async def test_what_a_killed_supervisor_had_taken_is_told_by_another(
     )
 
     assert (again.status, again.body["report"]["status"]) == (200, "completed")
-    assert len(house.runs("orphan")) == 1
+    assert len(system.runs("orphan")) == 1
 
 
 def hold_to_document(
-    house: House, served: Served, key: dict[str, str], *options: str
+    system: System, served: Served, key: dict[str, str], *options: str
 ) -> str:
     """Return what schemathesis found, having sent what the document allows and what it does not."""
     program = shutil.which("st", path=str(Path(sys.executable).parent))
@@ -258,7 +265,7 @@ def hold_to_document(
         capture_output=True,
         text=True,
         check=False,
-        cwd=house.folder,
+        cwd=system.folder,
     )
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     return done.stdout
@@ -267,16 +274,16 @@ def hold_to_document(
 # Half a minute of a core, by another program that is waited for: much beside others.
 @pytest.mark.timeout(400)
 def test_the_document_is_kept(
-    house: House, served: Served, key: dict[str, str]
+    system: System, served: Served, key: dict[str, str]
 ) -> None:
     """Nothing that a program made from it would send or expect is answered otherwise."""
     assert "passed" in hold_to_document(
-        house, served, key, "--phases", "examples,coverage"
+        system, served, key, "--phases", "examples,coverage"
     )
 
 
 @pytest.mark.long
 def test_the_document_is_kept_whatever_is_sent(
-    house: House, served: Served, key: dict[str, str]
+    system: System, served: Served, key: dict[str, str]
 ) -> None:
-    assert "passed" in hold_to_document(house, served, key, "--max-examples", "200")
+    assert "passed" in hold_to_document(system, served, key, "--max-examples", "200")

@@ -8,9 +8,9 @@ import httpx2
 import openai
 import pytest
 
-from tests.acceptance.house import PATIENCE_S
+from tests.acceptance.conversation import FOOD
 from tests.acceptance.keyed_api import KeyedApi, keyed_api
-from tests.acceptance.talk import FOOD
+from tests.acceptance.system import PATIENCE_S
 
 BUDGETED = "Check my budget: limit 50000, spent 42000, history [5000, 7000, 8000, 6000]"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.house import ROOT, House
-from tests.acceptance.outside import outside
+from tests.acceptance.external_program import outside
+from tests.acceptance.system import ROOT, System
 
 #: Packages that a project may well have, and that folders of the repository are called.
 OWN_NAMES = ("contracts", "memory", "runtime", "supervisor", "workers")
@@ -137,20 +137,20 @@ def environment_with(wheel: Path, place: Path) -> Path:
 
 
 async def test_a_project_keeps_its_own_packages_of_plain_names(
-    own_house: House, wheel: Path, tmp_path_factory: pytest.TempPathFactory
+    own_system: System, wheel: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Also beside distributions of such names; a worker serves them, and the command plays its demonstration."""
     python = environment_with(wheel, tmp_path_factory.mktemp("environment"))
-    project = own_house.folder
+    project = own_system.folder
     for name in OWN_NAMES:
         (project / name).mkdir()
         (project / name / "__init__.py").write_text('WHOSE = "mine"\n')
     (project / "names.py").write_text(AGENT)
 
-    supervisor = own_house.installed(python, "supervisor")
-    own_house.installed(python, "worker", "./names.py").ready()
+    supervisor = own_system.installed(python, "supervisor")
+    own_system.installed(python, "worker", "./names.py").ready()
     supervisor.ready()
-    async with outside(own_house.servers.nats_url) as program:
+    async with outside(own_system.servers.nats_url) as program:
         whose = {
             name: (await program.ask("NamesAgent", "whose", {"name": name}))["result"]
             for name in (*OWN_NAMES, "quantities")

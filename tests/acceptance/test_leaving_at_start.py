@@ -13,8 +13,8 @@ from typing import Self
 
 import pytest
 
-from tests.acceptance.house import PROBE, ROOT, House, running_house
-from tests.acceptance.outside import outside
+from tests.acceptance.external_program import outside
+from tests.acceptance.system import PROBE, ROOT, System, running_system
 
 #: Seconds for what takes one or two; less than any grace period, and than what a watchdog gives.
 PATIENCE_S = 60.0
@@ -40,9 +40,9 @@ STATUSES = {"bootstrap": 128 + signal.SIGTERM}
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with running_house(tmp_path_factory.mktemp("leaving")) as house:
-        yield house
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    with running_system(tmp_path_factory.mktemp("leaving")) as system:
+        yield system
 
 
 class Starting:
@@ -50,18 +50,18 @@ class Starting:
 
     def __init__(
         self,
-        house: House,
+        system: System,
         role: str,
         folder: Path,
         *,
         before: Sequence[str] | None = None,
     ) -> None:
-        servers = {} if role == "up" else house.environment
+        servers = {} if role == "up" else system.environment
         environment = {
             **os.environ,
             **{k: v for k, v in servers.items() if k.startswith("TASKLORE_")},
             "PYTHONPATH": str(ROOT),
-            "PROBE_RUNS": str(house.folder / "runs"),
+            "PROBE_RUNS": str(system.folder / "runs"),
             "TASKLORE_DATA_DIR": str(folder / "data"),
             "TASKLORE_HTTP_PORT": "0",
             "TASKLORE_API_PORT": "0",
@@ -110,9 +110,9 @@ class Starting:
         self.process.stdout.close()
 
 
-def moments(house: House, role: str, folder: Path, number: int) -> Sequence[float]:
+def moments(system: System, role: str, folder: Path, number: int) -> Sequence[float]:
     """Return so many seconds after a start, spread evenly until somewhat after it was ready this time."""
-    with Starting(house, role, folder) as starting:
+    with Starting(system, role, folder) as starting:
         if role == "bootstrap":
             # It ends by itself: asked to while it does, it says that it was asked to.
             took_s = starting.until_said("Everything")
@@ -124,11 +124,11 @@ def moments(house: House, role: str, folder: Path, number: int) -> Sequence[floa
     return [took_s * 1.1 * place / max(1, number - 1) for place in range(number)]
 
 
-def try_each_moment(house: House, role: str, folder: Path, number: int) -> None:
+def try_each_moment(system: System, role: str, folder: Path, number: int) -> None:
     folder.mkdir(exist_ok=True)
     expected = STATUSES.get(role, 0)
-    for place, moment in enumerate(moments(house, role, folder, number)):
-        with Starting(house, role, folder) as starting:
+    for place, moment in enumerate(moments(system, role, folder, number)):
+        with Starting(system, role, folder) as starting:
             # Nothing to wait for: what is tried is a moment, whatever it does then.
             try:
                 starting.process.wait(moment)
@@ -146,20 +146,20 @@ def try_each_moment(house: House, role: str, folder: Path, number: int) -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_a_signal_at_some_moments_of_a_start(
-    house: House, tmp_path: Path, role: str
+    system: System, tmp_path: Path, role: str
 ) -> None:
     """It is neither lost nor an error."""
-    try_each_moment(house, role, tmp_path / "role", SOME)
+    try_each_moment(system, role, tmp_path / "role", SOME)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("role", ROLES)
 def test_a_signal_at_many_moments_of_a_start(
-    house: House, tmp_path: Path, role: str
+    system: System, tmp_path: Path, role: str
 ) -> None:
     """The same, more finely."""
-    try_each_moment(house, role, tmp_path / "role", MANY)
+    try_each_moment(system, role, tmp_path / "role", MANY)
 
 
 @pytest.mark.parametrize(
@@ -167,26 +167,26 @@ def test_a_signal_at_many_moments_of_a_start(
     [SOME, pytest.param(MANY, marks=[pytest.mark.long, pytest.mark.timeout(1800)])],
 )
 async def test_a_worker_runs_no_task_that_comes_after_the_signal(
-    house: House, tmp_path: Path, number: int
+    system: System, tmp_path: Path, number: int
 ) -> None:
     """Whatever its start has come to: the task waits for another one, which runs it."""
-    tried = await asyncio.to_thread(moments, house, "worker", tmp_path, number)
-    async with outside(house.servers.nats_url) as program:
+    tried = await asyncio.to_thread(moments, system, "worker", tmp_path, number)
+    async with outside(system.servers.nats_url) as program:
         tasks = {}
         for place, moment in enumerate(tried):
             label = f"after-{number}-{place}"
-            with Starting(house, "worker", tmp_path) as starting:
+            with Starting(system, "worker", tmp_path) as starting:
                 await asyncio.sleep(starting.began + moment - time.monotonic())
                 starting.process.send_signal(signal.SIGTERM)
                 tasks[label] = await program.assign(
                     "ProbeAgent", "fresh", {"label": label}
                 )
                 assert await asyncio.to_thread(starting.wait) == 0
-                assert house.runs(label) == [], starting.log.read_text()
-        worker = house.worker(PROBE)
+                assert system.runs(label) == [], starting.log.read_text()
+        worker = system.worker(PROBE)
         for label, task_id in tasks.items():
             assert (await program.report_of(task_id))["status"] == "completed"
-            assert len(house.runs(label)) == 1
+            assert len(system.runs(label)) == 1
         worker.kill()
 
 
@@ -237,17 +237,17 @@ def test_an_image_holds_signals_back_until_the_first_line() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="an image is Linux")
 @pytest.mark.parametrize("role", ["supervisor", "worker", "up"])
 def test_nothing_that_an_image_starts_goes_on_holding_signals_back(
-    house: House, tmp_path: Path, role: str
+    system: System, tmp_path: Path, role: str
 ) -> None:
     """Neither the process nor its children; one that was asked to end before its first line ends as ever."""
-    with Starting(house, role, tmp_path, before=entrypoint()) as starting:
+    with Starting(system, role, tmp_path, before=entrypoint()) as starting:
         starting.until_said("ready")
         held = {pid: blocked(pid) & ASKED for pid in family(starting.process.pid)}
         assert len(held) >= (4 if role == "up" else 1)
         assert set(map(len, held.values())) == {0}, held
         assert starting.leave() == 0, starting.log.read_text()
     (again := tmp_path / "again").mkdir()
-    with Starting(house, role, again, before=entrypoint()) as starting:
+    with Starting(system, role, again, before=entrypoint()) as starting:
         while not blocked(starting.process.pid) >= ASKED:
             assert starting.process.poll() is None
         assert starting.leave() == 0, starting.log.read_text()

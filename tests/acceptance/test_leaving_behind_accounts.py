@@ -17,7 +17,7 @@ from tasklore.runtime.messaging.leases import Leases
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.pull import Delivery, PullEngine
 from tasklore.runtime.messaging.streams import (
-    Sizes,
+    StreamSizes,
     declare_consumer,
     declare_streams,
     find_consumer,
@@ -91,7 +91,9 @@ class Workers:
                 desk=self.desk,
                 leases=leases,
                 meter=metrics,
-                heal=lambda: find_consumer(client, SOURCE, Sizes(), may_create=False),
+                heal=lambda: find_consumer(
+                    client, SOURCE, StreamSizes(), may_create=False
+                ),
             )
             running = asyncio.create_task(engine.run())
             async with asyncio.timeout(PATIENCE_S):
@@ -116,7 +118,7 @@ async def boss(
             connected(cluster.nats_urls[0], "maker")
         )
         async with asyncio.timeout(PATIENCE_S):
-            await declare_streams(maker, Sizes(replicas=len(cluster.nodes)))
+            await declare_streams(maker, StreamSizes(replicas=len(cluster.nodes)))
             await declare_consumer(maker, SOURCE)
         for variable, value in cluster.environment("supervisor").items():
             monkeypatch.setenv(variable, value)

@@ -13,46 +13,46 @@ from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.migration import Migration
 from tasklore.memory.long_term.index import EntryIndex
 from tasklore.runtime.servers import valkey
-from tests.acceptance.house import House
-from tests.acceptance.outside import PATIENCE_S
+from tests.acceptance.external_program import PATIENCE_S
+from tests.acceptance.system import System
 from tests.acceptance.test_beside_0_2 import DOUBLER_OF_0_2, PYTHON_OF_0_2
 
 
 @pytest.mark.parametrize("words", [("worker", DOUBLER_OF_0_2), ("supervisor",)])
 def test_it_is_refused_beside_a_process_of_0_2(
-    own_house: House, words: tuple[str, ...]
+    own_system: System, words: tuple[str, ...]
 ) -> None:
     """It names the connection, and nothing is moved."""
-    own_house.installed(PYTHON_OF_0_2, *words).ready()
-    done = own_house.command("bootstrap", "--ledger", "2")
+    own_system.installed(PYTHON_OF_0_2, *words).ready()
+    done = own_system.command("bootstrap", "--ledger", "2")
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
     assert "may be of 0.2, which knows nothing of layout 2" in done.stderr
     assert "run this again" in done.stderr
 
     async def layout() -> str:
-        async with valkey.connect(own_house.servers.redis_url) as client:
+        async with valkey.connect(own_system.servers.redis_url) as client:
             return await Migration(client).layout()
 
     assert asyncio.run(layout()) == "1"
 
 
-def test_what_is_to_be_dropped_needs_the_move(own_house: House) -> None:
+def test_what_is_to_be_dropped_needs_the_move(own_system: System) -> None:
     """Else streams would be made, and the wish be passed over."""
-    done = own_house.command("bootstrap", "--drop-unknown")
+    done = own_system.command("bootstrap", "--drop-unknown")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.strip().endswith("goes with --ledger 2 alone; add that")
 
 
 async def test_it_is_broken_off_and_run_again_and_again(
-    own_house: House,
+    own_system: System,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """What it prints says how far it is; behind the last step every list is complete."""
-    for name, value in own_house.environment.items():
+    for name, value in own_system.environment.items():
         monkeypatch.setenv(name, value)
-    async with valkey.connect(own_house.servers.redis_url) as client:
+    async with valkey.connect(own_system.servers.redis_url) as client:
         ledger = Ledger(client, deadline_s=PATIENCE_S)
         task = TaskName("Scout", "0199-eeee")
         body = json.dumps({"task_id": task, "agent_id": task.agent_id})
@@ -71,7 +71,7 @@ async def test_it_is_broken_off_and_run_again_and_again(
         assert await Migration(client).layout() == "prepared"
         assert capsys.readouterr().out == "In 30 s every process reads both layouts.\n"
 
-        stranger = own_house.servers.redis_url
+        stranger = own_system.servers.redis_url
         async with valkey.Redis.from_url(stranger, client_name="tasklore-old") as old:
             await old.ping()
             with pytest.raises(ConfigurationError, match="tasklore-old"):

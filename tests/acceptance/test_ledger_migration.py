@@ -10,8 +10,8 @@ from tasklore.memory.ledger.layouts import KNOWN_S
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.migration import Migration
 from tasklore.runtime.servers import valkey
-from tests.acceptance.house import House
-from tests.acceptance.outside import PATIENCE_S
+from tests.acceptance.external_program import PATIENCE_S
+from tests.acceptance.system import System
 from tests.acceptance.test_survival import (
     SUPERVISOR,
     Scene,
@@ -53,7 +53,7 @@ async def demand_one_report_each(scene: Scene, tasks: list[str]) -> None:
     known = [entry.generations[1] for entry in entries if entry is not None]
     assert Counter(one.state for one in known) == {"completed": len(tasks)}
     assert [one.expired for one in known] == [None] * len(tasks)
-    async with valkey.connect(scene.house.servers.redis_url) as client:
+    async with valkey.connect(scene.system.servers.redis_url) as client:
         assert await Migration(client).layout() == "2"
         assert not [key async for key in client.scan_iter("tl:task:{*")]
         ledger = Ledger(client, deadline_s=PATIENCE_S)
@@ -67,24 +67,24 @@ async def demand_one_report_each(scene: Scene, tasks: list[str]) -> None:
 
 
 @pytest.mark.timeout(120 + TASKS // 20)
-async def test_tasks_run_once_while_the_ledger_moves(own_house: House) -> None:
+async def test_tasks_run_once_while_the_ledger_moves(own_system: System) -> None:
     """Nobody is killed: each has one run."""
-    async with at_work(own_house) as scene:
-        moving = asyncio.create_task(move(own_house.servers.redis_url, SETTLED_S))
+    async with at_work(own_system) as scene:
+        moving = asyncio.create_task(move(own_system.servers.redis_url, SETTLED_S))
         tasks = await spread(scene)
         await moving
         await demand_one_report_each(scene, tasks)
-    assert len(own_house.runs("moving")) == TASKS
+    assert len(own_system.runs("moving")) == TASKS
 
 
 @pytest.mark.timeout(180 + TASKS // 20)
 async def test_no_task_is_lost_while_the_ledger_moves_and_everybody_is_killed(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """Workers, supervisors and both servers, one after another, in each step of it."""
     strikes = (kill_worker, kill_valkey, kill_supervisor, kill_nats)
-    async with at_work(own_house, ack_wait_s=4) as scene:
-        moving = asyncio.create_task(move(own_house.servers.redis_url, SETTLED_S))
+    async with at_work(own_system, ack_wait_s=4) as scene:
+        moving = asyncio.create_task(move(own_system.servers.redis_url, SETTLED_S))
 
         async def strike() -> None:
             number = 0
@@ -105,11 +105,11 @@ async def test_no_task_is_lost_while_the_ledger_moves_and_everybody_is_killed(
 )
 @pytest.mark.timeout(180 + TASKS // 20)
 async def test_no_task_is_lost_in_layout_2_whoever_is_killed(
-    own_house: House, strike: object
+    own_system: System, strike: object
 ) -> None:
-    async with valkey.connect(own_house.servers.redis_url) as client:
+    async with valkey.connect(own_system.servers.redis_url) as client:
         await set_layout(client, "2")
-    async with at_work(own_house, ack_wait_s=4) as scene:
+    async with at_work(own_system, ack_wait_s=4) as scene:
         assigning = asyncio.create_task(scene.assign(TASKS, ms=5_000 // TASKS + 1))
         await scene.reported(TASKS // 10)
         await strike(scene)  # type: ignore[operator]  # one of those above

@@ -18,10 +18,15 @@ from tasklore.memory.functions import load_functions
 from tasklore.memory.ledger.journal import Journal
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.migration import Migration
-from tasklore.memory.ledger.runs import CancelOutcome, CancelRequest, Run, RunName
+from tasklore.memory.ledger.runs import (
+    CancelOutcome,
+    CancelRequest,
+    RunName,
+    RunPermission,
+)
 from tests.acceptance.as_role import valkey_as
+from tests.acceptance.external_program import PATIENCE_S
 from tests.acceptance.guarded import Guarded, guarded
-from tests.acceptance.outside import PATIENCE_S
 
 CAST = Cast(
     workers={"budget": ("BudgetTrackerAgent",), "caller": ("CallerAgent",)},
@@ -56,7 +61,7 @@ def as_worker(pair: Guarded, name: str) -> AbstractAsyncContextManager[Redis]:
 async def test_a_worker_does_all_that_its_own_tasks_need(pair: Guarded) -> None:
     async with as_worker(pair, "budget") as client:
         ledger = Ledger(client, deadline_s=PATIENCE_S)
-        assert await ledger.begin(OWN, 1, "w1", 1, LEASE_MS) == Run(1)
+        assert await ledger.begin(OWN, 1, "w1", 1, LEASE_MS) == RunPermission(1)
         assert await ledger.hold([(OWN, 1)], "w1", LEASE_MS) == []
         assert await ledger.once(OWN, 1, "w1", "mail", "t") is True
         journal = Journal(client, deadline_s=PATIENCE_S)
@@ -64,7 +69,7 @@ async def test_a_worker_does_all_that_its_own_tasks_need(pair: Guarded) -> None:
         assert await journal.heads(OWN) == {0: "d step"}
         assert await ledger.finish(OWN, 1, "completed", b"{}") is None
         assert await ledger.find_report(OWN, 1) == b"{}"
-        assert await ledger.wish(str(OTHER), "nobody") is None
+        assert await ledger.cancel_request(str(OTHER), "nobody") is None
 
 
 async def test_a_worker_neither_reads_nor_ends_tasks_of_others(pair: Guarded) -> None:
@@ -117,7 +122,7 @@ async def test_a_child_hears_that_its_parent_is_cancelled_though_it_cannot_read_
     async with valkey_as(pair, "supervisor") as client:
         await Ledger(client, deadline_s=PATIENCE_S).cancel(str(parent), None, "enough")
     async with as_worker(pair, "budget") as client:
-        wish = await Ledger(client, deadline_s=PATIENCE_S).wish(str(parent))
+        wish = await Ledger(client, deadline_s=PATIENCE_S).cancel_request(str(parent))
     assert wish == CancelRequest("enough")
 
 

@@ -3,20 +3,22 @@
 import json
 from pathlib import Path
 
-from tests.acceptance.house import House
+from tests.acceptance.system import System
 from tests.http_client import ask, until
 
 FILE = "[[limits]]\nname = 'acme'\ntenant = 'acme'\nusd = 20\nevery = 'day'\n"
 
 
 async def test_a_limit_is_seen_the_same_by_command_http_and_metrics(
-    own_house: House, tmp_path: Path
+    own_system: System, tmp_path: Path
 ) -> None:
     """A file holds from the start of a supervisor; a change by hand stands when the supervisor starts again."""
     file = tmp_path / "limits.toml"
     file.write_text(FILE, "utf-8")
-    supervisor = own_house.supervisor(limits_file=file).ready()
-    shown = json.loads(own_house.command("--direct", "limits", "show", "--json").stdout)
+    supervisor = own_system.supervisor(limits_file=file).ready()
+    shown = json.loads(
+        own_system.command("--direct", "limits", "show", "--json").stdout
+    )
     assert (shown["version"], shown["who"]) == (1, "file:limits.toml")
     assert (await ask(supervisor.api, "GET", "/v1/limits")).body == shown
     await until(
@@ -37,13 +39,13 @@ async def test_a_limit_is_seen_the_same_by_command_http_and_metrics(
         "--api",
         supervisor.api,
     )
-    made = own_house.command("limits", "set", "openai", *words)
+    made = own_system.command("limits", "set", "openai", *words)
     assert (made.returncode, made.stdout.splitlines()[-1]) == (
         0,
         "Version 2 holds within a second.",
     )
     supervisor.kill()
-    again = own_house.supervisor(limits_file=file).ready()
+    again = own_system.supervisor(limits_file=file).ready()
     body = (await ask(again.api, "GET", "/v1/limits")).body
     assert (body["version"], body["who"], body["limits"]["limits"][1]["at_limit"]) == (
         2,
@@ -51,7 +53,7 @@ async def test_a_limit_is_seen_the_same_by_command_http_and_metrics(
         "next",
     )
     budget = json.loads(
-        own_house.command(
+        own_system.command(
             "--direct", "budget", "--json", "--days", "2", "--by", "model"
         ).stdout
     )
@@ -64,7 +66,7 @@ async def test_a_limit_is_seen_the_same_by_command_http_and_metrics(
 
 
 async def test_every_command_on_limits_ends_with_its_code(
-    own_house: House, tmp_path: Path
+    own_system: System, tmp_path: Path
 ) -> None:
     """0 when it worked, 2 with the field and the cure for what cannot be used; the file alone needs no server."""
     file = tmp_path / "limits.toml"
@@ -89,18 +91,18 @@ async def test_every_command_on_limits_ends_with_its_code(
         ),
         ("remove", "acne", 2, "did you mean 'acme'?"),
     ):
-        done = own_house.command("--direct", "limits", *words)
+        done = own_system.command("--direct", "limits", *words)
         assert done.returncode == code, done.stderr
         assert line in done.stdout + done.stderr
 
 
 def test_a_faulty_file_stops_the_start_and_names_the_field(
-    own_house: House, tmp_path: Path
+    own_system: System, tmp_path: Path
 ) -> None:
     """In the log, with the limit and the file."""
     file = tmp_path / "limits.toml"
     file.write_text(FILE.replace("20", "-20"), "utf-8")
-    supervisor = own_house.supervisor(limits_file=file)
+    supervisor = own_system.supervisor(limits_file=file)
     assert supervisor.wait() == 2
     assert "TASKLORE_LIMITS_FILE: " in supervisor.log()
     assert "limit 'acme'.usd: must be greater than or equal to 1E-9" in supervisor.log()

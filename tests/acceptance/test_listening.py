@@ -14,8 +14,8 @@ from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.storage.store import DocumentStore
 from tasklore.memory.queues.queue import PersonalQueue
 from tasklore.runtime.servers import valkey
-from tests.acceptance.house import AGENTS, House, Served
-from tests.acceptance.outside import PATIENCE_S, Outside, outside
+from tests.acceptance.external_program import PATIENCE_S, Outside, outside
+from tests.acceptance.system import AGENTS, Served, System
 
 EAR = str(AGENTS / "ear.py")
 FOOD = "resource_user_food_prefs"
@@ -28,7 +28,7 @@ QUICK = {"ack_wait_s": 2, "listen_users": 4}
 class Scene:
     """A house, a program that talks in it, and a look into its store."""
 
-    house: House
+    system: System
     program: Outside
     turns: PersonalQueue
     facts: PersonalQueue
@@ -66,14 +66,14 @@ class Scene:
 
 
 @asynccontextmanager
-async def talk_in(house: House) -> AsyncIterator[Scene]:
-    """Connect to the servers of *house*."""
+async def talk_in(system: System) -> AsyncIterator[Scene]:
+    """Connect to the servers of *system*."""
     async with (
-        outside(house.servers.nats_url) as program,
-        valkey.connect(house.servers.redis_url) as client,
+        outside(system.servers.nats_url) as program,
+        valkey.connect(system.servers.redis_url) as client,
     ):
         yield Scene(
-            house,
+            system,
             program,
             PersonalQueue(client, "turns", deadline_s=PATIENCE_S),
             PersonalQueue(client, "facts", deadline_s=PATIENCE_S),
@@ -82,13 +82,13 @@ async def talk_in(house: House) -> AsyncIterator[Scene]:
 
 
 async def test_no_turn_and_no_fact_is_lost_or_kept_twice_when_workers_are_killed(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """Six users, thirty things each, and a worker killed three times in the middle of them."""
     users = [f"user-{number}" for number in range(6)]
     count = 30
-    worker = own_house.worker(EAR, **QUICK).ready()
-    async with talk_in(own_house) as scene:
+    worker = own_system.worker(EAR, **QUICK).ready()
+    async with talk_in(own_system) as scene:
         for number in range(count):
             await asyncio.gather(
                 *(
@@ -98,10 +98,10 @@ async def test_no_turn_and_no_fact_is_lost_or_kept_twice_when_workers_are_killed
             )
         for strike in range(1, 4):
             await scene.program.eventually(
-                lambda least=strike: runs_reach(own_house, "facts", 8 * least)
+                lambda least=strike: runs_reach(own_system, "facts", 8 * least)
             )  # type: ignore[misc]
             worker.kill()
-            worker = own_house.worker(EAR, **QUICK).ready()
+            worker = own_system.worker(EAR, **QUICK).ready()
         for user in users:
             await scene.facts_closed(user, count)
         for user in users:
@@ -121,15 +121,15 @@ async def test_no_turn_and_no_fact_is_lost_or_kept_twice_when_workers_are_killed
 
 
 async def test_a_worker_that_leaves_gives_back_what_it_has_not_begun(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """It ends within its grace period with status 0, and the next one waits for no lease."""
     slow = QUICK | {"ack_wait_s": 3600, "grace_s": 0.5}
-    worker = own_house.worker(EAR, **slow).ready()
-    async with talk_in(own_house) as scene:
+    worker = own_system.worker(EAR, **slow).ready()
+    async with talk_in(own_system) as scene:
         await scene.say("ann", "t0", "sleep")
         await scene.say("ann", "t1", "soup")
-        await scene.program.eventually(lambda: runs_reach(own_house, "turn-t0", 1))
+        await scene.program.eventually(lambda: runs_reach(own_system, "turn-t0", 1))
         worker.terminate()
         assert await asyncio.to_thread(worker.wait) == 0
         assert "Traceback" not in worker.log()
@@ -143,9 +143,9 @@ async def test_a_worker_that_leaves_gives_back_what_it_has_not_begun(
         ]
 
 
-async def runs_reach(house: House, label: str, least: int) -> bool:
+async def runs_reach(system: System, label: str, least: int) -> bool:
     """Return whether *label* has run *least* times."""
-    return len(house.runs(label)) >= least
+    return len(system.runs(label)) >= least
 
 
 async def stream_is_empty(scene: Scene, stream: str) -> bool:
@@ -154,18 +154,18 @@ async def stream_is_empty(scene: Scene, stream: str) -> bool:
     return bool(info["state"]["messages"] == 0)
 
 
-async def test_a_fact_that_kills_every_worker_is_set_aside(own_house: House) -> None:
+async def test_a_fact_that_kills_every_worker_is_set_aside(own_system: System) -> None:
     """After its attempts; what was said before and after is kept, in order."""
     settings = QUICK | {"max_attempts": 1}
-    worker: Served = own_house.worker(EAR, **settings).ready()
-    async with talk_in(own_house) as scene:
+    worker: Served = own_system.worker(EAR, **settings).ready()
+    async with talk_in(own_system) as scene:
         for number, text in enumerate(("one", "deadly", "three")):
             await scene.say("ann", f"t{number}", text)
 
         async def dealt_with() -> bool:
             nonlocal worker
             if not worker.is_running:
-                worker = own_house.worker(EAR, **settings).ready()
+                worker = own_system.worker(EAR, **settings).ready()
             return sum((await scene.facts.counts("ann")).closed.values()) == 3
 
         await scene.program.eventually(dealt_with)

@@ -12,7 +12,7 @@ from tasklore.memory.documents.guard import check_document
 from tasklore.memory.episodes.words import words_of
 from tasklore.runtime.models.settings import SMALL_MODEL
 from tasklore.runtime.settings import Settings
-from tests.acceptance.talk import FOOD, Remembering, remembering, talk_in
+from tests.acceptance.conversation import FOOD, Remembering, remembering, talk_in
 
 RISOTTO = "Mushroom risotto"
 EGGS = "Scrambled eggs with lox"
@@ -62,7 +62,7 @@ def patient(tmp_path: Path, model_url: str) -> Iterator[Remembering]:
 @pytest.mark.local_model
 async def test_a_sentence_goes_past_a_real_model(patient: Remembering) -> None:
     """The switchboard asks it over HTTP; whatever it proposes, documents hold words that were said alone."""
-    async with talk_in(patient.house) as talk:
+    async with talk_in(patient.system) as talk:
         await talk.given(
             "ann", FOOD, food__likes=[RISOTTO, EGGS], food__dislikes=[OLIVES]
         )

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from tests.acceptance.house import BUDGET, House, Served
-from tests.acceptance.outside import Json, Outside, outside
+from tests.acceptance.external_program import Json, Outside, outside
+from tests.acceptance.system import BUDGET, Served, System
 
 REQUESTS = "requests.SupervisorAgent"
 TASKS = 60
@@ -56,11 +56,11 @@ async def put(program: Outside, text: str, request_id: str, **fields: object) ->
     )
 
 
-async def told_once(house: House) -> Served:
+async def told_once(system: System) -> Served:
     """Start a supervisor that knows the budget agent, whose only worker has left; return the supervisor."""
-    with house.worker(BUDGET) as worker:
+    with system.worker(BUDGET) as worker:
         worker.ready()
-        supervisor = house.supervisor().ready()
+        supervisor = system.supervisor().ready()
         await asyncio.to_thread(supervisor.await_agents, 1)
         worker.terminate()
         await asyncio.to_thread(worker.wait)
@@ -105,15 +105,15 @@ async def demand_once(program: Outside, worker: Served, requests: list[str]) -> 
 
 
 async def test_tasks_in_a_deleted_stream_are_done_once_a_worker_comes(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """The supervisor that accepted them makes the stream anew and puts them back, loudly."""
-    async with outside(own_house.servers.nats_url, "SupervisorAgent") as program:
-        supervisor = await told_once(own_house)
+    async with outside(own_system.servers.nats_url, "SupervisorAgent") as program:
+        supervisor = await told_once(own_system)
         requests = await accept(program)
         lost = await lying_in(program, "TASKS")
         assert "error" not in await program.api("STREAM.DELETE.TASKS")
-        worker = own_house.worker(BUDGET).ready()
+        worker = own_system.worker(BUDGET).ready()
         await reported(program)
         await demand_once(program, worker, requests)
         # It says it once all are back, by when the first are reported already.
@@ -131,29 +131,29 @@ async def test_tasks_in_a_deleted_stream_are_done_once_a_worker_comes(
 
 
 async def test_a_stream_that_is_deleted_under_a_worker_loses_nothing(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """The worker is at work, notices, and makes it anew as well; what ran meanwhile is reported once."""
-    async with outside(own_house.servers.nats_url, "SupervisorAgent") as program:
-        await told_once(own_house)
+    async with outside(own_system.servers.nats_url, "SupervisorAgent") as program:
+        await told_once(own_system)
         requests = await accept(program)
-        worker = own_house.worker(BUDGET, slots=1).ready()
+        worker = own_system.worker(BUDGET, slots=1).ready()
         assert "error" not in await program.api("STREAM.DELETE.TASKS")
         await reported(program)
         await demand_once(program, worker, requests)
 
 
 async def test_a_stream_lost_while_no_supervisor_ran_is_filled_when_one_starts(
-    own_house: House,
+    own_system: System,
 ) -> None:
-    async with outside(own_house.servers.nats_url, "SupervisorAgent") as program:
-        supervisor = await told_once(own_house)
+    async with outside(own_system.servers.nats_url, "SupervisorAgent") as program:
+        supervisor = await told_once(own_system)
         requests = await accept(program)
         supervisor.kill()
         lost = await lying_in(program, "TASKS")
         assert "error" not in await program.api("STREAM.DELETE.TASKS")
-        worker = own_house.worker(BUDGET).ready()
-        supervisor = own_house.supervisor().ready()
+        worker = own_system.worker(BUDGET).ready()
+        supervisor = own_system.supervisor().ready()
         await reported(program)
         await asyncio.to_thread(supervisor.await_agents, 1)
         await demand_once(program, worker, requests)
@@ -161,11 +161,11 @@ async def test_a_stream_lost_while_no_supervisor_ran_is_filled_when_one_starts(
         assert 0 < lost <= republished <= TASKS
 
 
-async def test_a_full_queue_is_told_with_when_to_ask_again(own_house: House) -> None:
+async def test_a_full_queue_is_told_with_when_to_ask_again(own_system: System) -> None:
     small = {"tasks_max_bytes": 1024**2}
-    own_house.worker(BUDGET, **small).ready()
-    supervisor = own_house.supervisor(**small).ready()
-    async with outside(own_house.servers.nats_url) as program:
+    own_system.worker(BUDGET, **small).ready()
+    supervisor = own_system.supervisor(**small).ready()
+    async with outside(own_system.servers.nats_url) as program:
         await asyncio.to_thread(supervisor.await_agents, 1)
         for size in (400_000, 50_000, 5_000, 500, 50, 1):
             with pytest.raises(RuntimeError, match="maximum bytes exceeded"):

@@ -8,7 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from tasklore.contracts.identifiers import new_id
-from tests.acceptance.talk import FOOD, Remembering, Talk, remembering, talk_in
+from tests.acceptance.conversation import FOOD, Remembering, Talk, remembering, talk_in
 from tests.llm_double import Asked, ScriptedLlm
 from tests.memory_reading.oracle import agreed, heard
 
@@ -61,7 +61,7 @@ def by_model(
 @pytest.fixture
 async def talk(by_rules: Remembering) -> AsyncIterator[Talk]:
     """Talk to the worker that has no model."""
-    async with talk_in(by_rules.house) as talk:
+    async with talk_in(by_rules.system) as talk:
         yield talk
     assert by_rules.worker.is_running
 
@@ -73,7 +73,7 @@ async def talk_to_model(
     """Talk to the worker that asks the scripted model, which was asked nothing yet."""
     scripted.respond = None
     scripted.requests.clear()
-    async with talk_in(by_model.house) as talk:
+    async with talk_in(by_model.system) as talk:
         yield talk
     assert by_model.worker.is_running
 

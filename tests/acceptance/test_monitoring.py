@@ -9,10 +9,10 @@ import pytest
 from redis.asyncio import Redis
 
 from deploy.checks import monitoring
-from tests.acceptance.house import House
+from tests.acceptance.external_program import Outside, outside
 from tests.acceptance.ledger_counts import ended
-from tests.acceptance.outside import Outside, outside
 from tests.acceptance.prometheus import ROOT, Prometheus
+from tests.acceptance.system import System
 from tests.receiver import SECRET
 
 pytestmark = pytest.mark.monitoring
@@ -65,9 +65,9 @@ def test_amtool_reads_who_is_told() -> None:
 
 
 @pytest.fixture
-def redis(own_house: House) -> Iterator[Redis]:
+def redis(own_system: System) -> Iterator[Redis]:
     """Give a client of the house's store."""
-    return Redis.from_url(own_house.servers.redis_url)  # type: ignore[no-any-return]
+    return Redis.from_url(own_system.servers.redis_url)  # type: ignore[no-any-return]
 
 
 async def load(program: Outside) -> None:
@@ -93,20 +93,20 @@ def without_zeros(by_outcome: dict[str, float]) -> dict[str, float]:
 
 
 async def test_a_real_scrape_of_real_processes_adds_up(
-    own_house: House, redis: Redis, tmp_path: Path
+    own_system: System, redis: Redis, tmp_path: Path
 ) -> None:
     """Under load: each name that is asked for is there, counters equal the ledger, nothing fires, no page is long."""
     workers = [
-        own_house.worker(),
-        own_house.worker(),
-        own_house.worker("switchboard", "memory"),
+        own_system.worker(),
+        own_system.worker(),
+        own_system.worker("switchboard", "memory"),
     ]
-    supervisor = own_house.supervisor(webhook_secret=SECRET)
+    supervisor = own_system.supervisor(webhook_secret=SECRET)
     processes = [one.ready() for one in (*workers, supervisor)]
     with Prometheus(
         tmp_path / "prometheus", (one.http.removeprefix("http://") for one in processes)
     ) as prometheus:
-        async with outside(own_house.servers.nats_url) as program:
+        async with outside(own_system.servers.nats_url) as program:
             await load(program)
         known = await ended(redis)
         assert sum(known.values()) == TASKS + 15

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.acceptance.house import House
-from tests.acceptance.outside import PATIENCE_S, Json, Outside, outside
+from tests.acceptance.external_program import PATIENCE_S, Json, Outside, outside
+from tests.acceptance.system import System
 
 REQUESTS = "requests.SupervisorAgent"
 DEEP = b"[" * 5000 + b"]" * 5000
@@ -38,18 +38,18 @@ def odd_card(agent_id: str) -> bytes:
 
 
 @pytest.fixture
-async def littered(own_house: House) -> AsyncIterator[tuple[House, Outside]]:
+async def littered(own_system: System) -> AsyncIterator[tuple[System, Outside]]:
     """Give a house with a worker whose bucket of cards was filled with rubbish before any supervisor was started."""
-    own_house.worker().ready()
-    async with outside(own_house.servers.nats_url) as program:
+    own_system.worker().ready()
+    async with outside(own_system.servers.nats_url) as program:
         await program.publish("$KV.agents.OddAgent", odd_card("OddAgent"))
-        await publish_raw(own_house.servers.nats.port, RUBBISH)
+        await publish_raw(own_system.servers.nats.port, RUBBISH)
 
         async def is_stored() -> bool:
             return "$KV.agents.Large" in await program.counts("KV_agents")
 
         await program.eventually(is_stored)
-        yield own_house, program
+        yield own_system, program
 
 
 async def publish_raw(port: int, messages: list[tuple[bytes, bytes, bytes]]) -> None:
@@ -81,17 +81,17 @@ async def ask(
 
 
 async def test_rubbish_among_the_cards_keeps_no_supervisor_from_starting_and_answering(
-    littered: tuple[House, Outside],
+    littered: tuple[System, Outside],
 ) -> None:
     """Nor what is put there later; each odd card is warned about once, and no consumer is left behind."""
-    house, program = littered
-    supervisor = house.supervisor().ready()
+    system, program = littered
+    supervisor = system.supervisor().ready()
     budget = b'{"text": "BudgetTrackerAgent: limit 50000, spent 42000"}'
     assert (await ask(program, budget))["kind"] == "answer"
     for name in ("LateAgent", "OddAgent"):
         for _ in range(3):
             await program.publish(f"$KV.agents.{name}", odd_card(name))
-    await publish_raw(house.servers.nats.port, RUBBISH)
+    await publish_raw(system.servers.nats.port, RUBBISH)
     assert (await ask(program, budget))["kind"] == "answer"
     supervisor.await_log("LateAgent")
     warnings = [

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.house import AGENTS, BUDGET, NAPPER, House
+from tests.acceptance.system import AGENTS, BUDGET, NAPPER, System
 from tests.acceptance.test_waits import SECRET, Doors, keys_in
 from tests.golden.matrix import good_body
 
@@ -150,12 +150,12 @@ def is_list(paths: Mapping[str, Any], method: str, declared: str) -> bool:
 
 @pytest.mark.timeout(300)
 async def test_another_users_things_are_neither_seen_nor_changed(
-    own_house: House,
+    own_system: System,
 ) -> None:
-    keys = keys_in(own_house.folder)
-    own_house.worker(BUDGET, PAYER, NAPPER, "memory")
-    supervisor = own_house.supervisor(
-        api_keys_file=own_house.folder / "keys.json",
+    keys = keys_in(own_system.folder)
+    own_system.worker(BUDGET, PAYER, NAPPER, "memory")
+    supervisor = own_system.supervisor(
+        api_keys_file=own_system.folder / "keys.json",
         approval_secret=SECRET,
         api_rate=10_000,
         api_burst=10_000,

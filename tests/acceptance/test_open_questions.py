@@ -10,8 +10,8 @@ from uuid import uuid4
 import pytest
 from nats.aio.msg import Msg
 
-from tests.acceptance.house import House, Served
-from tests.acceptance.outside import Outside, outside
+from tests.acceptance.external_program import Outside, outside
+from tests.acceptance.system import Served, System
 from tests.acceptance.test_waits import PAYER, YES, Doors, holds_nothing, keys_in
 
 #: Seconds in which a delivery that a killed worker did not acknowledge is offered again.
@@ -19,21 +19,21 @@ _OFFERED_AGAIN_S = 4.0
 
 
 @pytest.fixture
-def keys(own_house: House) -> dict[str, str]:
-    return keys_in(own_house.folder)
+def keys(own_system: System) -> dict[str, str]:
+    return keys_in(own_system.folder)
 
 
-def a_supervisor(house: House) -> Served:
+def a_supervisor(system: System) -> Served:
     """Start a supervisor with the HTTP API."""
-    return house.supervisor(
-        api_keys_file=house.folder / "keys.json", api_rate=10_000, api_burst=10_000
+    return system.supervisor(
+        api_keys_file=system.folder / "keys.json", api_rate=10_000, api_burst=10_000
     ).ready()
 
 
 @pytest.fixture
-def supervisor(own_house: House, keys: dict[str, str]) -> Served:
+def supervisor(own_system: System, keys: dict[str, str]) -> Served:
     assert keys
-    return a_supervisor(own_house)
+    return a_supervisor(own_system)
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ def doors(supervisor: Served, keys: dict[str, str]) -> Doors:
 
 
 @pytest.fixture
-async def program(own_house: House) -> AsyncIterator[Outside]:
-    async with outside(own_house.servers.nats_url) as connected:
+async def program(own_system: System) -> AsyncIterator[Outside]:
+    async with outside(own_system.servers.nats_url) as connected:
         yield connected
 
 
@@ -67,20 +67,20 @@ async def answer(doors: Doors, question: dict[str, Any], note: str = "fine") -> 
     return (await doors.call("finance", "POST", path, said))[0]
 
 
-def steps_of(house: House, label: str, names: str) -> list[int]:
+def steps_of(system: System, label: str, names: str) -> list[int]:
     """Return how often each step was taken."""
     return [
-        len(house.runs(f"{label}-{part}-{name}"))
+        len(system.runs(f"{label}-{part}-{name}"))
         for part in ("before", "after")
         for name in names
     ]
 
 
 async def test_questions_of_one_run_are_open_and_noticed_at_once_and_answered_in_any_order(
-    own_house: House, doors: Doors, program: Outside
+    own_system: System, doors: Doors, program: Outside
 ) -> None:
     """Nothing is held meanwhile; each answer begins a run, and no question is noticed again."""
-    own_house.worker(PAYER).ready()
+    own_system.worker(PAYER).ready()
     noticed = Counter[str]()
 
     async def hear(message: Msg) -> None:
@@ -97,19 +97,19 @@ async def test_questions_of_one_run_are_open_and_noticed_at_once_and_answered_in
     await program.eventually(lambda: are_noticed(noticed, 3))
     await program.eventually(lambda: holds_nothing(program))
     listed = await asyncio.to_thread(
-        own_house.command,
+        own_system.command,
         *("--direct", "approvals", "list", "--task", task_id, "--json"),
     )
     assert [one["id"] for one in json.loads(listed.stdout)["approvals"]] == [
         one["id"] for one in asked
     ]
-    traced = await asyncio.to_thread(own_house.command, "--direct", "trace", task_id)
+    traced = await asyncio.to_thread(own_system.command, "--direct", "trace", task_id)
     assert all(
         f"(question {one['id']})" in traced.stdout.replace("\n", " ") for one in asked
     )
     for left, question in ((2, asked[2]), (1, asked[0])):
         assert await answer(doors, question) == 200
-        await program.eventually(lambda: has_run(own_house, label, 4 - left))  # noqa: B023 - awaited at once
+        await program.eventually(lambda: has_run(own_system, label, 4 - left))  # noqa: B023 - awaited at once
         still = await opened(doors, task_id, left)
         assert question["id"] not in [one["id"] for one in still]
         assert [one["asked_at"] for one in still] == [
@@ -122,8 +122,8 @@ async def test_questions_of_one_run_are_open_and_noticed_at_once_and_answered_in
     assert await answer(doors, asked[1]) == 200
     report = await program.report_of(task_id)
     assert report["result"] == [f"{name} True fine" for name in "abc"]
-    assert steps_of(own_house, label, "abc") == [1] * 6
-    assert len(own_house.runs(f"{label}-runs")) == 4
+    assert steps_of(own_system, label, "abc") == [1] * 6
+    assert len(own_system.runs(f"{label}-runs")) == 4
     assert set(noticed.values()) == {1}
     assert len(noticed) == 3
 
@@ -132,14 +132,14 @@ async def are_noticed(noticed: Counter[str], number: int) -> bool:
     return len(noticed) == number
 
 
-async def has_run(house: House, label: str, times: int) -> bool:
-    return len(house.runs(f"{label}-runs")) == times
+async def has_run(system: System, label: str, times: int) -> bool:
+    return len(system.runs(f"{label}-runs")) == times
 
 
 async def test_fifty_answers_at_once_are_all_heard(
-    own_house: House, doors: Doors, program: Outside
+    own_system: System, doors: Doors, program: Outside
 ) -> None:
-    own_house.worker(PAYER).ready()
+    own_system.worker(PAYER).ready()
     label = f"L{uuid4().hex}"
     names = [f"n{number}" for number in range(50)]
     task_id = await program.assign(
@@ -152,7 +152,7 @@ async def test_fifty_answers_at_once_are_all_heard(
     assert Counter(statuses) == {200: 50, 409: 50}
     result = (await program.report_of(task_id))["result"]
     assert [line.partition(" ")[0] for line in result] == names
-    assert {len(own_house.runs(f"{label}-after-{name}")) for name in names} == {1}
+    assert {len(own_system.runs(f"{label}-after-{name}")) for name in names} == {1}
     await program.eventually(lambda: holds_nothing(program))
     assert list((await program.reports()).values()) == [1]
 
@@ -168,22 +168,22 @@ async def test_fifty_answers_at_once_are_all_heard(
     ],
 )
 async def test_a_worker_that_is_killed_beside_several_questions_loses_and_doubles_nothing(
-    own_house: House, doors: Doors, program: Outside, point: str
+    own_system: System, doors: Doors, program: Outside, point: str
 ) -> None:
-    (own_house.folder / "runs" / "die-at").write_text(point)
-    doomed = own_house.worker(PAYER, ack_wait_s=2).ready()
+    (own_system.folder / "runs" / "die-at").write_text(point)
+    doomed = own_system.worker(PAYER, ack_wait_s=2).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign(
         "PayerAgent", "pay_many", {"label": label, "names": list("abc")}
     )
     await asyncio.to_thread(doomed.wait)
-    own_house.worker(PAYER, ack_wait_s=2).ready()
+    own_system.worker(PAYER, ack_wait_s=2).ready()
     for question in reversed(await opened(doors, task_id, 3)):
         assert await answer(doors, question) == 200
     report = await program.report_of(task_id)
     assert report["result"] == [f"{name} True fine" for name in "abc"]
     await asyncio.sleep(_OFFERED_AGAIN_S)
-    taken = steps_of(own_house, label, "abc")
+    taken = steps_of(own_system, label, "abc")
     assert taken[3:] == [1] * 3
     # A step is taken again that was under way.
     assert set(taken[:3]) == {1} or point == "before b is asked"
@@ -192,7 +192,7 @@ async def test_a_worker_that_is_killed_beside_several_questions_loses_and_double
 
 @pytest.mark.parametrize("victim", ["worker", "supervisor", "valkey"])
 async def test_a_kill_between_two_answers_loses_none_of_them(
-    own_house: House,
+    own_system: System,
     supervisor: Served,
     keys: dict[str, str],
     program: Outside,
@@ -200,7 +200,7 @@ async def test_a_kill_between_two_answers_loses_none_of_them(
 ) -> None:
     """Of the worker, of the supervisor that took them, of the store; the other questions stay as they were."""
     doors = Doors(supervisor.api, keys)
-    worker = own_house.worker(PAYER, ack_wait_s=2).ready()
+    worker = own_system.worker(PAYER, ack_wait_s=2).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign(
         "PayerAgent", "pay_many", {"label": label, "names": list("abc")}
@@ -212,14 +212,14 @@ async def test_a_kill_between_two_answers_loses_none_of_them(
     assert await answer(doors, asked[1]) == 200
     if victim == "worker":
         worker.kill()
-        own_house.worker(PAYER, ack_wait_s=2).ready()
+        own_system.worker(PAYER, ack_wait_s=2).ready()
     elif victim == "supervisor":
         supervisor.kill()
-        doors = Doors((await asyncio.to_thread(a_supervisor, own_house)).api, keys)
+        doors = Doors((await asyncio.to_thread(a_supervisor, own_system)).api, keys)
     else:
         await asyncio.sleep(1.5)
-        own_house.servers.valkey.kill()
-        await own_house.servers.valkey.start()
+        own_system.servers.valkey.kill()
+        await own_system.servers.valkey.start()
     still = await opened(doors, task_id, 2)
     assert [one["id"] for one in still] == [asked[0]["id"], asked[2]["id"]]
     assert [one["until"] for one in still] == [asked[0]["until"], asked[2]["until"]]
@@ -227,15 +227,15 @@ async def test_a_kill_between_two_answers_loses_none_of_them(
         assert await answer(doors, question) == 200
     report = await program.report_of(task_id)
     assert report["result"] == [f"{name} True fine" for name in "abc"]
-    assert steps_of(own_house, label, "abc") == [1] * 6
+    assert steps_of(own_system, label, "abc") == [1] * 6
     assert list((await program.reports()).values()) == [1]
 
 
 async def test_a_question_that_the_task_goes_on_without_is_withdrawn(
-    own_house: House, doors: Doors, program: Outside
+    own_system: System, doors: Doors, program: Outside
 ) -> None:
     """It is shown as ended, and an answer to it is refused."""
-    own_house.worker(PAYER).ready()
+    own_system.worker(PAYER).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign(
         "PayerAgent", "pay_first", {"label": label, "names": list("ab")}
@@ -265,52 +265,52 @@ async def is_asked(doors: Doors, task_id: str, question: str) -> bool:
 
 
 async def test_a_question_beside_work_is_asked_and_answered_while_the_run_goes_on(
-    own_house: House, doors: Doors, program: Outside
+    own_system: System, doors: Doors, program: Outside
 ) -> None:
-    own_house.worker(PAYER).ready()
+    own_system.worker(PAYER).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign(
         "PayerAgent", "pay_beside", {"label": label, "names": list("ab")}
     )
     asked = await opened(doors, task_id, 2)
     assert await answer(doors, asked[1]) == 200
-    await program.eventually(lambda: is_paid(own_house, label, "b"))
+    await program.eventually(lambda: is_paid(own_system, label, "b"))
     assert await answer(doors, asked[0]) == 200
-    await program.eventually(lambda: is_paid(own_house, label, "a"))
-    (own_house.folder / "runs" / f"{label}-worked").touch()
+    await program.eventually(lambda: is_paid(own_system, label, "a"))
+    (own_system.folder / "runs" / f"{label}-worked").touch()
     report = await program.report_of(task_id)
     assert report["result"] == ["a True fine", "b True fine", label]
-    assert len(own_house.runs(f"{label}-runs")) == 1
-    assert steps_of(own_house, label, "ab") == [1] * 4
+    assert len(own_system.runs(f"{label}-runs")) == 1
+    assert steps_of(own_system, label, "ab") == [1] * 4
 
 
-async def is_paid(house: House, label: str, name: str) -> bool:
-    return len(house.runs(f"{label}-after-{name}")) == 1
+async def is_paid(system: System, label: str, name: str) -> bool:
+    return len(system.runs(f"{label}-after-{name}")) == 1
 
 
 async def test_a_worker_that_is_killed_while_a_question_is_asked_beside_work_asks_it_once(
-    own_house: House, doors: Doors, program: Outside
+    own_system: System, doors: Doors, program: Outside
 ) -> None:
-    (own_house.folder / "runs" / "die-at").write_text("after asking")
-    doomed = own_house.worker(PAYER, ack_wait_s=2).ready()
+    (own_system.folder / "runs" / "die-at").write_text("after asking")
+    doomed = own_system.worker(PAYER, ack_wait_s=2).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign(
         "PayerAgent", "pay_beside", {"label": label, "names": ["a"]}
     )
     await asyncio.to_thread(doomed.wait)
     [first] = await opened(doors, task_id, 1)
-    own_house.worker(PAYER, ack_wait_s=2).ready()
+    own_system.worker(PAYER, ack_wait_s=2).ready()
     assert await answer(doors, first) == 200
-    await program.eventually(lambda: is_paid(own_house, label, "a"))
-    (own_house.folder / "runs" / f"{label}-worked").touch()
+    await program.eventually(lambda: is_paid(own_system, label, "a"))
+    (own_system.folder / "runs" / f"{label}-worked").touch()
     assert (await program.report_of(task_id))["result"] == ["a True fine", label]
-    assert steps_of(own_house, label, "a") == [1, 1]
+    assert steps_of(own_system, label, "a") == [1, 1]
 
 
 async def test_the_questions_of_a_cancelled_task_are_closed(
-    own_house: House, doors: Doors, program: Outside
+    own_system: System, doors: Doors, program: Outside
 ) -> None:
-    own_house.worker(PAYER).ready()
+    own_system.worker(PAYER).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign(
         "PayerAgent", "pay_many", {"label": label, "names": list("ab")}

@@ -16,7 +16,7 @@ from tasklore.supervisor.http.admission.key_file import make_key
 from tests.acceptance.as_role import spoken, subjects_of, trying
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.guarded import Guarded, guarded
-from tests.acceptance.house import BUDGET, PATIENCE_S, House, Served
+from tests.acceptance.system import BUDGET, PATIENCE_S, Served, System
 from tests.http_client import ask
 
 QUESTION = {"text": "Check my budget: limit 50k, spent 42,000"}
@@ -33,7 +33,7 @@ class Office:
 
     def __init__(self, pair: Guarded, folder: Path) -> None:
         self.pair = pair
-        self.house = House(pair, folder)  # type: ignore[arg-type]  # of its servers it asks the addresses alone
+        self.system = System(pair, folder)  # type: ignore[arg-type]  # of its servers it asks the addresses alone
         self.folder = folder
         self.keys = {
             role: {
@@ -44,12 +44,12 @@ class Office:
         make_key(folder / "api.keys", "shop", ("ask",), None)
 
     def start_supervisor(self) -> Served:
-        return self.house.supervisor(
+        return self.system.supervisor(
             **self.pair.settings("supervisor"), api_keys_file=self.folder / "api.keys"
         )
 
     def start_operations(self) -> Served:
-        return self.house.operations(
+        return self.system.operations(
             **self.pair.settings("operator"),
             api_keys_file=self.folder / "operations.keys",
         )
@@ -69,7 +69,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
             assert done.returncode == 0, done.stderr
             yield office
         finally:
-            office.house.close()
+            office.system.close()
 
 
 async def test_an_operator_serves_the_api_and_a_supervisor_runs_what_starts_work(
@@ -92,7 +92,7 @@ async def test_an_operator_serves_the_api_and_a_supervisor_runs_what_starts_work
     assert time.monotonic() - began < PATIENCE_S / 3
 
     supervisor = office.start_supervisor()
-    worker = office.house.worker(BUDGET, **office.pair.settings("worker-budget"))
+    worker = office.system.worker(BUDGET, **office.pair.settings("worker-budget"))
     supervisor.ready()
     worker.ready()
     supervisor.await_agents(1)

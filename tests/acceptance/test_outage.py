@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.acceptance.command import environment, tasklore
-from tests.acceptance.house import AGENTS, House, Served
-from tests.acceptance.outside import Json, Outside, outside
+from tests.acceptance.external_program import Json, Outside, outside
+from tests.acceptance.system import AGENTS, Served, System
 from tests.llm_double import Asked, Canned, Scripted, ScriptedLlm, fault, rate_limited
 
 ASKER = str(AGENTS / "asker.py")
@@ -70,16 +70,16 @@ class Outage:
 
 @asynccontextmanager
 async def provider_away(
-    house: House, says: Canned, **settings: Any
+    system: System, says: Canned, **settings: Any
 ) -> AsyncIterator[Outage]:
     """Start a worker whose provider says *says* until somebody sets when it is back."""
     provider = Provider(says)
     with ScriptedLlm(respond=provider) as model:
-        worker = house.worker(
+        worker = system.worker(
             ASKER, llm_base_url=model.base_url, llm_model=MODEL, **settings
         )
         await asyncio.to_thread(worker.ready)
-        async with outside(house.servers.nats_url) as program:
+        async with outside(system.servers.nats_url) as program:
             yield Outage(worker, program, provider)
 
 
@@ -108,10 +108,10 @@ async def provider_away(
     ],
 )
 async def test_sixty_tasks_outlive_an_outage_of_their_provider(
-    own_house: House, task: str, says: Canned, away_s: float
+    own_system: System, task: str, says: Canned, away_s: float
 ) -> None:
     """With one attempt allowed all of them complete, others go on meanwhile, and the provider is left alone."""
-    async with provider_away(own_house, says) as outage:
+    async with provider_away(own_system, says) as outage:
         tasks = await outage.assign(task=task, max_attempts=1)
         await outage.program.eventually(lambda: _is_open(outage))
         asked_first = len(outage.provider.asked_at)
@@ -141,9 +141,9 @@ async def test_sixty_tasks_outlive_an_outage_of_their_provider(
     assert took_s <= RESUMES_S
 
 
-async def test_an_outage_is_told_until_it_is_over(own_house: House) -> None:
+async def test_an_outage_is_told_until_it_is_over(own_system: System) -> None:
     """By a metric, the health page and the doctor: which model, since when, and how many wait."""
-    async with provider_away(own_house, fault(503)) as outage:
+    async with provider_away(own_system, fault(503)) as outage:
         assert outage.said() == ""
         tasks = await outage.assign(20)
         await outage.program.eventually(lambda: _is_open(outage))
@@ -157,7 +157,7 @@ async def test_an_outage_is_told_until_it_is_over(own_house: House) -> None:
         assert (
             outage.worker.get("/healthz")[0] == outage.worker.get("/readyz")[0] == 200
         )
-        findings = await asyncio.to_thread(_doctor, own_house)
+        findings = await asyncio.to_thread(_doctor, own_system)
         [about] = [
             finding for finding in findings if finding["check"] == "processes.models"
         ]
@@ -172,9 +172,9 @@ async def test_an_outage_is_told_until_it_is_over(own_house: House) -> None:
 
 
 async def test_a_task_whose_deadline_passes_in_an_outage_is_expired(
-    own_house: House,
+    own_system: System,
 ) -> None:
-    async with provider_away(own_house, fault(503)) as outage:
+    async with provider_away(own_system, fault(503)) as outage:
         [task] = await outage.assign(1, deadline=_in_s(2.0))
         [report] = await outage.reports([task])
         assert report["status"] == "expired"
@@ -195,11 +195,11 @@ def _in_s(seconds: float) -> str:
     return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
 
 
-def _doctor(house: House) -> list[Json]:
+def _doctor(system: System) -> list[Json]:
     """Return what `tasklore doctor` finds."""
     servers = {
-        "TASKLORE_NATS_URL": house.servers.nats_url,
-        "TASKLORE_REDIS_URL": house.servers.redis_url,
+        "TASKLORE_NATS_URL": system.servers.nats_url,
+        "TASKLORE_REDIS_URL": system.servers.redis_url,
     }
-    done = tasklore("doctor", "--json", cwd=house.folder, env=environment(**servers))
+    done = tasklore("doctor", "--json", cwd=system.folder, env=environment(**servers))
     return list(json.loads(done.stdout)["findings"])

@@ -12,7 +12,7 @@ from typing import Any
 
 import openai
 
-from tests.acceptance.house import AGENTS, House
+from tests.acceptance.system import AGENTS, System
 from tests.http_client import Connection, ask
 from tests.interrupts import hear_interrupts
 
@@ -76,12 +76,12 @@ def text_after_restart(events: list[tuple[str, str, Any]]) -> str:
 
 
 async def test_a_worker_that_is_killed_restarts_the_answer_and_never_mixes_it(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """For a client that stays and for one that comes back to another supervisor."""
-    struck = own_house.worker(TELLER, ack_wait_s=1).ready()
-    one = own_house.supervisor().ready()
-    two = own_house.supervisor().ready()
+    struck = own_system.worker(TELLER, ack_wait_s=1).ready()
+    one = own_system.supervisor().ready()
+    two = own_system.supervisor().ready()
     body = {
         "agent_id": "TellerAgent",
         "task": "tell",
@@ -92,7 +92,7 @@ async def test_a_worker_that_is_killed_restarts_the_answer_and_never_mixes_it(
     staying = asyncio.create_task(follow(one.api, task_id))
     begun = await follow(two.api, task_id, most=6)
     await asyncio.to_thread(struck.kill)
-    own_house.worker(TELLER, ack_wait_s=1)
+    own_system.worker(TELLER, ack_wait_s=1)
     events = await staying
     resumed = await follow(one.api, task_id, after=begun[-1][0])
     whole = "".join(f"2:{number}é " for number in range(WORDS))
@@ -117,11 +117,11 @@ async def test_a_worker_that_is_killed_restarts_the_answer_and_never_mixes_it(
 
 
 async def test_a_task_that_runs_again_emits_again_and_a_client_that_leaves_stops_nothing(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """The output of the failed run is stored whole before the next one begins."""
-    own_house.worker(TELLER).ready()
-    served = own_house.supervisor().ready()
+    own_system.worker(TELLER).ready()
+    served = own_system.supervisor().ready()
     parameters = {"words": 10, "pause_ms": 1, "break_off": True}
     body = {
         "agent_id": "TellerAgent",
@@ -144,11 +144,11 @@ async def test_a_task_that_runs_again_emits_again_and_a_client_that_leaves_stops
 
 
 async def test_a_chat_streams_the_words_of_the_task_that_answers_as_they_come(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """A call of a tool is shown, a run that breaks off is announced, and the answer is not said twice."""
-    own_house.worker(TELLER).ready()
-    served = own_house.supervisor().ready()
+    own_system.worker(TELLER).ready()
+    served = own_system.supervisor().ready()
     client = openai.AsyncOpenAI(base_url=f"{served.api}/v1", api_key="none")
     asked = [{"role": "user", "content": "tell me a tale, words 12, break off yes"}]
     stream = await client.chat.completions.create(
@@ -176,14 +176,14 @@ async def test_a_chat_streams_the_words_of_the_task_that_answers_as_they_come(
 
 
 async def test_a_person_at_a_terminal_reads_the_words_as_they_come(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """And no more beside them, where the answer says the same; to a pipe the answer goes alone."""
-    own_house.worker(TELLER).ready()
-    own_house.supervisor().ready()
+    own_system.worker(TELLER).ready()
+    own_system.supervisor().ready()
     words = "tell me a tale, words 30, break off yes"
     code, pieces = await asyncio.to_thread(
-        at_terminal, own_house.environment, own_house.folder, "ask", words
+        at_terminal, own_system.environment, own_system.folder, "ask", words
     )
     whole = ["".join(f"{run}:{number}é " for number in range(30)) for run in (1, 2)]
     shown = "".join(pieces).replace("\r\n", "\n").removesuffix("\n")
@@ -192,25 +192,32 @@ async def test_a_person_at_a_terminal_reads_the_words_as_they_come(
     assert len(pieces) > 4
 
 
-async def test_who_leaves_in_the_middle_is_told_how_to_go_on(own_house: House) -> None:
+async def test_who_leaves_in_the_middle_is_told_how_to_go_on(
+    own_system: System,
+) -> None:
     """By Ctrl-C at a terminal; the command that is printed finds the answer."""
-    own_house.worker(TELLER).ready()
-    own_house.supervisor().ready()
+    own_system.worker(TELLER).ready()
+    own_system.supervisor().ready()
     words = "tell me a tale, words 40, pause ms 100"
     code, pieces = await asyncio.to_thread(
-        at_terminal, own_house.environment, own_house.folder, "ask", words, leaves=True
+        at_terminal,
+        own_system.environment,
+        own_system.folder,
+        "ask",
+        words,
+        leaves=True,
     )
     shown = " ".join("".join(pieces).split())
     assert code == 130
     assert "it may go on without you; for the answer:" in shown
     _, *again = shlex.split(shown.partition("for the answer: ")[2])
-    fetched = await asyncio.to_thread(own_house.command, *again)
+    fetched = await asyncio.to_thread(own_system.command, *again)
     whole = "".join(f"1:{number}é " for number in range(40))
     assert (fetched.returncode, fetched.stdout) == (0, f"{whole}\n")
 
 
-async def test_words_to_a_pipe_are_the_answer_alone(own_house: House) -> None:
-    own_house.worker(TELLER).ready()
-    own_house.supervisor().ready()
-    done = await asyncio.to_thread(own_house.command, "ask", "tell me a tale, words 3")
+async def test_words_to_a_pipe_are_the_answer_alone(own_system: System) -> None:
+    own_system.worker(TELLER).ready()
+    own_system.supervisor().ready()
+    done = await asyncio.to_thread(own_system.command, "ask", "tell me a tale, words 3")
     assert "1:0é 1:1é 1:2é" in done.stdout

@@ -23,7 +23,7 @@ from tasklore.contracts.messages import PersonRequest, PipelineRequest
 from tasklore.memory.holdings.store import OWNER_PART, OWNERS_PART, Holdings, Store
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.supervisor.http.admission.key_file import make_key
-from tests.acceptance.house import NAPPER, PROBE, House
+from tests.acceptance.system import NAPPER, PROBE, System
 from tests.http_client import Answer, ask
 from tests.receiver import SECRET
 
@@ -258,7 +258,7 @@ async def used_memory(redis: Redis) -> int:
     [(1_500, 8 * MIB // 3), pytest.param(100_000, 64 * MIB, marks=pytest.mark.long)],
 )
 async def test_one_key_fills_neither_server_and_others_go_on(
-    own_house: House, tmp_path: Path, number: int, most: int
+    own_system: System, tmp_path: Path, number: int, most: int
 ) -> None:
     """Bytes of both servers stay below the owners' part of the bounds, and a newcomer has a place of each kind."""
     file = tmp_path / "keys.json"
@@ -266,8 +266,8 @@ async def test_one_key_fills_neither_server_and_others_go_on(
         name: make_key(file, name, ("ask", "read"), None)
         for name in ("flood", "other", "newcomer")
     }
-    own_house.worker(NAPPER, PROBE).ready()
-    supervisor = own_house.supervisor(
+    own_system.worker(NAPPER, PROBE).ready()
+    supervisor = own_system.supervisor(
         api_keys_file=file,
         tasks_max_bytes=most,
         kept_max_bytes=most,
@@ -278,9 +278,9 @@ async def test_one_key_fills_neither_server_and_others_go_on(
     ).ready()
     await asyncio.to_thread(supervisor.await_agents, 2)
     async with AsyncExitStack() as stack:
-        client = await nats.connect(own_house.servers.nats_url)
+        client = await nats.connect(own_system.servers.nats_url)
         stack.push_async_callback(client.close)
-        redis = Redis.from_url(own_house.servers.redis_url)
+        redis = Redis.from_url(own_system.servers.redis_url)
         stack.push_async_callback(redis.aclose)
         bounds: dict[Store, int] = {"queue": most, "store": most}
         holdings = Holdings(redis, bounds, deadline_s=PATIENCE_S)
@@ -355,20 +355,20 @@ async def test_one_key_fills_neither_server_and_others_go_on(
 
 
 async def test_a_request_that_is_repeated_at_nats_is_counted_once(
-    own_house: House, tmp_path: Path
+    own_system: System, tmp_path: Path
 ) -> None:
     """Under its id, as is done after `pending`; one under another id is counted."""
     file = tmp_path / "keys.json"
     make_key(file, "any", ("ask",), None)
-    own_house.worker(NAPPER).ready()
-    supervisor = own_house.supervisor(
+    own_system.worker(NAPPER).ready()
+    supervisor = own_system.supervisor(
         api_keys_file=file, llm_base_url="", llm_api_key=""
     ).ready()
     await asyncio.to_thread(supervisor.await_agents, 1)
     async with AsyncExitStack() as stack:
-        client = await nats.connect(own_house.servers.nats_url)
+        client = await nats.connect(own_system.servers.nats_url)
         stack.push_async_callback(client.close)
-        redis = Redis.from_url(own_house.servers.redis_url)
+        redis = Redis.from_url(own_system.servers.redis_url)
         stack.push_async_callback(redis.aclose)
         holdings = Holdings(redis, {"queue": MIB}, deadline_s=PATIENCE_S)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tasklore.contracts.pipelines import Phase, Pipeline
-from tests.acceptance.house import AGENTS, House, Served
 from tests.acceptance.pipelines import PATIENCE_S, asker_in
+from tests.acceptance.system import AGENTS, Served, System
 from tests.http_client import ask
 
 PHASES = str(AGENTS / "phases.py")
@@ -76,22 +76,22 @@ def watched(*supervisors: Served) -> Iterator[list[float]]:
             watcher.join()
 
 
-async def test_no_pipeline_occupies_a_supervisor(own_house: House) -> None:
+async def test_no_pipeline_occupies_a_supervisor(own_system: System) -> None:
     """What is not allowed is refused with its field and cure, the rest ends within its budget; others are served."""
-    house = own_house
-    allowed = own_house.folder / "allowed"
+    system = own_system
+    allowed = own_system.folder / "allowed"
     fill(allowed)
     settings: dict[str, Any] = {
         "pipeline_roots": allowed,
         "fingerprint_s": LOOK_S,
         "grace_s": 5,
     }
-    worker = house.worker(PHASES)
-    first = house.supervisor(**settings)
-    second = house.supervisor(**settings)
+    worker = system.worker(PHASES)
+    first = system.supervisor(**settings)
+    second = system.supervisor(**settings)
     for process in (worker, first, second):
         process.ready()
-    async with asker_in(house) as asker:
+    async with asker_in(system) as asker:
         own = reading(allowed / "own", "**/*.py", name="own")
         await asker.run("first-of-all", own)
         with watched(first, second) as took:

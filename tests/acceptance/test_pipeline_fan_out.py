@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tasklore.contracts.pipelines import Input, Phase, Pipeline
-from tests.acceptance.house import AGENTS, House, Served
 from tests.acceptance.pipelines import PATIENCE_S, asker_in
+from tests.acceptance.system import AGENTS, Served, System
 
 COUNTED = str(AGENTS / "counted.py")
 #: Items under way when somebody is killed: each of them may be computed again, and no other.
@@ -55,13 +55,13 @@ def squares(count: int, ms: int, *, inside: bool = False) -> Pipeline:
     )
 
 
-def _worker(house: House) -> Served:
-    return house.worker(COUNTED, ack_wait_s=2, llm_base_url="", llm_api_key="").ready()
+def _worker(system: System) -> Served:
+    return system.worker(COUNTED, ack_wait_s=2, llm_base_url="", llm_api_key="").ready()
 
 
-def _supervisor(house: House) -> Served:
-    return house.supervisor(
-        evidence_dir=house.folder / "evidence", ack_wait_s=2
+def _supervisor(system: System) -> Served:
+    return system.supervisor(
+        evidence_dir=system.folder / "evidence", ack_wait_s=2
     ).ready()
 
 
@@ -69,28 +69,28 @@ def _supervisor(house: House) -> Served:
     ("count", "kills"), [(120, 4), pytest.param(400, 10, marks=pytest.mark.long)]
 )
 async def test_kills_lose_nothing_and_double_nothing(
-    own_house: House, count: int, kills: int
+    own_system: System, count: int, kills: int
 ) -> None:
     """Workers and supervisors in turn; only what was under way is computed again, and each result counts once."""
-    await _killed(own_house, count=count, kills=kills)
+    await _killed(own_system, count=count, kills=kills)
 
 
 @pytest.mark.parametrize(
     ("count", "kills"), [(48, 2), pytest.param(120, 6, marks=pytest.mark.long)]
 )
 async def test_nor_do_kills_over_pipelines_inside_of_a_pipeline(
-    own_house: House, count: int, kills: int
+    own_system: System, count: int, kills: int
 ) -> None:
-    await _killed(own_house, count=count, kills=kills, inside=True)
+    await _killed(own_system, count=count, kills=kills, inside=True)
 
 
 async def _killed(
-    house: House, *, count: int, kills: int, inside: bool = False
+    system: System, *, count: int, kills: int, inside: bool = False
 ) -> None:
-    worker = await asyncio.to_thread(_worker, house)
-    supervisor = await asyncio.to_thread(_supervisor, house)
-    path = house.folder / "runs" / "storm"
-    async with asker_in(house) as asker:
+    worker = await asyncio.to_thread(_worker, system)
+    supervisor = await asyncio.to_thread(_supervisor, system)
+    path = system.folder / "runs" / "storm"
+    async with asker_in(system) as asker:
         declared = squares(count, 20, inside=inside).model_dump(mode="json")
         reply = await asker.ask(
             "run", "storm", pipeline=declared, inputs={"label": "storm"}, keep=True
@@ -100,10 +100,10 @@ async def _killed(
             await _until_lines(path, (kill + 1) * count // (kills + 2))
             if kill % 2:
                 await asyncio.to_thread(supervisor.kill)
-                supervisor = await asyncio.to_thread(_supervisor, house)
+                supervisor = await asyncio.to_thread(_supervisor, system)
             else:
                 await asyncio.to_thread(worker.kill)
-                worker = await asyncio.to_thread(_worker, house)
+                worker = await asyncio.to_thread(_worker, system)
         outcome = await asker.outcome("storm")
     assert outcome["state"] == "completed", outcome
     assert outcome["result"] == [number**2 for number in range(count)]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tasklore.contracts.pipelines import Input, Phase, Pipeline
-from tests.acceptance.house import AGENTS, House, running_house
 from tests.acceptance.pipelines import Asker, asker_in
+from tests.acceptance.system import AGENTS, System, running_system
 
 PHASES = str(AGENTS / "phases.py")
 LABEL = "${input.label}"
@@ -19,21 +19,21 @@ INPUTS = {"label": Input(type="text"), "needs": Input(type="text", default="")}
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """Run one worker and one supervisor for all of these tests."""
     folder = tmp_path_factory.mktemp("pipelines")
-    with running_house(folder) as house:
-        worker = house.worker(PHASES)
-        supervisor = house.supervisor(evidence_dir=folder / "evidence")
+    with running_system(folder) as system:
+        worker = system.worker(PHASES)
+        supervisor = system.supervisor(evidence_dir=folder / "evidence")
         worker.ready()
         supervisor.ready()
-        yield house
+        yield system
 
 
 @pytest.fixture
-async def asker(house: House) -> AsyncIterator[Asker]:
+async def asker(system: System) -> AsyncIterator[Asker]:
     """Connect somebody who asks for pipelines."""
-    async with asker_in(house) as asker:
+    async with asker_in(system) as asker:
         yield asker
 
 
@@ -80,17 +80,17 @@ NAMES = [f"phase_{number}" for number in range(1, 10)]
 
 
 async def test_a_resumed_run_computes_only_what_failed_and_what_follows(
-    asker: Asker, house: House
+    asker: Asker, system: System
 ) -> None:
     """Five phases of nine are not run again, and what they would have taken is told as saved."""
-    needed = house.folder / "needed-by-one"
+    needed = system.folder / "needed-by-one"
     failed = await asker.run(
         "one", nine_phases(), keep=False, label="one", needs=str(needed)
     )
     assert failed["state"] == "failed"
     assert "phase_6 needs" in failed["error"]
     assert asker.ran("one") == Counter(NAMES[:6])
-    file = house.folder / "evidence" / "one-failed.json"
+    file = system.folder / "evidence" / "one-failed.json"
     assert failed["evidence"] == str(file)
     evidence = json.loads(file.read_text("utf-8"))
     assert set(evidence["session"]["cache"]) == {

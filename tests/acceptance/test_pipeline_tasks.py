@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from tasklore.runtime.servers import valkey
-from tests.acceptance.house import AGENTS, House, Served, running_house
-from tests.acceptance.outside import Json, Outside, outside
+from tests.acceptance.external_program import Json, Outside, outside
+from tests.acceptance.system import AGENTS, Served, System, running_system
 
 COUNTED = str(AGENTS / "counted.py")
 SQUARING = """
@@ -39,34 +39,34 @@ parameters = { label = "${input.label}", number = "${input.number}", ms = "${inp
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """Run servers and a worker; a test starts the supervisors."""
     folder = tmp_path_factory.mktemp("pipeline-tasks")
     declared = folder / "declared"
     declared.mkdir()
     (declared / "squaring.toml").write_text(SQUARING)
-    with running_house(folder) as house:
-        house.worker(COUNTED, ack_wait_s=2, llm_base_url="", llm_api_key="").ready()
-        yield house
+    with running_system(folder) as system:
+        system.worker(COUNTED, ack_wait_s=2, llm_base_url="", llm_api_key="").ready()
+        yield system
 
 
-def a_supervisor(house: House, **settings: str) -> Served:
+def a_supervisor(system: System, **settings: str) -> Served:
     """Start a supervisor that knows the declared pipelines."""
-    return house.supervisor(
-        pipelines_dir=house.folder / "declared", ack_wait_s=2, **settings
+    return system.supervisor(
+        pipelines_dir=system.folder / "declared", ack_wait_s=2, **settings
     ).ready()
 
 
 @pytest.fixture
-def supervisor(house: House) -> Iterator[Served]:
+def supervisor(system: System) -> Iterator[Served]:
     """Run one supervisor for a test."""
-    with a_supervisor(house) as served:
+    with a_supervisor(system) as served:
         yield served
 
 
-def said(house: House, *words: str) -> Json:
+def said(system: System, *words: str) -> Json:
     """Run the command, and return what it prints as JSON."""
-    ended = house.command(*words, "--json")
+    ended = system.command(*words, "--json")
     assert ended.stdout, ended.stderr
     return dict(json.loads(ended.stdout))
 
@@ -89,37 +89,37 @@ async def emptied(program: Outside) -> None:
     await program.eventually(is_empty)
 
 
-def running(house: House, api: str) -> list[str]:
+def running(system: System, api: str) -> list[str]:
     """Return the pipelines whose runs have not ended."""
     return [
         run["project"]
-        for run in said(house, "pipelines", "list", "--api", api)["runs"]
+        for run in said(system, "pipelines", "list", "--api", api)["runs"]
         if run["state"] == "running"
     ]
 
 
-def lines(house: House, label: str) -> list[str]:
+def lines(system: System, label: str) -> list[str]:
     """Return the numbers that were squared under *label*, one for each time."""
-    path = house.folder / "runs" / label
+    path = system.folder / "runs" / label
     return path.read_text().split() if path.exists() else []
 
 
 @pytest.mark.usefixtures("supervisor")
-def test_a_sentence_starts_a_pipeline(house: House) -> None:
-    reply = said(house, "ask", "square the number 7")["reply"]
+def test_a_sentence_starts_a_pipeline(system: System) -> None:
+    reply = said(system, "ask", "square the number 7")["reply"]
     assert (reply["kind"], reply["agent_id"], reply["task"]["name"]) == (
         "answer",
         "Pipeline",
         "squaring",
     )
     assert (reply["task"]["parameters"]["number"], reply["report"]["result"]) == (7, 49)
-    assert lines(house, "said") == ["7"]
+    assert lines(system, "said") == ["7"]
 
 
 @pytest.mark.usefixtures("supervisor")
-async def test_rubbish_costs_nobody_else_an_answer(house: House) -> None:
+async def test_rubbish_costs_nobody_else_an_answer(system: System) -> None:
     """What is no task is set aside with its reason; a task of odd values is reported."""
-    async with outside(house.servers.nats_url) as program:
+    async with outside(system.servers.nats_url) as program:
         whole = program.assignment("Pipeline", "squaring", {"number": 4})
         nested = {
             "name": "squaring",
@@ -150,15 +150,15 @@ async def test_rubbish_costs_nobody_else_an_answer(house: House) -> None:
         assert await program.counts("DEAD", "dead.tasks.Pipeline.>") == {
             "dead.tasks.Pipeline.squaring": len(odd)
         }
-    assert lines(house, "late") == []
+    assert lines(system, "late") == []
 
 
 @pytest.mark.usefixtures("supervisor")
-async def test_a_task_that_ended_is_answered_from_the_ledger(house: House) -> None:
+async def test_a_task_that_ended_is_answered_from_the_ledger(system: System) -> None:
     inputs = {"number": 6, "label": "ended"}
-    async with outside(house.servers.nats_url) as program:
+    async with outside(system.servers.nats_url) as program:
         first = await program.ask("Pipeline", "squaring", inputs)
-        async with valkey.connect(house.servers.redis_url) as redis:
+        async with valkey.connect(system.servers.redis_url) as redis:
             for key in [key async for key in redis.scan_iter("tl:run:*")]:
                 await redis.delete(key)
         # Under another message id: the stream takes it once more.
@@ -170,16 +170,18 @@ async def test_a_task_that_ended_is_answered_from_the_ledger(house: House) -> No
         )
         await emptied(program)
         assert await program.report_of(first["task_id"]) == first
-    assert lines(house, "ended") == ["6"]
+    assert lines(system, "ended") == ["6"]
 
 
 @pytest.mark.usefixtures("supervisor")
-async def test_who_chooses_the_id_of_another_task_learns_nothing(house: House) -> None:
+async def test_who_chooses_the_id_of_another_task_learns_nothing(
+    system: System,
+) -> None:
     """The same task again is the same run; the report of it goes to its first sender alone."""
     inputs = {"number": 3, "label": "again"}
     async with (
-        outside(house.servers.nats_url) as ana,
-        outside(house.servers.nats_url) as bob,
+        outside(system.servers.nats_url) as ana,
+        outside(system.servers.nats_url) as bob,
     ):
         task = await ana.assign("Pipeline", "squaring", inputs, user_id="ana")
         first = await ana.report_of(task)
@@ -195,28 +197,30 @@ async def test_who_chooses_the_id_of_another_task_learns_nothing(house: House) -
         assert await ana.report_of(task) == first
         assert bob.heard == []
         assert await bob.reports() == {}
-    assert lines(house, "again") == ["3"]
+    assert lines(system, "again") == ["3"]
 
 
-async def test_a_cancelled_task_ends_its_run(house: House, supervisor: Served) -> None:
+async def test_a_cancelled_task_ends_its_run(
+    system: System, supervisor: Served
+) -> None:
     api = supervisor.api
-    async with outside(house.servers.nats_url) as program:
+    async with outside(system.servers.nats_url) as program:
         inputs = {"number": 3, "label": "cancelled", "ms": 60_000}
         task = await program.assign("Pipeline", "squaring", inputs)
-        assert await until(lambda: running(house, api), ["squaring"])
+        assert await until(lambda: running(system, api), ["squaring"])
         assert (
-            await asyncio.to_thread(said, house, "cancel", task, "--reason", "no more")
+            await asyncio.to_thread(said, system, "cancel", task, "--reason", "no more")
         )["outcome"] == "cancelled"
         report = await program.report_of(task)
-        assert await until(lambda: running(house, api), [])
+        assert await until(lambda: running(system, api), [])
     assert (report["status"], report["error"]["message"]) == ("cancelled", "no more")
-    assert lines(house, "cancelled") == []
+    assert lines(system, "cancelled") == []
 
 
-async def test_whoever_waits_for_a_run_may_die_or_leave(house: House) -> None:
+async def test_whoever_waits_for_a_run_may_die_or_leave(system: System) -> None:
     """Four supervisors, two killed and one sent away: each task has one report, and each number was squared once."""
-    supervisor = await asyncio.to_thread(a_supervisor, house)
-    async with outside(house.servers.nats_url) as program:
+    supervisor = await asyncio.to_thread(a_supervisor, system)
+    async with outside(system.servers.nats_url) as program:
         tasks = [
             await program.assign(
                 "Pipeline", "squaring", {"number": number, "label": "died", "ms": 3_000}
@@ -227,9 +231,9 @@ async def test_whoever_waits_for_a_run_may_die_or_leave(house: House) -> None:
             await asyncio.sleep(1.0)
             getattr(supervisor, way)()
             await asyncio.to_thread(supervisor.wait)
-            supervisor = await asyncio.to_thread(a_supervisor, house)
+            supervisor = await asyncio.to_thread(a_supervisor, system)
         reports = [await program.report_of(task) for task in tasks]
         assert set((await program.reports()).values()) == {1}
     await asyncio.to_thread(supervisor.kill)
     assert [one["result"] for one in reports] == [number**2 for number in range(20)]
-    assert sorted(map(int, lines(house, "died"))) == list(range(20))
+    assert sorted(map(int, lines(system, "died"))) == list(range(20))

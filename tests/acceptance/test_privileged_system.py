@@ -35,14 +35,14 @@ from tasklore.runtime.servers.valkey import connect
 from tasklore.supervisor.program_client import asking
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.guarded import Guarded, guarded
-from tests.acceptance.house import (
+from tests.acceptance.system import (
     AGENTS,
     BUDGET,
     NAPPER,
     PATIENCE_S,
     PROBE,
-    House,
     Served,
+    System,
 )
 from tests.http_client import Connection, ask, until
 
@@ -108,7 +108,7 @@ class Guests:
 
     def __init__(self, pair: Guarded, folder: Path) -> None:
         self.pair = pair
-        self.house = House(pair, folder)  # type: ignore[arg-type]  # of its servers it asks the addresses alone
+        self.system = System(pair, folder)  # type: ignore[arg-type]  # of its servers it asks the addresses alone
         self.folder = folder
         self.answering: Served
         self.napping: Served
@@ -116,20 +116,20 @@ class Guests:
     def run(self, role: str, *arguments: str) -> "CompletedProcess[str]":
         """Run a command with the rights of *role*; its API is that of the supervisor."""
         env = environment(**self.pair.environment(role), TASKLORE_ACK_WAIT_S="2")
-        if api := self.house.environment.get("TASKLORE_API_URL"):
+        if api := self.system.environment.get("TASKLORE_API_URL"):
             env["TASKLORE_API_URL"] = api
         return tasklore(*arguments, cwd=self.folder, env=env)
 
     def worker(self, role: str, *references: str) -> Served:
         """Start a worker with the rights of *role*."""
-        return self.house.worker(*references, **self.pair.settings(role))
+        return self.system.worker(*references, **self.pair.settings(role))
 
     def supervisor(self, role: str = "supervisor") -> Served:
         """Start a supervisor with the rights of *role*."""
         limits = self.folder / "limits.toml"
         limits.write_text("[[limits]]\nname = 'all'\nat_once = 50\n", "utf-8")
         settings = self.pair.settings(role)
-        return self.house.supervisor(
+        return self.system.supervisor(
             **settings, pipelines_dir=self.folder / "declared", limits_file=limits
         )
 
@@ -152,7 +152,7 @@ def guests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guests]:
                 guests.worker("worker-nap", NAPPER, PROBE),
                 guests.worker("memory", *MEMORY),
                 guests.worker("worker-tree", TREE),
-                guests.house.worker(
+                guests.system.worker(
                     BOUNDED,
                     **guests.pair.settings("worker-bound"),
                     retry_schedule_s=86400,
@@ -168,7 +168,7 @@ def guests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guests]:
                 assert "nats_refused" not in process.log()
                 assert "NOPERM" not in process.log()
         finally:
-            guests.house.close()
+            guests.system.close()
 
 
 @pytest.fixture
@@ -342,13 +342,13 @@ async def test_a_task_of_a_killed_worker_goes_to_another(
                 "ProbeAgent", "fresh", wanted, within=timedelta(seconds=PATIENCE_S)
             )
         )
-        while not guests.house.runs("killed"):  # noqa: ASYNC110 - a file is the only sign
+        while not guests.system.runs("killed"):  # noqa: ASYNC110 - a file is the only sign
             await asyncio.sleep(0.01)
         other = guests.worker("worker-nap", NAPPER, PROBE)
         guests.napping.kill()
         guests.napping = await asyncio.to_thread(other.ready)
         report = await asked
-    assert (report.status, len(guests.house.runs("killed"))) == ("completed", 2)
+    assert (report.status, len(guests.system.runs("killed"))) == ("completed", 2)
 
 
 async def test_tasks_call_the_agents_that_their_worker_may_call(
@@ -391,7 +391,7 @@ async def test_a_task_that_runs_ends_when_the_operator_cancels_it(
                 within=timedelta(seconds=PATIENT_S),
             )
         )
-        while not guests.house.runs("cancelled"):  # noqa: ASYNC110 - a file is the only sign
+        while not guests.system.runs("cancelled"):  # noqa: ASYNC110 - a file is the only sign
             await asyncio.sleep(0.01)
         done = await asyncio.to_thread(
             guests.run,
@@ -428,7 +428,7 @@ async def test_bounded_tasks_run_one_by_one_though_workers_have_no_access_to_lat
         assert {report.status for report in await asyncio.gather(*tasks)} == {
             "completed"
         }
-    lines = (guests.house.folder / "runs" / "role").read_text().splitlines()
+    lines = (guests.system.folder / "runs" / "role").read_text().splitlines()
     assert [line.split()[0] for line in lines] == ["begin", "end"] * 4
 
 

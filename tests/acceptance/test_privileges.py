@@ -17,7 +17,7 @@ from deploy.credentials import add_roles
 from deploy.privileges.__main__ import DEPLOY as SHIPPED
 from deploy.privileges.__main__ import generated
 from deploy.privileges.nats_accounts import nats_accounts
-from deploy.privileges.roles import Cast, Role
+from deploy.privileges.roles import Cast, ServerRole
 from tasklore.contracts.admission.limits import (
     CallUsage,
     Limits,
@@ -33,22 +33,22 @@ from tasklore.contracts.errors import (
 )
 from tasklore.contracts.subjects import covers
 from tasklore.memory import keys
-from tasklore.memory.budgets.governor import Governor
+from tasklore.memory.budgets.governor import ModelBudget
 from tasklore.memory.budgets.store import Budgets
 from tasklore.memory.command_batch import CommandBatch
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.storage.reader import DocumentReader
 from tasklore.memory.functions import load_functions
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.runs import CancelOutcome, Ended, Run
+from tasklore.memory.ledger.runs import CancelOutcome, Ended, RunPermission
 from tasklore.memory.long_term import scripts as long_term_scripts
 from tasklore.memory.stories.store import StoryStore
 from tasklore.runtime.access import inbox_prefix
 from tasklore.runtime.servers.embedded import NatsServer
 from tasklore.supervisor.watches import StoreWatch
 from tests.acceptance.as_role import spoken, subjects_of, trying, valkey_as
+from tests.acceptance.external_program import PATIENCE_S
 from tests.acceptance.guarded import Guarded, config, guarded, nats_variables
-from tests.acceptance.outside import PATIENCE_S
 
 ROLES = {role.name: role for role in Cast().roles()}
 STORE_ROLES = [name for name, role in ROLES.items() if role.has_store]
@@ -157,7 +157,9 @@ def test_valkey_knows_every_word_of_the_tls_configuration(
 
 def test_roles_need_names_that_differ_as_variables() -> None:
     with pytest.raises(ValueError, match="differ"):
-        nats_accounts([Role(name="a-b", purpose=""), Role(name="a_b", purpose="")])
+        nats_accounts(
+            [ServerRole(name="a-b", purpose=""), ServerRole(name="a_b", purpose="")]
+        )
 
 
 @pytest.mark.parametrize("name", ROLES)
@@ -309,11 +311,15 @@ async def test_a_worker_does_its_work_by_functions_alone(pair: Guarded) -> None:
         ledger = Ledger(client, deadline_s=PATIENCE_S)
         exchange = CommandBatch(client, PATIENCE_S)
         await ledger.accept("acl", 1, b"{}")
-        assert await ledger.begin("acl", 1, "w1", 0, 60_000, token="t1") == Run(1)
+        assert await ledger.begin(
+            "acl", 1, "w1", 0, 60_000, token="t1"
+        ) == RunPermission(1)
         assert await ledger.hold([("acl", 1)], "w1", 60_000) == []
         assert await ledger.once("acl", 1, "w1", "mail", "m1")
         await ledger.park(Ended("acl", 1, "t1"), 0)
-        assert await ledger.begin("acl", 1, "w1", 0, 60_000, token="t2") == Run(2)
+        assert await ledger.begin(
+            "acl", 1, "w1", 0, 60_000, token="t2"
+        ) == RunPermission(2)
         await ledger.release([Ended("acl", 1, "t2")])
         assert isinstance(await ledger.cancel("acl", 1, "enough"), CancelOutcome)
         assert await ledger.finish("acl", 1, "cancelled", b"{}") is None
@@ -356,7 +362,7 @@ async def test_a_worker_counts_its_calls_under_limits_that_it_cannot_change(
         limit = {"name": "tpm", "tokens": 1_000, "every": "minute"}
         await budgets.change(read_limits({"limits": [limit]}), "test")
         stored = await budgets.read()
-        async with Governor(worker, deadline_s=PATIENCE_S).running() as governor:
+        async with ModelBudget(worker, deadline_s=PATIENCE_S).running() as governor:
             held = await governor.reserve(call(200))
             governor.settle(held, CallUsage(input=5, output=5))
             with pytest.raises(BudgetSpent, match="more than all"):
@@ -467,7 +473,7 @@ def _key(pattern: str) -> str:
     return pattern.replace("{*", "{x}").replace("*", "x")
 
 
-def _may(role: Role, command: str, key: str) -> bool:
+def _may(role: ServerRole, command: str, key: str) -> bool:
     if command not in role.commands:
         return False
     reads = (*role.owns, *role.reads) if command in _READING else role.owns

@@ -15,8 +15,8 @@ from redis.asyncio import Redis
 from tasklore.contracts.identifiers import user_token
 from tasklore.memory.ledger.waits import Waits
 from tasklore.supervisor.approvals.questions import list_questions
-from tests.acceptance.house import House, Served
-from tests.acceptance.outside import Outside, outside
+from tests.acceptance.external_program import Outside, outside
+from tests.acceptance.system import Served, System
 from tests.acceptance.test_waits import PAYER, YES, Doors, keys_in
 
 #: Seconds between two reminders, until the escalation, and by which a notice may be late
@@ -29,16 +29,16 @@ _NO_MORE_S = _REMIND_S + 1.9
 
 
 @pytest.fixture
-def keys(own_house: House) -> dict[str, str]:
-    return keys_in(own_house.folder)
+def keys(own_system: System) -> dict[str, str]:
+    return keys_in(own_system.folder)
 
 
 @pytest.fixture
-def supervisor(own_house: House, keys: dict[str, str]) -> Served:
+def supervisor(own_system: System, keys: dict[str, str]) -> Served:
     """Start two, of which either may send a notice; return one."""
-    own_house.supervisor().ready()
-    return own_house.supervisor(
-        api_keys_file=own_house.folder / "keys.json", api_rate=10_000, api_burst=10_000
+    own_system.supervisor().ready()
+    return own_system.supervisor(
+        api_keys_file=own_system.folder / "keys.json", api_rate=10_000, api_burst=10_000
     ).ready()
 
 
@@ -48,16 +48,16 @@ async def doors(supervisor: Served, keys: dict[str, str]) -> Doors:
 
 
 @pytest.fixture
-async def program(own_house: House) -> AsyncIterator[Outside]:
-    async with outside(own_house.servers.nats_url) as connected:
+async def program(own_system: System) -> AsyncIterator[Outside]:
+    async with outside(own_system.servers.nats_url) as connected:
         yield connected
 
 
 async def test_reminders_and_the_escalation_are_noticed_once_each_in_time_by_those_who_are_asked(
-    own_house: House, doors: Doors, program: Outside
+    own_system: System, doors: Doors, program: Outside
 ) -> None:
     """Two supervisors send one notice each time; after the answer there is none."""
-    own_house.worker(PAYER).ready()
+    own_system.worker(PAYER).ready()
     notices: list[tuple[float, dict[str, Any]]] = []
 
     async def hear(message: Msg) -> None:
@@ -104,10 +104,10 @@ async def answer_over_nats(
 
 
 async def test_a_program_answers_over_nats_as_the_person_of_its_subject(
-    own_house: House, doors: Doors, program: Outside
+    own_system: System, doors: Doors, program: Outside
 ) -> None:
     """Another person, another question, another shape and a second answer are refused, and audited."""
-    own_house.worker(PAYER).ready()
+    own_system.worker(PAYER).ready()
     task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
     question = await doors.find("finance", task_id)
     ask = question["id"]
@@ -152,16 +152,16 @@ async def test_a_program_answers_over_nats_as_the_person_of_its_subject(
 
 
 async def test_the_open_questions_are_read_in_one_round_trip_and_waiting_tasks_are_counted(
-    own_house: House, supervisor: Served, doors: Doors, program: Outside
+    own_system: System, supervisor: Served, doors: Doors, program: Outside
 ) -> None:
-    own_house.worker(PAYER).ready()
+    own_system.worker(PAYER).ready()
     ids = [
         await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
         for _ in range(40)
     ]
     for task_id in ids:
         await doors.find("finance", task_id)
-    async with Redis.from_url(own_house.servers.redis_url) as redis:
+    async with Redis.from_url(own_system.servers.redis_url) as redis:
         waits = Waits(redis, deadline_s=60)
         # In which layout the ledger is, is asked at first alone.
         await list_questions(waits, 1, lambda _: True)

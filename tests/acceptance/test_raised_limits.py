@@ -19,7 +19,7 @@ from tasklore.memory.budgets.store import Budgets
 from tasklore.supervisor.program_client import Asker
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.guarded import Guarded, guarded
-from tests.acceptance.house import House, Served
+from tests.acceptance.system import Served, System
 from tests.acceptance.test_budgets import (
     ASKER,
     MODEL,
@@ -40,7 +40,7 @@ DAY = {"name": "acme", "tenant": "acme", "requests": 2, "every": "day"}
 class Stage(NamedTuple):
     """A house whose tenant has spent its budget, with tasks that wait for more."""
 
-    house: House
+    system: System
     redis: Redis
     provider: Provider
     supervisor: Served
@@ -73,20 +73,20 @@ class Stage(NamedTuple):
 
 
 @asynccontextmanager
-async def spent_budget(house: House, tasks: int) -> AsyncIterator[Stage]:
+async def spent_budget(system: System, tasks: int) -> AsyncIterator[Stage]:
     """Run a house in which all but two of *tasks* wait for the budget of the day."""
     provider = Provider()
-    async with governed(house, provider, DAY) as redis:
-        supervisor = house.supervisor()
-        with supervisor, house.worker(ASKER, **settings(provider)) as worker:
+    async with governed(system, provider, DAY) as redis:
+        supervisor = system.supervisor()
+        with supervisor, system.worker(ASKER, **settings(provider)) as worker:
             await asyncio.to_thread(supervisor.ready)
             await asyncio.to_thread(worker.ready)
-            async with program(house) as asker:
+            async with program(system) as asker:
                 asked = [
                     asyncio.create_task(ask(asker, number, tenant="acme"))
                     for number in range(tasks)
                 ]
-                stage = Stage(house, redis, provider, supervisor, asker, asked)
+                stage = Stage(system, redis, provider, supervisor, asker, asked)
                 await stage.await_stand(2, tasks - 2)
                 yield stage
                 for one in asked:
@@ -100,7 +100,7 @@ async def by_command(stage: Stage, requests: int | None) -> None:
         if requests is None
         else ("set", "acme", "--requests", f"{requests}")
     )
-    ran = await asyncio.to_thread(stage.house.command, "--direct", "limits", *words)
+    ran = await asyncio.to_thread(stage.system.command, "--direct", "limits", *words)
     assert ran.returncode == 0, ran.stderr
 
 
@@ -121,10 +121,10 @@ async def by_store(stage: Stage, requests: int | None) -> None:
 
 @pytest.mark.parametrize("door", [by_command, by_http, by_store])
 async def test_a_raised_budget_lets_as_many_go_on_as_it_has_room_for(
-    own_house: House, door: Callable[[Stage, int | None], Awaitable[None]]
+    own_system: System, door: Callable[[Stage, int | None], Awaitable[None]]
 ) -> None:
     """The others wait on, and are counted; once it is gone all go on, each at its first attempt."""
-    async with spent_budget(own_house, 8) as stage:
+    async with spent_budget(own_system, 8) as stage:
         await door(stage, 5)
         await stage.await_stand(5, 3)
         assert stage.provider.calls == 5
@@ -146,7 +146,7 @@ async def test_where_roles_are_enforced_they_go_on_too(
 ) -> None:
     """Workers may not schedule anything there: their tasks wait in the queue, and the supervisor wakes them."""
     provider = Provider()
-    with House(pair, tmp_path) as house:  # type: ignore[arg-type]  # of its servers it asks the addresses alone
+    with System(pair, tmp_path) as system:  # type: ignore[arg-type]  # of its servers it asks the addresses alone
 
         async def run(role: str, *words: str) -> None:
             env = environment(**pair.environment(role))
@@ -156,10 +156,10 @@ async def test_where_roles_are_enforced_they_go_on_too(
         await run("bootstrap", "bootstrap", "--agent-id", "AskerAgent")
         words = ("set", "d", "--requests", "2", "--every", "day")
         await run("operator", "--direct", "limits", *words)
-        supervisor = house.supervisor(**pair.settings("supervisor"))
+        supervisor = system.supervisor(**pair.settings("supervisor"))
         async with provider.llm:
             given = settings(provider, retry_schedule_s=86_400)
-            worker = house.worker(ASKER, **pair.settings("worker-asker"), **given)
+            worker = system.worker(ASKER, **pair.settings("worker-asker"), **given)
             await asyncio.to_thread(supervisor.ready)
             await asyncio.to_thread(worker.ready)
             await asyncio.to_thread(supervisor.await_agents, 1)
@@ -200,9 +200,9 @@ async def test_where_roles_are_enforced_they_go_on_too(
             await await_done(6)
 
 
-async def test_it_is_seen_what_a_task_waits_for(own_house: House) -> None:
+async def test_it_is_seen_what_a_task_waits_for(own_system: System) -> None:
     """By its state over HTTP, by its trace, and by whoever asked for it: what for, since when and until when."""
-    async with spent_budget(own_house, 3) as stage:
+    async with spent_budget(own_system, 3) as stage:
         [queued] = await stage.redis.zrange(
             keys.budget("account", "acme") + ":queue", 0, -1
         )
@@ -221,7 +221,7 @@ async def test_it_is_seen_what_a_task_waits_for(own_house: House) -> None:
         assert (wait["kind"], wait["name"], wait["model"]) == ("limit", "acme", MODEL)
         assert wait["text"] == "the budget of tenant acme (2 requests a day)"
         assert datetime.fromisoformat(wait["until"]) > datetime.now(UTC)
-        trace = await asyncio.to_thread(stage.house.command, "trace", task_id)
+        trace = await asyncio.to_thread(stage.system.command, "trace", task_id)
         assert words in trace.stdout, trace
         traced = await http(stage.supervisor.api, "GET", f"/v1/tasks/{task_id}/trace")
         assert traced.body["root"]["waits_for"] == wait

@@ -14,8 +14,8 @@ from uuid import uuid4
 from redis.asyncio import Redis
 
 from tasklore.memory.conversations.conversation import Conversations
-from tests.acceptance.house import NAPPER, PROBE, House
-from tests.acceptance.outside import PATIENCE_S, Json, Outside, outside
+from tests.acceptance.external_program import PATIENCE_S, Json, Outside, outside
+from tests.acceptance.system import NAPPER, PROBE, System
 from tests.http_client import ask
 from tests.llm_double import Asked, Canned, ScriptedLlm, answer
 
@@ -55,7 +55,7 @@ class Fickle:
 class Scene:
     """A house with a model, a worker, and a program that asks for one run of the probe in words that need the model."""
 
-    house: House
+    system: System
     model: Fickle
     program: Outside
     settings: dict[str, Any]
@@ -79,7 +79,7 @@ class Scene:
 
     async def turns(self) -> list[Json]:
         """Return the conversation as it is kept."""
-        async with Redis.from_url(self.house.servers.redis_url) as redis:
+        async with Redis.from_url(self.system.servers.redis_url) as redis:
             return [
                 json.loads(turn)
                 for turn in await Conversations(redis, deadline_s=PATIENCE_S).recent(
@@ -89,15 +89,15 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene_in(house: House) -> AsyncIterator[Scene]:
+async def scene_in(system: System) -> AsyncIterator[Scene]:
     """Open it within the block."""
     async with AsyncExitStack() as stack:
         fickle = Fickle()
         model = await stack.enter_async_context(ScriptedLlm(fickle))
-        program = await stack.enter_async_context(outside(house.servers.nats_url))
-        house.worker(PROBE).ready()
+        program = await stack.enter_async_context(outside(system.servers.nats_url))
+        system.worker(PROBE).ready()
         yield Scene(
-            house,
+            system,
             fickle,
             program,
             {"llm_base_url": model.base_url, "llm_max_attempts": 1},
@@ -105,11 +105,11 @@ async def scene_in(house: House) -> AsyncIterator[Scene]:
 
 
 async def test_a_request_whose_supervisor_died_while_a_model_read_it_is_read_once_more_and_then_kept(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """The words were kept; the second reading is the one that counts, however often it is asked again."""
-    async with scene_in(own_house) as scene:
-        dying = own_house.supervisor(**scene.settings).ready()
+    async with scene_in(own_system) as scene:
+        dying = own_system.supervisor(**scene.settings).ready()
         lost = asyncio.create_task(scene.ask())
         await scene.model.is_asked()
 
@@ -121,7 +121,7 @@ async def test_a_request_whose_supervisor_died_while_a_model_read_it_is_read_onc
         lost.cancel()
         assert "read_as" not in (await scene.turns())[0]
         scene.model.gate.set()
-        own_house.supervisor(**scene.settings).ready()
+        own_system.supervisor(**scene.settings).ready()
         replies = [await scene.ask() for _ in range(3)]
         assert {reply["kind"] for reply in replies} == {"answer"}
         assert [reply["task"]["name"] for reply in replies] == ["fresh"] * 3
@@ -129,19 +129,19 @@ async def test_a_request_whose_supervisor_died_while_a_model_read_it_is_read_onc
             "person",
             "assistant",
         ]
-        assert len(own_house.runs(scene.label)) == 1
+        assert len(own_system.runs(scene.label)) == 1
 
 
 async def test_a_supervisor_that_froze_with_a_request_does_what_another_read_meanwhile(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """Each of the two was told something else by the model; one run comes of it."""
-    async with scene_in(own_house) as scene:
-        frozen = own_house.supervisor(**scene.settings).ready()
+    async with scene_in(own_system) as scene:
+        frozen = own_system.supervisor(**scene.settings).ready()
         asked = [asyncio.create_task(scene.ask())]
         await scene.model.is_asked()
         frozen.stop()
-        own_house.supervisor(**scene.settings).ready()
+        own_system.supervisor(**scene.settings).ready()
         # The server draws one of the two each time; those of the frozen one are answered when it goes on.
         asked += [asyncio.create_task(scene.ask()) for _ in range(24)]
         await scene.model.is_asked()
@@ -151,50 +151,50 @@ async def test_a_supervisor_that_froze_with_a_request_does_what_another_read_mea
         replies = await asyncio.gather(*asked)
         assert {reply["kind"] for reply in replies} == {"answer"}
         assert len({json.dumps(reply["task"]) for reply in replies}) == 1
-        assert len(own_house.runs(scene.label)) == 1
+        assert len(own_system.runs(scene.label)) == 1
 
 
 async def test_a_repeat_waits_for_the_part_that_was_not_done_and_runs_the_other_no_more(
-    own_house: House,
+    own_system: System,
 ) -> None:
     label = f"L{uuid4().hex}"
     conversation = uuid4().hex
-    worker = own_house.worker(NAPPER).ready()
-    own_house.worker(PROBE).ready()
-    dying = own_house.supervisor().ready()
+    worker = own_system.worker(NAPPER).ready()
+    own_system.worker(PROBE).ready()
+    dying = own_system.supervisor().ready()
     said = {
         "text": f"fresh probe, label {label}, and take a nap of 7",
         "conversation_id": conversation,
     }
     body = json.dumps(said | {"request_id": "once", "wait_ms": 30_000}).encode()
-    async with outside(own_house.servers.nats_url) as program:
+    async with outside(own_system.servers.nats_url) as program:
         worker.kill()
         lost = asyncio.create_task(program.client.request(REQUESTS, body, timeout=90))
 
         async def has_run() -> bool:
-            return bool(own_house.runs(label))
+            return bool(own_system.runs(label))
 
         await program.eventually(has_run)
         dying.kill()
         lost.cancel()
-        own_house.supervisor().ready()
-        own_house.worker(NAPPER).ready()
+        own_system.supervisor().ready()
+        own_system.worker(NAPPER).ready()
         reply = json.loads(
             (await program.client.request(REQUESTS, body, timeout=90)).data
         )
     assert [part["kind"] for part in reply["parts"]] == ["answer", "answer"]
-    assert len(own_house.runs(label)) == 1
+    assert len(own_system.runs(label)) == 1
 
 
 async def test_a_supervisor_killed_between_report_and_reply_leaves_one_reply(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """Whoever is asked next makes it, and whoever after that has the same; the task ran once."""
     label = f"L{uuid4().hex}"
-    own_house.worker(PROBE).ready()
-    dying = own_house.supervisor().ready()
+    own_system.worker(PROBE).ready()
+    dying = own_system.supervisor().ready()
     dying.await_agents(1)
-    async with outside(own_house.servers.nats_url) as program:
+    async with outside(own_system.servers.nats_url) as program:
         body = {
             "text": f"fresh probe, label {label}, ms 1500",
             "user": "ann",
@@ -205,7 +205,7 @@ async def test_a_supervisor_killed_between_report_and_reply_leaves_one_reply(
         assert sent.status == 202, sent.body
 
         async def has_begun() -> bool:
-            return bool(own_house.runs(label))
+            return bool(own_system.runs(label))
 
         await program.eventually(has_begun)
         dying.stop()
@@ -217,7 +217,7 @@ async def test_a_supervisor_killed_between_report_and_reply_leaves_one_reply(
         dying.kill()
         told = []
         for _ in range(2):
-            with own_house.supervisor().ready() as next_one:
+            with own_system.supervisor().ready() as next_one:
                 look = f"{path}/{label}"
 
                 async def is_done(url: str = next_one.api, look: str = look) -> bool:
@@ -227,4 +227,4 @@ async def test_a_supervisor_killed_between_report_and_reply_leaves_one_reply(
                 told.append((await ask(next_one.api, "POST", path, body, key)).body)
     assert told[0]["reply"]["kind"] == "answer"
     assert told[0] == told[1]
-    assert len(own_house.runs(label)) == 1
+    assert len(own_system.runs(label)) == 1

@@ -13,12 +13,12 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from deploy.privileges.operations import ANSWERS
-from deploy.privileges.roles import Cast, Role
+from deploy.privileges.roles import Cast, ServerRole
 from tasklore.contracts import subjects
 from tasklore.runtime.access import inbox_prefix
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
+from tests.acceptance.external_program import PATIENCE_S
 from tests.acceptance.guarded import EXAMINER, Guarded, guarded
-from tests.acceptance.outside import PATIENCE_S
 
 ROLES = {role.name: role for role in Cast().roles()}
 #: Stands in every reply subject that is tried, and in nothing that is published to.
@@ -219,7 +219,7 @@ def _tell(words: str) -> None:
     sys.stdout.write(f"\n{words}\n")
 
 
-def _requests(role: Role) -> Iterator[Request]:
+def _requests(role: ServerRole) -> Iterator[Request]:
     """Yield each request that *role* may make, in all the words that have another answer."""
     for pattern in role.publish:
         if pattern == ANSWERS:
@@ -236,7 +236,9 @@ def _requests(role: Role) -> Iterator[Request]:
         yield from (Request(subject, body) for body in bodies)
 
 
-async def _answered(client: Client, role: Role, requests: list[Request]) -> set[str]:
+async def _answered(
+    client: Client, role: ServerRole, requests: list[Request]
+) -> set[str]:
     """Return the subjects of those of *requests* that are answered where *role* listens."""
     answered: set[str] = set()
     wanted = {request.subject for request in requests} - UNANSWERED
@@ -262,7 +264,7 @@ async def _answered(client: Client, role: Role, requests: list[Request]) -> set[
 async def _fill(pair: Guarded) -> None:
     """Make streams and consumers, and put messages where something is asked for."""
     async with _examining(pair) as examiner:
-        await declare_streams(examiner, Sizes())
+        await declare_streams(examiner, StreamSizes())
         for stream, durable, pattern in CONSUMERS:
             configuration = {
                 "durable_name": durable,

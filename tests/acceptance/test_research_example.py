@@ -7,8 +7,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
-from tests.acceptance.house import ROOT, House, Served
-from tests.acceptance.outside import outside
+from tests.acceptance.external_program import outside
+from tests.acceptance.system import ROOT, Served, System
 from tests.agent_script import calling, number_of, results_of, streaming
 from tests.llm_double import Asked, Canned, ScriptedLlm, dropped
 
@@ -57,7 +57,7 @@ def answer(asked: Asked) -> Canned:
 
 
 async def test_papers_are_read_with_tools_and_a_report_is_written_word_by_word(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """The worker is killed over both papers, which are tasks of their own: each repeats a request at most."""
     workers: list[Served] = []
@@ -69,7 +69,7 @@ async def test_papers_are_read_with_tools_and_a_report_is_written_word_by_word(
             "llm_api_key": KEY,
             "ack_wait_s": 1,
         }
-        workers.append(own_house.worker(EXAMPLE, **settings))
+        workers.append(own_system.worker(EXAMPLE, **settings))
 
     def respond(asked: Asked) -> Canned:
         if len(model.requests) == 4 and len(workers) == 1:
@@ -79,11 +79,11 @@ async def test_papers_are_read_with_tools_and_a_report_is_written_word_by_word(
         return answer(asked)
 
     with (
-        served_papers(own_house.folder / "papers") as folder,
+        served_papers(own_system.folder / "papers") as folder,
         ScriptedLlm(respond) as model,
     ):
         start_worker()
-        async with outside(own_house.servers.nats_url) as program:
+        async with outside(own_system.servers.nats_url) as program:
             parameters = {
                 "question": QUESTION,
                 "papers": [f"{folder}/{name}" for name in PAPERS],

@@ -3,16 +3,16 @@
 import asyncio
 
 from tests.acceptance.conftest import Standing
-from tests.acceptance.house import House, Served
-from tests.acceptance.outside import Outside, outside
+from tests.acceptance.external_program import Outside, outside
+from tests.acceptance.system import Served, System
 
 
 async def test_a_long_wait_is_spent_in_later_and_holds_nothing(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """No slot and no acknowledgement is pending meanwhile; it runs when it is due, and leaves nothing behind."""
-    worker = own_house.worker(slots=1, retry_schedule_s=1).ready()
-    async with outside(own_house.servers.nats_url) as program:
+    worker = own_system.worker(slots=1, retry_schedule_s=1).ready()
+    async with outside(own_system.servers.nats_url) as program:
         parameters = {"label": "patient", "kind": "later", "times": 1, "after_s": 4}
         task = await program.assign("ProbeAgent", "trouble", parameters, max_attempts=2)
         await program.eventually(lambda: _waits(program, task))
@@ -21,26 +21,26 @@ async def test_a_long_wait_is_spent_in_later_and_holds_nothing(
         quick = await program.ask("ProbeAgent", "fresh", {"label": "quick"})
         report = await program.report_of(task)
         await program.eventually(lambda: _is_empty(program))
-    first, second = own_house.runs("patient")
+    first, second = own_system.runs("patient")
     assert quick["status"] == "completed"
     assert (report["status"], report["attempt"]) == ("completed", 2)
     assert second - first >= 3.9
     assert worker.metric('tasklore_retries_total{how="schedule"}') == 1
 
 
-async def test_a_long_wait_outlives_the_worker_and_nats(own_house: House) -> None:
-    worker = own_house.worker(retry_schedule_s=1).ready()
-    async with outside(own_house.servers.nats_url) as program:
+async def test_a_long_wait_outlives_the_worker_and_nats(own_system: System) -> None:
+    worker = own_system.worker(retry_schedule_s=1).ready()
+    async with outside(own_system.servers.nats_url) as program:
         parameters = {"label": "sleeper", "kind": "later", "times": 1, "after_s": 4}
         task = await program.assign("ProbeAgent", "trouble", parameters)
         await program.eventually(lambda: _waits(program, task))
         worker.kill()
-        own_house.servers.nats.kill()
-        await own_house.servers.nats.start()
-        own_house.worker(retry_schedule_s=1).ready()
+        own_system.servers.nats.kill()
+        await own_system.servers.nats.start()
+        own_system.worker(retry_schedule_s=1).ready()
         report = await program.report_of(task)
     assert (report["status"], report["attempt"]) == ("completed", 2)
-    assert len(own_house.runs("sleeper")) == 2
+    assert len(own_system.runs("sleeper")) == 2
 
 
 async def test_an_effect_is_made_once_over_all_runs(
@@ -48,28 +48,28 @@ async def test_an_effect_is_made_once_over_all_runs(
 ) -> None:
     report = await program.ask("ProbeAgent", "effect", {"label": "mailed", "times": 2})
     assert (report["status"], report["attempt"]) == ("completed", 3)
-    assert len(standing.house.runs("mailed")) == 3
-    assert len(standing.house.runs("mailed-mail")) == 1
+    assert len(standing.system.runs("mailed")) == 3
+    assert len(standing.system.runs("mailed-mail")) == 1
 
 
 async def test_a_worker_that_was_replaced_makes_no_effect_and_its_result_is_refused(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """It is stopped in the middle, its task taken over, and it goes on later."""
-    first = own_house.worker(ack_wait_s=1).ready()
-    async with outside(own_house.servers.nats_url) as program:
+    first = own_system.worker(ack_wait_s=1).ready()
+    async with outside(own_system.servers.nats_url) as program:
         task = await program.assign(
             "ProbeAgent", "fresh", {"label": "taken-over", "ms": 2_500}
         )
         await program.begun(task)
         first.stop()
-        second = own_house.worker(ack_wait_s=1).ready()
+        second = own_system.worker(ack_wait_s=1).ready()
         report = await program.report_of(task)
         first.go_on()
         await program.eventually(lambda: _is_refused(first))
         assert len(await program.reports()) == 1
     assert (report["status"], report["attempt"]) == ("completed", 2)
-    assert len(own_house.runs("taken-over")) == 2
+    assert len(own_system.runs("taken-over")) == 2
     assert second.metric("tasklore_crashed_runs_total") == 1
 
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.house import House
+from tests.acceptance.system import System
 from tests.llm_double import ScriptedLlm
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "code_review"
@@ -31,15 +31,15 @@ MENDED = {
 
 
 async def test_a_second_pass_takes_the_place_of_the_first(
-    own_house: House, tmp_path: Path, scripted_llm: ScriptedLlm
+    own_system: System, tmp_path: Path, scripted_llm: ScriptedLlm
 ) -> None:
     """The report is written of the second review alone, and the first is hidden in the session."""
-    worker = own_house.worker(
+    worker = own_system.worker(
         str(EXAMPLE / "agents.py"),
         llm_base_url=scripted_llm.base_url,
         llm_api_key="sk-of-a-test",
     )
-    own_house.supervisor(evidence_dir=tmp_path / "evidence").ready()
+    own_system.supervisor(evidence_dir=tmp_path / "evidence").ready()
     worker.ready()
     scripted_llm.queue(
         {"reasoning": "It divides.", "findings": [TRUE, INVENTED]},
@@ -47,7 +47,7 @@ async def test_a_second_pass_takes_the_place_of_the_first(
         {"reasoning": "One bug.", "sentence": "It fails for a whole of 0."},
     )
 
-    outcome = run(own_house, tmp_path, "--keep", "--session", "reviewed")
+    outcome = run(own_system, tmp_path, "--keep", "--session", "reviewed")
 
     assert outcome["state"] == "completed", outcome["error"]
     assert [phase["status"] for phase in outcome["phases"]] == ["done"] * 4
@@ -59,10 +59,10 @@ async def test_a_second_pass_takes_the_place_of_the_first(
     assert "does not stand there" in scripted_llm.requests[1].user
 
 
-def run(house: House, folder: Path, *options: str) -> Any:
+def run(system: System, folder: Path, *options: str) -> Any:
     """Return the outcome of a run over CODE."""
     (folder / "ratio.py").write_text(CODE, "utf-8")
-    done = house.command(
+    done = system.command(
         *(
             "pipelines",
             "run",

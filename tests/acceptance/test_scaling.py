@@ -10,8 +10,8 @@ import pytest
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.autoscaler import Autoscaler, Trigger, monitored
 from tests.acceptance.chaos.cluster_nodes import Cluster
-from tests.acceptance.house import PROBE, House, Served
-from tests.acceptance.outside import outside
+from tests.acceptance.external_program import outside
+from tests.acceptance.system import PROBE, Served, System
 
 #: Seconds until all is done: 2,000 tasks need half a minute on two cores.
 WITHIN_S = 180.0
@@ -46,11 +46,11 @@ async def drill(
     most: int,
 ) -> None:
     """Send *tasks* while no worker runs, scale until none runs again, and see that each task ran once."""
-    house = House(servers, folder)
+    system = System(servers, folder)
     settings = {"provision": "never", "slots": SLOTS, "replicas": copies}
-    await bootstrap(house, copies)
+    await bootstrap(system, copies)
     trigger = Trigger("TASKS", "ProbeAgent", lag_threshold=SLOTS, most=most)
-    scaler = Autoscaler(trigger, urls, lambda: house.worker(PROBE, **settings))
+    scaler = Autoscaler(trigger, urls, lambda: system.worker(PROBE, **settings))
     try:
         assert await asyncio.to_thread(monitored, urls, "TASKS", "ProbeAgent") == 0
         async with outside(servers.nats_url.partition(",")[0]) as program:
@@ -69,7 +69,7 @@ async def drill(
                 )
             await scaler.run_to_zero(WITHIN_S)
             reports = await program.reports()
-            assert len(house.runs("drill")) == len(set(ids)) == tasks
+            assert len(system.runs("drill")) == len(set(ids)) == tasks
             assert sorted(reports) == sorted(
                 f"reports.{program.supervisor_id}.{one}.1" for one in ids
             )
@@ -82,23 +82,23 @@ async def drill(
         )
         assert not any(worker.is_running for worker in scaler.leaving)
     finally:
-        house.close()
+        system.close()
 
 
 def _wait(number: int) -> dict[str, object]:
     return {"label": "drill", "number": number, "ms": 20 + number % 50}
 
 
-async def bootstrap(house: House, copies: int) -> None:
+async def bootstrap(system: System, copies: int) -> None:
     """Make streams and consumers as the bootstrap job does; workers may not."""
     environment = {
-        "TASKLORE_NATS_URL": house.servers.nats_url,
-        "TASKLORE_REDIS_URL": house.servers.redis_url,
+        "TASKLORE_NATS_URL": system.servers.nats_url,
+        "TASKLORE_REDIS_URL": system.servers.redis_url,
         "TASKLORE_REPLICAS": str(copies),
-        "PROBE_RUNS": os.fspath(house.folder / "runs"),
+        "PROBE_RUNS": os.fspath(system.folder / "runs"),
     }
     with Served(
-        ["bootstrap", PROBE], environment, house.folder / "bootstrap.log"
+        ["bootstrap", PROBE], environment, system.folder / "bootstrap.log"
     ) as job:
         assert await asyncio.to_thread(job.wait) == 0, job.log()
 
@@ -132,9 +132,9 @@ async def test_a_worker_that_leaves_says_so_while_its_tasks_finish(
     single: EmbeddedServers, tmp_path: Path
 ) -> None:
     """Not ready and alive from SIGTERM on, until what runs has been reported; then it is gone with 0."""
-    house = House(single, tmp_path)
+    system = System(single, tmp_path)
     try:
-        worker = await asyncio.to_thread(house.worker(PROBE).ready)
+        worker = await asyncio.to_thread(system.worker(PROBE).ready)
         assert worker.get("/readyz")[0] == 200
         async with outside(single.nats_url) as program:
             task_id = await program.assign(
@@ -156,4 +156,4 @@ async def test_a_worker_that_leaves_says_so_while_its_tasks_finish(
             assert (await program.report_of(task_id))["status"] == "completed"
             assert await asyncio.to_thread(worker.wait) == 0
     finally:
-        house.close()
+        system.close()

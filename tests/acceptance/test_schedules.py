@@ -7,8 +7,8 @@ from collections import defaultdict
 
 import pytest
 
-from tests.acceptance.house import PROBE, House
-from tests.acceptance.outside import Outside, outside
+from tests.acceptance.external_program import Outside, outside
+from tests.acceptance.system import PROBE, System
 from tests.http_client import ask
 
 SCHEDULES = 10
@@ -18,11 +18,11 @@ EARLY_MS = 100
 
 @pytest.mark.parametrize("ticks", [40, pytest.param(1_000, marks=pytest.mark.long)])
 async def test_each_tick_is_one_run_although_supervisors_are_killed(
-    own_house: House, ticks: int
+    own_system: System, ticks: int
 ) -> None:
     """Of three supervisors one is killed every three seconds, and another is started in its place."""
-    own_house.worker(PROBE).ready()
-    running = [own_house.supervisor() for _ in range(3)]
+    own_system.worker(PROBE).ready()
+    running = [own_system.supervisor() for _ in range(3)]
     for one in running:
         await asyncio.to_thread(one.ready().await_agents, 1)
     for number in range(SCHEDULES):
@@ -43,17 +43,17 @@ async def test_each_tick_is_one_run_although_supervisors_are_killed(
     while time.monotonic() < ends_at:
         await asyncio.sleep(3)
         running[kills % 3].kill()
-        running[kills % 3] = await asyncio.to_thread(own_house.supervisor().ready)
+        running[kills % 3] = await asyncio.to_thread(own_system.supervisor().ready)
         kills += 1
     for one in running:
         one.kill()
-    async with outside(own_house.servers.nats_url) as program:
+    async with outside(own_system.servers.nats_url) as program:
 
         async def is_settled() -> bool:
             """Return whether what had begun, and what was stored to begin, has ended."""
             reported = await ticks_of(program)
             return all(
-                len(own_house.runs(name)) == len(seconds) >= ticks // SCHEDULES
+                len(own_system.runs(name)) == len(seconds) >= ticks // SCHEDULES
                 for name, seconds in reported.items()
             )
 
@@ -62,7 +62,7 @@ async def test_each_tick_is_one_run_although_supervisors_are_killed(
     late_ms = sorted(
         1_000 * (run - second)
         for name, seconds in reported.items()
-        for run, second in zip(own_house.runs(name), seconds, strict=False)
+        for run, second in zip(own_system.runs(name), seconds, strict=False)
     )
     half = late_ms[len(late_ms) // 2]
     most = late_ms[len(late_ms) * 99 // 100]

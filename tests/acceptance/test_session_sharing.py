@@ -8,35 +8,35 @@ import pytest
 from redis.asyncio import Redis
 
 from tasklore.memory.sessions.session import SessionCache
-from tests.acceptance.house import AGENTS, House
-from tests.acceptance.outside import Outside, outside
+from tests.acceptance.external_program import Outside, outside
+from tests.acceptance.system import AGENTS, System
 
 SHARERS = AGENTS / "sharers.py"
 READERS = ("FirstAgent", "SecondAgent", "ThirdAgent")
 
 
 @pytest.fixture
-async def sessions(own_house: House) -> AsyncIterator[SessionCache]:
+async def sessions(own_system: System) -> AsyncIterator[SessionCache]:
     """Open the sessions of the house, as a supervisor would."""
-    async with Redis.from_url(own_house.servers.redis_url) as client:
+    async with Redis.from_url(own_system.servers.redis_url) as client:
         yield SessionCache(client, deadline_s=60.0)
 
 
 @pytest.fixture
-async def program(own_house: House) -> AsyncIterator[Outside]:
+async def program(own_system: System) -> AsyncIterator[Outside]:
     """Start one worker process for each reader, the first of which plans too, and connect an outside program."""
     agents = [["planner", "first"], ["second"], ["third"]]
     workers = [
-        own_house.worker(*(f"{SHARERS}:{name}" for name in names)) for names in agents
+        own_system.worker(*(f"{SHARERS}:{name}" for name in names)) for names in agents
     ]
     for worker in workers:
         await asyncio.to_thread(worker.ready)
-    async with outside(own_house.servers.nats_url) as connected:
+    async with outside(own_system.servers.nats_url) as connected:
         yield connected
 
 
 async def test_a_value_computed_once_is_used_by_three_agents_in_three_processes(
-    own_house: House, sessions: SessionCache, program: Outside
+    own_system: System, sessions: SessionCache, program: Outside
 ) -> None:
     """One computation, three uses, and what they saved is what it took, three times."""
     assert await sessions.create("trip", domain="data")
@@ -71,7 +71,7 @@ async def test_a_value_computed_once_is_used_by_three_agents_in_three_processes(
         == len({report["worker_id"] for report in reports})
         == 3
     )
-    assert (len(own_house.runs("trip")), len(own_house.runs("index-trip"))) == (1, 1)
+    assert (len(own_system.runs("trip")), len(own_system.runs("index-trip"))) == (1, 1)
     entries = {entry.key: entry for entry in await sessions.entries("trip")}
     assert {key: entry.hits for key, entry in entries.items()} == {
         "plan:results": 3,
@@ -88,7 +88,7 @@ async def test_a_value_computed_once_is_used_by_three_agents_in_three_processes(
 
 
 async def test_two_sessions_at_once_never_see_each_others_entries(
-    own_house: House, sessions: SessionCache, program: Outside
+    own_system: System, sessions: SessionCache, program: Outside
 ) -> None:
     """Same phases, same keys, same agents; what they share is what the long-term memory may share."""
     names = ("north", "south")
@@ -108,7 +108,7 @@ async def test_two_sessions_at_once_never_see_each_others_entries(
         *(write(name, number) for number in range(10) for name in names),
     )
     assert {report["status"] for report in reports} == {"completed"}
-    assert len(own_house.runs("both")) == 1
+    assert len(own_system.runs("both")) == 1
     looks = await asyncio.gather(
         *(
             program.ask(reader, "look", {"label": name}, session_id=name, phase="look")

@@ -6,14 +6,14 @@ from uuid import uuid4
 
 from tasklore.contracts import subjects
 from tests.acceptance.conftest import Standing
-from tests.acceptance.house import BUDGET, NAPPER, House
-from tests.acceptance.outside import Json, Outside, outside
+from tests.acceptance.external_program import Json, Outside, outside
+from tests.acceptance.system import BUDGET, NAPPER, System
 from tests.http_client import ask as over_http
 
 REQUESTS = "requests.SupervisorAgent"
 
 
-async def knows(program: Outside, house: House, text: str) -> Json:
+async def knows(program: Outside, system: System, text: str) -> Json:
     """Return the supervisor's reply to *text* once it knows the agents that are asked for."""
     found: Json = {}
 
@@ -38,13 +38,13 @@ async def test_two_tasks_are_answered_together_and_one_of_them_from_memory(
 ) -> None:
     """The command shows both, in the order in which they were asked for; the next sentence refers to the last."""
     budget = f"check my budget of {uuid4().int % 10**6 + 60_000} with 42k spent"
-    await knows(program, standing.house, budget)
+    await knows(program, standing.system, budget)
     conversation = uuid4().hex
     nap = uuid4().int % 900 + 20
 
     async def asked(text: str) -> tuple[int, str]:
         done = await asyncio.to_thread(
-            standing.house.command, "ask", "--conversation", conversation, text
+            standing.system.command, "ask", "--conversation", conversation, text
         )
         return done.returncode, done.stdout
 
@@ -66,7 +66,7 @@ async def test_two_tasks_are_answered_together_and_one_of_them_from_memory(
 async def test_cancelling_a_request_cancels_all_of_its_tasks(
     standing: Standing, program: Outside
 ) -> None:
-    await knows(program, standing.house, "take a nap of 7")
+    await knows(program, standing.system, "take a nap of 7")
     url = standing.supervisor.api
     key = {"Idempotency-Key": f"cut-{uuid4().hex[:8]}"}
     body = {
@@ -93,17 +93,17 @@ async def test_cancelling_a_request_cancels_all_of_its_tasks(
 
 
 async def test_a_supervisor_killed_in_the_middle_loses_and_doubles_nothing(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """The next one finds both tasks under the same request id: one report each, and one turn each."""
-    worker = own_house.worker(BUDGET, NAPPER)
-    supervisor = own_house.supervisor()
+    worker = own_system.worker(BUDGET, NAPPER)
+    supervisor = own_system.supervisor()
     worker.ready()
     supervisor.ready()
     text = "check my budget of 50k with 42k spent and take a nap of 2001"
     fields = {"request_id": uuid4().hex, "conversation_id": "two", "user_id": "ann"}
-    async with outside(own_house.servers.nats_url) as program:
-        await knows(program, own_house, "take a nap of 7")
+    async with outside(own_system.servers.nats_url) as program:
+        await knows(program, own_system, "take a nap of 7")
         before = await program.reports()
         asking = asyncio.create_task(say(program, text, **fields))
 
@@ -114,7 +114,7 @@ async def test_a_supervisor_killed_in_the_middle_loses_and_doubles_nothing(
         supervisor.kill()
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
-        own_house.supervisor().ready()
+        own_system.supervisor().ready()
         reply = await say(program, text, **fields)
         again = await say(program, text, **fields)
         stored = await program.counts("REPORTS")

@@ -10,8 +10,8 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from tests.acceptance.house import House
-from tests.acceptance.outside import Outside, outside
+from tests.acceptance.external_program import Outside, outside
+from tests.acceptance.system import System
 from tests.acceptance.test_waits import PAYER, YES, Doors, holds_nothing, keys_in
 
 NO = {"answer": {"approved": False, "note": "too much"}}
@@ -21,9 +21,9 @@ class Desk:
     """A supervisor and its doors, a worker, and a program that hears of its tasks."""
 
     def __init__(
-        self, house: House, doors: Doors, program: Outside, url: str, key: str
+        self, system: System, doors: Doors, program: Outside, url: str, key: str
     ) -> None:
-        self.house = house
+        self.system = system
         self.doors = doors
         self.program = program
         self._http = httpx2.AsyncClient(
@@ -59,7 +59,7 @@ class Desk:
 
     def paid(self, label: str, amount: int = 12) -> int:
         """Return how often the body did its work with that amount."""
-        return len(self.house.runs(f"{label}-{amount}"))
+        return len(self.system.runs(f"{label}-{amount}"))
 
     async def report(self, task_id: str) -> dict[str, Any]:
         """Return the report of a task of the supervisor."""
@@ -73,24 +73,24 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(own_house: House) -> AsyncIterator[Desk]:
-    keys = keys_in(own_house.folder)
-    supervisor = own_house.supervisor(
-        api_keys_file=own_house.folder / "keys.json",
+async def desk(own_system: System) -> AsyncIterator[Desk]:
+    keys = keys_in(own_system.folder)
+    supervisor = own_system.supervisor(
+        api_keys_file=own_system.folder / "keys.json",
         api_rate=10_000,
         api_burst=10_000,
         llm_base_url="",
         llm_api_key="",
     ).ready()
-    async with outside(own_house.servers.nats_url) as program:
+    async with outside(own_system.servers.nats_url) as program:
         desk = Desk(
-            own_house,
+            own_system,
             Doors(supervisor.api, keys),
             program,
             supervisor.api,
             keys["shop"],
         )
-        own_house.worker(PAYER, ack_wait_s=2).ready()
+        own_system.worker(PAYER, ack_wait_s=2).ready()
         await asyncio.to_thread(supervisor.await_agents, 1)
         yield desk
 
@@ -130,7 +130,7 @@ async def test_words_wait_for_the_yes_of_the_right_person_and_start_the_task_onc
     assert (await desk.ask("yes", conversation_id=conversation))["kind"] != "pending"
     assert await desk.answer("ana", ask, YES) == 403
     again = await desk.ask(words(label), **asked)
-    assert (again["kind"], again["approval_id"], desk.house.runs(f"{label}-runs")) == (
+    assert (again["kind"], again["approval_id"], desk.system.runs(f"{label}-runs")) == (
         "pending",
         ask,
         [],
@@ -143,7 +143,7 @@ async def test_words_wait_for_the_yes_of_the_right_person_and_start_the_task_onc
         12,
         "transfer",
     )
-    assert (desk.paid(label), len(desk.house.runs(f"{label}-runs"))) == (1, 1)
+    assert (desk.paid(label), len(desk.system.runs(f"{label}-runs"))) == (1, 1)
     done = await desk.ask(words(label), **asked)
     assert (done["kind"], done["report"]["result"], "approval_id" in done) == (
         "answer",
@@ -190,7 +190,7 @@ async def test_a_no_and_a_time_without_an_answer_end_the_task_unstarted(
     assert (
         "role:finance did not say yes: not answered in time" in late["error"]["message"]
     )
-    assert (desk.house.runs(f"{label}-runs"), await desk.program.counts("DEAD")) == (
+    assert (desk.system.runs(f"{label}-runs"), await desk.program.counts("DEAD")) == (
         [],
         {},
     )
@@ -202,11 +202,11 @@ async def test_what_was_agreed_to_does_not_start_with_other_parameters(
     label = f"L{uuid4().hex}"
     ask = (await desk.ask(words(label)))["approval_id"]
     await desk.doors.find("finance", ask.partition(".")[0])
-    (desk.house.folder / "runs" / "amount-changed").touch()
+    (desk.system.folder / "runs" / "amount-changed").touch()
     assert await desk.answer("finance", ask, YES) == 200
     report = await desk.report(ask.partition(".")[0])
     assert (report["status"], report["error"]["type"]) == ("failed", "ApprovalChanged")
-    assert desk.house.runs(f"{label}-runs") == []
+    assert desk.system.runs(f"{label}-runs") == []
 
 
 async def test_no_remembered_answer_stands_for_a_yes(desk: Desk) -> None:
@@ -219,11 +219,11 @@ async def test_no_remembered_answer_stands_for_a_yes(desk: Desk) -> None:
     assert [one["memory"]["outcome"] for one in by_name] == ["miss", "hit"]
     ask = (await desk.ask(words(label, task="appraise")))["approval_id"]
     await desk.doors.find("finance", ask.partition(".")[0])
-    assert len(desk.house.runs(f"{label}-runs")) == 1
+    assert len(desk.system.runs(f"{label}-runs")) == 1
     assert await desk.answer("finance", ask, YES) == 200
     report = await desk.report(ask.partition(".")[0])
     assert (report["result"], report["memory"]["outcome"]) == (12, "refreshed")
-    assert len(desk.house.runs(f"{label}-runs")) == 2
+    assert len(desk.system.runs(f"{label}-runs")) == 2
 
 
 @pytest.mark.parametrize(
@@ -237,24 +237,24 @@ async def test_no_remembered_answer_stands_for_a_yes(desk: Desk) -> None:
     ],
 )
 async def test_a_killed_worker_neither_asks_twice_nor_starts_the_task_twice(
-    own_house: House, point: str
+    own_system: System, point: str
 ) -> None:
     """The answer, also one that came while no worker was there, is found by the next one."""
-    keys = keys_in(own_house.folder)
-    supervisor = own_house.supervisor(
-        api_keys_file=own_house.folder / "keys.json",
+    keys = keys_in(own_system.folder)
+    supervisor = own_system.supervisor(
+        api_keys_file=own_system.folder / "keys.json",
         api_rate=10_000,
         api_burst=10_000,
         llm_base_url="",
         llm_api_key="",
     ).ready()
-    (own_house.folder / "runs" / "die-at").write_text(point)
-    doomed = own_house.worker(PAYER, ack_wait_s=2).ready()
+    (own_system.folder / "runs" / "die-at").write_text(point)
+    doomed = own_system.worker(PAYER, ack_wait_s=2).ready()
     await asyncio.to_thread(supervisor.await_agents, 1)
     label = f"L{uuid4().hex}"
-    async with outside(own_house.servers.nats_url) as program:
+    async with outside(own_system.servers.nats_url) as program:
         desk = Desk(
-            own_house,
+            own_system,
             Doors(supervisor.api, keys),
             program,
             supervisor.api,
@@ -266,16 +266,16 @@ async def test_a_killed_worker_neither_asks_twice_nor_starts_the_task_twice(
             doomed.kill()
         elif point != "in the body":
             await asyncio.to_thread(doomed.wait)
-            own_house.worker(PAYER, ack_wait_s=2).ready()
+            own_system.worker(PAYER, ack_wait_s=2).ready()
         assert await desk.answer("finance", ask, YES) == 200
         if point in ("while it waits", "in the body"):
             if point == "in the body":
                 await asyncio.to_thread(doomed.wait)
-            own_house.worker(PAYER, ack_wait_s=2).ready()
+            own_system.worker(PAYER, ack_wait_s=2).ready()
         assert (await desk.report(ask.partition(".")[0]))["result"] == 12
         # Beyond the time after which an unacknowledged delivery is offered again.
         await asyncio.sleep(4)
-        assert (desk.paid(label), len(own_house.runs(f"{label}-runs"))) == (
+        assert (desk.paid(label), len(own_system.runs(f"{label}-runs"))) == (
             1,
             1 + (point == "in the body"),
         )
@@ -291,7 +291,7 @@ async def test_each_door_says_who_is_asked_and_leaves(desk: Desk) -> None:
     """Over the command line, HTTP and chat completions; of several tasks only the one that needs it waits."""
     first, second, third = (f"L{uuid4().hex}" for _ in range(3))
     said = await asyncio.to_thread(
-        desk.house.command, "--direct", "ask", "--json", words(first)
+        desk.system.command, "--direct", "ask", "--json", words(first)
     )
     assert said.returncode == 0, said.stderr
     by_command = json.loads(said.stdout)["reply"]["approval_id"]
@@ -345,7 +345,7 @@ async def test_of_several_tasks_each_waits_for_its_own_yes_and_the_whole_ends_wi
     await desk.program.eventually(is_done)
     done = (await desk.doors.call("shop", "GET", path))[1]
     assert [one["kind"] for one in done["reply"]["parts"]] == ["answer", "failed"]
-    assert (desk.paid(first), desk.house.runs(f"{second}-runs")) == (1, [])
+    assert (desk.paid(first), desk.system.runs(f"{second}-runs")) == (1, [])
 
 
 async def test_a_task_that_a_model_calls_waits_for_the_yes_and_its_caller_hears_of_a_no(

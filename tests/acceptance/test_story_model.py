@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tasklore.contracts.analysis.document import AnalysisDocument
-from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS
 from tasklore.memory.rendering.tokens import exact
 from tasklore.workers.agent_files import load_agent_files
 from tests.acceptance.story_system import (
@@ -51,7 +51,7 @@ SECTIONS = {
     "ChosenThreads": "thread_extract",
 }
 NAMES = tuple(SECTIONS.values())
-GROUPS = {seat.section: seat.group for seat in ROSTER}
+GROUPS = {seat.section: seat.group for seat in SECTION_AGENTS}
 #: Tokens of a question beside the response, and of the response.
 MOST_TOKENS = 1_500
 MOST_TOLD = 3_000

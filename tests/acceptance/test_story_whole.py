@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tasklore.contracts.analysis.document import AnalysisDocument, read_document
-from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS
 from tasklore.memory.rendering.prompt_context import BUDGET_TOKENS, within
 from tasklore.memory.rendering.quoting import plain
 from tasklore.memory.rendering.tokens import counter
@@ -77,7 +77,7 @@ def test_every_agent_reads_every_response_by_rules(told: Told) -> None:
         meta = document.meta
         found = sections(document)
         assert (meta.status, meta.agents_run, meta.agents_ok) == ("fresh", 10, 10), meta
-        assert list(found) == [seat.section for seat in ROSTER]
+        assert list(found) == [seat.section for seat in SECTION_AGENTS]
         assert {section["by"] for section in found.values()} == {"rules"}
         assert (document.stats.total_cost_usd, document.stats.roi) == (0, None)
 

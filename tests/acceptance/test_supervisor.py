@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from tests.acceptance.conftest import Standing
-from tests.acceptance.outside import PATIENCE_S, Json, Outside
+from tests.acceptance.external_program import PATIENCE_S, Json, Outside
 
 REQUESTS = "requests.SupervisorAgent"
 

@@ -5,27 +5,27 @@ from typing import Any
 
 import httpx2
 
-from tests.acceptance.house import AGENTS, House
-from tests.acceptance.outside import outside
+from tests.acceptance.external_program import outside
+from tests.acceptance.system import AGENTS, System
 
 TREE = str(AGENTS / "tree.py")
 
 
 async def test_tasks_of_programs_children_and_requests_are_listed_as_they_are(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """Running, waiting for others, completed and failed, with their parents; the same by command and over HTTP."""
-    own_house.worker(TREE).ready()
-    supervisor = own_house.supervisor().ready()
+    own_system.worker(TREE).ready()
+    supervisor = own_system.supervisor().ready()
 
     def listed(*options: str) -> list[Any]:
-        done = own_house.command("tasks", "list", "--json", *options)
+        done = own_system.command("tasks", "list", "--json", *options)
         assert done.returncode == 0, done.stderr
         found: list[Any] = json.loads(done.stdout)["tasks"]
         return found
 
     async with (
-        outside(own_house.servers.nats_url) as program,
+        outside(own_system.servers.nats_url) as program,
         httpx2.AsyncClient(base_url=supervisor.api) as http,
     ):
         grown = await program.ask(
@@ -58,11 +58,11 @@ async def test_tasks_of_programs_children_and_requests_are_listed_as_they_are(
         sent = await http.post("/v1/tasks", json=named | parameters)
         assert sent.status_code == 202, sent.text
         assert listed("--state", "accepted")[0]["task_id"] == sent.json()["task_id"]
-        drawn = own_house.command("tasks", "list", "--error", "GiveUp").stdout
+        drawn = own_system.command("tasks", "list", "--error", "GiveUp").stdout
         assert "TreeAgent.leaf" in drawn
         assert "GiveUp" in drawn
-        none = own_house.command("tasks", "list", "--tenant", "nobody")
+        none = own_system.command("tasks", "list", "--tenant", "nobody")
         assert none.stdout == "There are no such tasks.\n"
-        wrong = own_house.command("tasks", "list", "--state", "queued")
+        wrong = own_system.command("tasks", "list", "--state", "queued")
         assert wrong.returncode == 2
         assert "'accepted', 'running'" in wrong.stderr

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 import pytest
 
 from tests.acceptance.collector import Collector, Kept
-from tests.acceptance.house import AGENTS, BUDGET, PROBE, House, Served, running_house
+from tests.acceptance.system import (
+    AGENTS,
+    BUDGET,
+    PROBE,
+    Served,
+    System,
+    running_system,
+)
 from tests.agent_script import calling, number_of
 from tests.http_client import ask
 from tests.llm_double import Asked, Canned, ScriptedLlm, answer, saying
@@ -25,7 +32,7 @@ CLERK = str(AGENTS / "clerk.py")
 class Traced:
     """A house whose processes send their spans to *collector*."""
 
-    house: House
+    system: System
     collector: Collector
     worker: Served
     supervisor: Served
@@ -37,14 +44,14 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
     with (
         Collector() as collector,
         pytest.MonkeyPatch.context() as patch,
-        running_house(tmp_path_factory.mktemp("traced")) as house,
+        running_system(tmp_path_factory.mktemp("traced")) as system,
     ):
         for name, value in collector.environment.items():
             patch.setenv(name, value)
-        worker = house.worker(BUDGET, PROBE, tracing="on")
-        supervisor = house.supervisor(tracing="on")
-        remembering = house.worker("switchboard", "memory", tracing="on")
-        yield Traced(house, collector, worker.ready(), supervisor.ready())
+        worker = system.worker(BUDGET, PROBE, tracing="on")
+        supervisor = system.supervisor(tracing="on")
+        remembering = system.worker("switchboard", "memory", tracing="on")
+        yield Traced(system, collector, worker.ready(), supervisor.ready())
         remembering.ready()
 
 
@@ -142,14 +149,14 @@ async def test_no_span_tells_what_was_said_or_by_whom(traced: Traced) -> None:
 
 
 async def test_a_task_whose_worker_died_goes_on_in_its_trace(
-    own_house: House, traced: Traced, monkeypatch: pytest.MonkeyPatch
+    own_system: System, traced: Traced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second delivery is below the same letter, and linked to the first, of which nobody could tell."""
     for name, value in traced.collector.environment.items():
         monkeypatch.setenv(name, value)
     trace = "a" * 32
-    supervisor = own_house.supervisor(tracing="on")
-    doomed = own_house.worker(PROBE, tracing="on")
+    supervisor = own_system.supervisor(tracing="on")
+    doomed = own_system.worker(PROBE, tracing="on")
     supervisor.ready(), doomed.ready()
     order = {
         "agent_id": "ProbeAgent",
@@ -160,9 +167,9 @@ async def test_a_task_whose_worker_died_goes_on_in_its_trace(
     asked = asyncio.create_task(
         ask(supervisor.api, "POST", "/v1/tasks", order, headers)
     )
-    await asyncio.to_thread(_await_run, own_house, "trace")
+    await asyncio.to_thread(_await_run, own_system, "trace")
     doomed.kill()
-    own_house.worker(PROBE, tracing="on").ready()
+    own_system.worker(PROBE, tracing="on").ready()
     assert (await asked).status == 200
 
     name = "process tasks.ProbeAgent.fresh"
@@ -198,7 +205,7 @@ async def test_what_the_caller_does_not_sample_is_not_sent(traced: Traced) -> No
 
 
 async def test_a_model_is_asked_in_the_trace_of_the_task(
-    own_house: House, monkeypatch: pytest.MonkeyPatch
+    own_system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With its name and its tokens, and not a word of what it was told; that it fails is told by the class."""
     said = {"reasoning": "none", "kind": "none"}
@@ -208,10 +215,10 @@ async def test_a_model_is_asked_in_the_trace_of_the_task(
     ):
         for name, value in collector.environment.items():
             monkeypatch.setenv(name, value)
-        supervisor = own_house.supervisor(
+        supervisor = own_system.supervisor(
             tracing="on", llm_base_url=model.base_url, llm_max_attempts=1
         )
-        worker = own_house.worker(tracing="on")
+        worker = own_system.worker(tracing="on")
         supervisor.ready(), worker.ready()
         body = {"text": "is my purse in order, roughly spoken?", "user": "ann"}
         await ask(supervisor.api, "POST", "/v1/requests", body, {"traceparent": CALLER})
@@ -239,7 +246,7 @@ async def test_a_model_is_asked_in_the_trace_of_the_task(
 
 
 async def test_a_tree_of_agents_with_tools_is_one_trace(
-    own_house: House, monkeypatch: pytest.MonkeyPatch
+    own_system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run of the agent, its requests and calls, and the task of another worker that a tool called, each below."""
     calls = (
@@ -258,8 +265,8 @@ async def test_a_tree_of_agents_with_tools_is_one_trace(
     with Collector() as collector, ScriptedLlm(respond) as model:
         for name, value in collector.environment.items():
             monkeypatch.setenv(name, value)
-        supervisor = own_house.supervisor(tracing="on")
-        own_house.worker(
+        supervisor = own_system.supervisor(tracing="on")
+        own_system.worker(
             CLERK, tracing="on", llm_base_url=model.base_url, llm_model="scripted"
         ).ready()
         await asyncio.to_thread(supervisor.ready().await_agents, 1)
@@ -301,12 +308,12 @@ async def test_a_tree_of_agents_with_tools_is_one_trace(
 
 
 async def test_a_collector_that_is_away_holds_nobody_up(
-    own_house: House, monkeypatch: pytest.MonkeyPatch
+    own_system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tasks are done as ever, and the process leaves within the seconds that its last spans are given."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
-    worker = own_house.worker(tracing="on").ready()
-    supervisor = own_house.supervisor(tracing="on").ready()
+    worker = own_system.worker(tracing="on").ready()
+    supervisor = own_system.supervisor(tracing="on").ready()
     body = {"text": "limit 50k, spent 42k: how is my budget?", "user": "ann"}
     assert (await ask(supervisor.api, "POST", "/v1/requests", body)).status == 200
     for process in (worker, supervisor):
@@ -316,8 +323,8 @@ async def test_a_collector_that_is_away_holds_nobody_up(
     assert worker.log().count("Transient error") == 1
 
 
-def _await_run(house: House, label: str) -> None:
+def _await_run(system: System, label: str) -> None:
     gives_up_at = time.monotonic() + 60
-    while not house.runs(label):
+    while not system.runs(label):
         assert time.monotonic() < gives_up_at, "the task did not begin"
         time.sleep(0.02)

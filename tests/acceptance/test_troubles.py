@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.acceptance.house import (
+from tests.acceptance.external_program import Outside, outside
+from tests.acceptance.system import (
     AGENTS,
     NAPPER,
     PROBE,
     ROOT,
-    House,
     Served,
-    running_house,
+    System,
+    running_system,
 )
-from tests.acceptance.outside import Outside, outside
 from tests.acceptance.test_budgets import ASKER, Provider, settings
 from tests.acceptance.test_waits import PAYER
 from tests.golden.consoles import FOLDER, ShownCommand, fits, read_commands
@@ -64,7 +64,7 @@ READ = {
 class Scene:
     """A house with a supervisor and a worker, and a provider of models."""
 
-    house: House
+    system: System
     supervisor: Served
     provider: Provider
 
@@ -109,12 +109,12 @@ class Scene:
     @asynccontextmanager
     async def program(self) -> AsyncIterator[Outside]:
         """Connect a program that publishes to NATS itself."""
-        async with outside(self.house.servers.nats_url) as program:
+        async with outside(self.system.servers.nats_url) as program:
             yield program
 
     async def start(self, reference: str, agent: str) -> Served:
         """Start another worker, and return once it takes tasks of *agent*, which the supervisor knows."""
-        worker = await asyncio.to_thread(self.house.worker(reference).ready)
+        worker = await asyncio.to_thread(self.system.worker(reference).ready)
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 known = await http(self.supervisor.api, "GET", "/v1/agents")
@@ -126,8 +126,8 @@ class Scene:
 class Reader:
     """A person with a task, its agent, and a page: all else they read in what its commands print."""
 
-    def __init__(self, house: House, task: str, agent: str) -> None:
-        self._house = house
+    def __init__(self, system: System, task: str, agent: str) -> None:
+        self._system = system
         self._known = {"TASK": task, "AGENT": agent}
         self.printed: list[str] = []
 
@@ -136,17 +136,17 @@ class Reader:
         program, *words = shlex.split(command)
         assert program == "tasklore"
         given = [self._find(word) for word in words]
-        done = await asyncio.to_thread(self._house.command, "--direct", *given)
+        done = await asyncio.to_thread(self._system.command, "--direct", *given)
         if "say --yes where nobody can be asked" in done.stderr:
             # At a terminal they are asked, and say yes.
             given.append("--yes")
-            done = await asyncio.to_thread(self._house.command, "--direct", *given)
+            done = await asyncio.to_thread(self._system.command, "--direct", *given)
         self.printed.append(f"{done.stdout}{done.stderr}")
         return done.returncode
 
     def demand_shown(self, command: ShownCommand) -> None:
         """Return when the page shows behind *command* what was printed last, in the words of the page."""
-        said = self.printed[-1].replace(str(self._house.folder), FOLDER)
+        said = self.printed[-1].replace(str(self._system.folder), FOLDER)
         for ours, theirs in ON_PAGES:
             said = said.replace(ours, theirs)
         # Without the line of the audit, which `--direct` writes on stderr.
@@ -183,17 +183,17 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     """Run a supervisor, and a worker of the agents that get into trouble here."""
     provider = Provider()
     asyncio.run(provider.llm.__aenter__())
-    with running_house(tmp_path_factory.mktemp("troubles")) as house:
+    with running_system(tmp_path_factory.mktemp("troubles")) as system:
         for name, every in (("acme", "day"), ("rush", "minute")):
             words = ("--tenant", name, "--requests", "2", "--every", every)
-            done = house.command("--direct", "limits", "set", name, *words)
+            done = system.command("--direct", "limits", "set", name, *words)
             assert done.returncode == 0, done.stderr
         quiet = settings(provider, ack_wait_s=30)
-        worker = house.worker(TROUBLED, PAYER, ASKER, **quiet)
-        supervisor = house.supervisor(ack_wait_s=30)
+        worker = system.worker(TROUBLED, PAYER, ASKER, **quiet)
+        supervisor = system.supervisor(ack_wait_s=30)
         worker.ready()
         supervisor.ready().await_agents(3)
-        yield Scene(house, supervisor, provider)
+        yield Scene(system, supervisor, provider)
     asyncio.run(provider.llm.__aexit__(None, None, None))
 
 
@@ -279,7 +279,7 @@ async def forget(scene: Scene) -> str:
     )
     await scene.await_wait(task, "person")
     words = ("memory", "forget", "zed", "--yes")
-    done = await asyncio.to_thread(scene.house.command, "--direct", *words)
+    done = await asyncio.to_thread(scene.system.command, "--direct", *words)
     assert done.returncode == 0, done.stderr
     return task
 
@@ -521,7 +521,7 @@ async def test_the_page_leads_to_the_cause(scene: Scene, heading: str) -> None:
         found[heading] for page in PAGES if heading in (found := sections(page))
     )
     task = await trouble.begin(scene)
-    reader = Reader(scene.house, task, trouble.agent)
+    reader = Reader(scene.system, task, trouble.agent)
     for command in asking:
         await reader.run(command.line)
         reader.demand_shown(command)

@@ -2,40 +2,42 @@
 
 import asyncio
 
-from tests.acceptance.house import AGENTS, NAPPER, House
+from tests.acceptance.system import AGENTS, NAPPER, System
 from tests.answer_texts import TEXTS
 from tests.http_client import ask
 
 LETTERS = str(AGENTS / "letters.py")
 
 
-async def test_who_asks_an_agent_without_a_worker_is_told_so(own_house: House) -> None:
+async def test_who_asks_an_agent_without_a_worker_is_told_so(
+    own_system: System,
+) -> None:
     """Long before `--wait` is over, with a status; the answer is fetched once a worker is there."""
-    worker = own_house.worker(LETTERS).ready()
-    own_house.supervisor().ready()
+    worker = own_system.worker(LETTERS).ready()
+    own_system.supervisor().ready()
     await asyncio.to_thread(worker.terminate)
     assert await asyncio.to_thread(worker.wait) == 0
 
     words = ("write the letter number 3", "--wait", "600")
-    done = await asyncio.to_thread(own_house.command, "ask", *words)
+    done = await asyncio.to_thread(own_system.command, "ask", *words)
     assert done.returncode == 1
     assert "No worker of LetterAgent is running; the task waits for one" in done.stdout
     request = done.stderr.split("--request-id ")[1].split()[0]
 
-    own_house.worker(LETTERS).ready()
+    own_system.worker(LETTERS).ready()
     again = await asyncio.to_thread(
-        own_house.command, "ask", *words, "--request-id", request
+        own_system.command, "ask", *words, "--request-id", request
     )
     assert (again.returncode, again.stdout) == (0, f"{TEXTS[3]}\n")
 
 
 async def test_the_answer_to_a_task_that_is_waited_for_says_how_it_stands(
-    own_house: House,
+    own_system: System,
 ) -> None:
     """It is at work, or no worker has taken it: what a look at it would say, without one."""
-    gone = own_house.worker(LETTERS).ready()
-    own_house.worker(NAPPER).ready()
-    supervisor = own_house.supervisor().ready()
+    gone = own_system.worker(LETTERS).ready()
+    own_system.worker(NAPPER).ready()
+    supervisor = own_system.supervisor().ready()
     await asyncio.to_thread(supervisor.await_agents, 2)
     await asyncio.to_thread(gone.terminate)
     assert await asyncio.to_thread(gone.wait) == 0

@@ -21,7 +21,7 @@ from tests.acceptance.command import (
     processes_in,
     tasklore,
 )
-from tests.acceptance.house import PATIENT
+from tests.acceptance.system import PATIENT
 
 READY = re.compile(
     r"ready nats=(nats://127\.0\.0\.1:\d+) redis=(redis://127\.0\.0\.1:\d+) http=(http://127\.0\.0\.1:\d+)"

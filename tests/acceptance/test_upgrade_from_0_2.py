@@ -18,8 +18,8 @@ from redis.asyncio import Redis
 
 from tasklore.memory.ledger.migration import Migration
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tests.acceptance.house import AGENTS, House, Served, running_house
 from tests.acceptance.restored import FIXTURE, expected, restored
+from tests.acceptance.system import AGENTS, Served, System, running_system
 from tests.http_client import Answer, ask
 from tests.llm_double import Asked, Canned, ScriptedLlm, answer
 from tests.receiver import SECRET
@@ -35,7 +35,7 @@ Json = dict[str, Any]
 class Upgraded:
     """Today's processes on what 0.2 left; *seen* is what the seed saw of it."""
 
-    house: House
+    system: System
     supervisor: Served
     taken: list[tuple[str, Json]]
     limits: Json
@@ -71,7 +71,7 @@ class Upgraded:
 
     async def command(self, *words: str) -> str:
         """Return what a command says."""
-        done = await asyncio.to_thread(self.house.command, *words)
+        done = await asyncio.to_thread(self.system.command, *words)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -81,11 +81,11 @@ class Upgraded:
 
     def allow(self, name: str) -> None:
         """Put the file there without which a task does not go on."""
-        (self.house.folder / "runs" / name).touch()
+        (self.system.folder / "runs" / name).touch()
 
     def ran(self, label: str) -> int:
         """Return how often a run or step of *label* was begun since the upgrade."""
-        file = self.house.folder / "runs" / label
+        file = self.system.folder / "runs" / label
         return len(file.read_text().split()) if file.exists() else 0
 
     def heard(self, path: str) -> list[Json]:
@@ -146,12 +146,12 @@ def upgraded(
     soon = ("scheduled", "resting", "parked")
     hooks = [one["id"] for one in seen["waiting_webhooks"]["webhooks"]]
     with (
-        running_house(tmp_path_factory.mktemp("upgraded")) as house,
+        running_system(tmp_path_factory.mktemp("upgraded")) as system,
         ScriptedLlm(blue) as model,
         taking() as (address, taken),
     ):
         restored(
-            house.servers,
+            system.servers,
             age,
             elsewhere=address,
             soon=(
@@ -162,32 +162,32 @@ def upgraded(
             ),
         )
         if layout == 2:
-            assert asyncio.run(move_ledger(house.servers)) > 0
+            assert asyncio.run(move_ledger(system.servers)) > 0
         limits = json.loads(
-            house.command("--direct", "limits", "show", "--json").stdout
+            system.command("--direct", "limits", "show", "--json").stdout
         )
         # Before the parked task is due: without room it would look again in minutes.
-        raised = house.command(
+        raised = system.command(
             *("--direct", "limits", "set", "daily", "--agent", "KeeperAgent"),
             *("--requests", "100", "--every", "day", "--at-limit", "park"),
         )
         assert raised.returncode == 0, raised.stderr
-        supervisor = house.supervisor(
+        supervisor = system.supervisor(
             webhook_secret=SECRET,
             webhook_networks="127.0.0.1/32",
             api_rate=10_000,
             api_burst=10_000,
         )
-        keeper = house.worker(
+        keeper = system.worker(
             KEEPER,
             llm_base_url=model.base_url,
             llm_api_key="sk-none",
             llm_prices="gpt-6.1-terra=1/1",
         )
-        others = house.worker("budget", "memory", "switchboard")
+        others = system.worker("budget", "memory", "switchboard")
         for process in (supervisor, keeper, others):
             process.ready()
-        yield Upgraded(house, supervisor, taken, limits, seen)
+        yield Upgraded(system, supervisor, taken, limits, seen)
 
 
 def without_times(told: Any) -> Any:
@@ -464,10 +464,10 @@ async def test_the_data_of_both_servers_is_opened_as_0_2_left_it(
     with tarfile.open(FIXTURE / "data.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
     async with EmbeddedServers(tmp_path / "data") as servers:
-        with House(servers, tmp_path) as house:
-            await asyncio.to_thread(house.supervisor().ready)
+        with System(servers, tmp_path) as system:
+            await asyncio.to_thread(system.supervisor().ready)
             words = ("--direct", "projects", "search", "shop", "--json")
-            found = await asyncio.to_thread(house.command, *words)
+            found = await asyncio.to_thread(system.command, *words)
     records = json.loads(found.stdout)["records"]
     before = expected()["decisions"]
     assert without_times(records) == without_times(before)

@@ -12,7 +12,7 @@ from tasklore.runtime.servers.claims import HOST, free_port
 from tasklore.runtime.servers.embedded import NatsServer, ValkeyServer
 from tasklore.runtime.servers.valkey import connect
 from tests.acceptance.command import environment, tasklore
-from tests.acceptance.house import BUDGET, PATIENCE_S, Served
+from tests.acceptance.system import BUDGET, PATIENCE_S, Served
 
 #: What serves, and what it needs beside the servers.
 KINDS = {"worker": ["worker", BUDGET], "supervisor": ["supervisor"]}

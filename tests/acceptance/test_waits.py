@@ -15,11 +15,11 @@ import pytest
 from redis.asyncio import Redis
 
 from tasklore.memory.ledger.waits import Waits
-from tasklore.supervisor.approvals.answers import Answers, Person
-from tasklore.supervisor.approvals.links import Link
+from tasklore.supervisor.approvals.answers import AnsweringPerson, Answers
+from tasklore.supervisor.approvals.links import ApprovalLink
 from tasklore.supervisor.http.admission.key_file import make_key
-from tests.acceptance.house import AGENTS, House
-from tests.acceptance.outside import Outside, outside
+from tests.acceptance.external_program import Outside, outside
+from tests.acceptance.system import AGENTS, System
 
 #: Seconds after which a link that was made for one second has expired.
 _EXPIRED_S = 2.0
@@ -96,10 +96,10 @@ def keys_in(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-async def doors(own_house: House) -> Doors:
-    keys = keys_in(own_house.folder)
-    supervisor = own_house.supervisor(
-        api_keys_file=own_house.folder / "keys.json",
+async def doors(own_system: System) -> Doors:
+    keys = keys_in(own_system.folder)
+    supervisor = own_system.supervisor(
+        api_keys_file=own_system.folder / "keys.json",
         approval_secret=SECRET,
         approval_url="https://ask.test/",
         api_rate=10_000,
@@ -109,8 +109,8 @@ async def doors(own_house: House) -> Doors:
 
 
 @pytest.fixture
-async def program(own_house: House) -> AsyncIterator[Outside]:
-    async with outside(own_house.servers.nats_url) as connected:
+async def program(own_system: System) -> AsyncIterator[Outside]:
+    async with outside(own_system.servers.nats_url) as connected:
         yield connected
 
 
@@ -122,9 +122,9 @@ async def holds_nothing(program: Outside) -> bool:
 
 
 async def test_a_task_waits_for_a_person_holds_nothing_and_goes_on_once(
-    own_house: House, doors: Doors, program: Outside
+    own_system: System, doors: Doors, program: Outside
 ) -> None:
-    own_house.worker(PAYER).ready()
+    own_system.worker(PAYER).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign("PayerAgent", "pay", {"label": label})
     question = await doors.find("finance", task_id)
@@ -145,7 +145,7 @@ async def test_a_task_waits_for_a_person_holds_nothing_and_goes_on_once(
     report = await program.report_of(task_id)
     assert report["result"] == {"approved": True, "by": "user:fay", "note": "fine"}
     assert [
-        len(own_house.runs(f"{label}-{part}")) for part in ("runs", "before", "after")
+        len(own_system.runs(f"{label}-{part}")) for part in ("runs", "before", "after")
     ] == [2, 1, 1]
     status, late = await doors.call(
         "finance", "POST", f"/v1/approvals/{question['id']}", YES
@@ -157,9 +157,9 @@ async def test_a_task_waits_for_a_person_holds_nothing_and_goes_on_once(
 
 
 async def test_a_question_without_an_answer_ends_at_its_time(
-    own_house: House, doors: Doors, program: Outside
+    own_system: System, doors: Doors, program: Outside
 ) -> None:
-    own_house.worker(PAYER).ready()
+    own_system.worker(PAYER).ready()
     report = await program.ask(
         "PayerAgent", "pay", {"label": f"L{uuid4().hex}", "seconds": 3}
     )
@@ -168,9 +168,9 @@ async def test_a_question_without_an_answer_ends_at_its_time(
 
 
 async def test_three_waits_of_one_task_follow_one_another(
-    own_house: House, doors: Doors, program: Outside
+    own_system: System, doors: Doors, program: Outside
 ) -> None:
-    own_house.worker(PAYER).ready()
+    own_system.worker(PAYER).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign("PayerAgent", "order", {"label": label})
     await program.eventually(lambda: is_waiting(doors, task_id))
@@ -186,16 +186,16 @@ async def test_three_waits_of_one_task_follow_one_another(
     question = await doors.find("ana", task_id)
     await doors.call("ana", "POST", f"/v1/approvals/{question['id']}", YES)
     assert (await program.report_of(task_id))["result"] == [7, True]
-    assert [len(own_house.runs(f"{label}-{part}")) for part in ("runs", "after")] == [
+    assert [len(own_system.runs(f"{label}-{part}")) for part in ("runs", "after")] == [
         3,
         1,
     ]
 
 
 async def test_of_many_answers_at_once_one_counts_and_the_others_are_told(
-    own_house: House, doors: Doors, program: Outside
+    own_system: System, doors: Doors, program: Outside
 ) -> None:
-    own_house.worker(PAYER).ready()
+    own_system.worker(PAYER).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign("PayerAgent", "pay", {"label": label})
     path = f"/v1/approvals/{(await doors.find('finance', task_id))['id']}"
@@ -219,28 +219,28 @@ async def test_of_many_answers_at_once_one_counts_and_the_others_are_told(
         "by": "user:fay",
         "note": str(won),
     }
-    assert len(own_house.runs(f"{label}-after")) == 1
+    assert len(own_system.runs(f"{label}-after")) == 1
 
 
 async def test_what_was_approved_does_not_run_with_other_arguments(
-    own_house: House, doors: Doors, program: Outside
+    own_system: System, doors: Doors, program: Outside
 ) -> None:
-    own_house.worker(PAYER).ready()
+    own_system.worker(PAYER).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign("PayerAgent", "pay", {"label": label})
     question = await doors.find("finance", task_id)
-    (own_house.folder / "runs" / f"{label}-changed").touch()
+    (own_system.folder / "runs" / f"{label}-changed").touch()
     await doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES)
     report = await program.report_of(task_id)
     assert (report["status"], report["error"]["type"]) == ("failed", "ApprovalChanged")
     assert "'Pay 13?'" in report["error"]["message"]
-    assert own_house.runs(f"{label}-after") == []
+    assert own_system.runs(f"{label}-after") == []
 
 
 async def test_a_link_answers_once_in_the_name_of_one_person(
-    own_house: House, doors: Doors, program: Outside
+    own_system: System, doors: Doors, program: Outside
 ) -> None:
-    own_house.worker(PAYER).ready()
+    own_system.worker(PAYER).ready()
     task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
     approval_id = (await doors.find("finance", task_id))["id"]
 
@@ -304,10 +304,10 @@ async def test_a_link_answers_once_in_the_name_of_one_person(
 
 
 async def test_a_page_is_a_page_while_the_store_is_away(
-    own_house: House, doors: Doors, program: Outside
+    own_system: System, doors: Doors, program: Outside
 ) -> None:
     """A person sees words, not the JSON of a program; the same link answers once the store is there."""
-    own_house.worker(PAYER).ready()
+    own_system.worker(PAYER).ready()
     task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
     approval_id = (await doors.find("finance", task_id))["id"]
     made = await doors.call(
@@ -318,11 +318,11 @@ async def test_a_page_is_a_page_while_the_store_is_away(
     )
     path = str(made[1]["url"]).removeprefix("https://ask.test")
     yes = {"decision": "approve"}
-    own_house.servers.valkey.kill()
+    own_system.servers.valkey.kill()
     for form in (None, yes):
         status, page = await doors.page(path, form)
         assert (status, "<h1>The question cannot be read now" in page) == (503, True)
-    await own_house.servers.valkey.start()
+    await own_system.servers.valkey.start()
 
     async def is_answered() -> bool:
         return (await doors.page(path, yes))[0] == 200
@@ -332,14 +332,14 @@ async def test_a_page_is_a_page_while_the_store_is_away(
 
 
 async def test_nobody_writes_into_an_audit_in_names_that_are_not_theirs(
-    own_house: House, doors: Doors, program: Outside
+    own_system: System, doors: Doors, program: Outside
 ) -> None:
     """A link that somebody wrote is kept nowhere; one author, however often refused, leaves room to the others."""
-    own_house.worker(PAYER).ready()
+    own_system.worker(PAYER).ready()
     task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
     question = await doors.find("finance", task_id)
     for number in range(12):
-        forged = Link(
+        forged = ApprovalLink(
             approval_id=question["id"],
             digest="",
             who=f"user:boss{number}",
@@ -358,10 +358,10 @@ async def test_nobody_writes_into_an_audit_in_names_that_are_not_theirs(
 
 
 async def test_a_key_for_one_user_is_one_users_as_an_administrator_too(
-    own_house: House, doors: Doors, program: Outside
+    own_system: System, doors: Doors, program: Outside
 ) -> None:
     """It sees what its user is asked, and makes links in no other name."""
-    own_house.worker(PAYER).ready()
+    own_system.worker(PAYER).ready()
     task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
     path = f"/v1/approvals/{(await doors.find('finance', task_id))['id']}"
     assert (await doors.call("alice", "GET", "/v1/approvals"))[1]["approvals"] == []
@@ -385,12 +385,12 @@ async def test_a_key_for_one_user_is_one_users_as_an_administrator_too(
 
 
 async def test_a_person_answers_on_the_command_line(
-    own_house: House, doors: Doors, program: Outside
+    own_system: System, doors: Doors, program: Outside
 ) -> None:
-    own_house.worker(PAYER).ready()
+    own_system.worker(PAYER).ready()
     task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
     approval_id = (await doors.find("finance", task_id))["id"]
-    direct = partial(asyncio.to_thread, own_house.command, "--direct", "approvals")
+    direct = partial(asyncio.to_thread, own_system.command, "--direct", "approvals")
     listed = await direct("list")
     assert (
         approval_id in listed.stdout,
@@ -417,14 +417,14 @@ async def test_a_person_answers_on_the_command_line(
     ["after schedule", "before record", "after record", "before acknowledgement"],
 )
 async def test_a_worker_that_is_killed_within_a_wait_loses_and_doubles_nothing(
-    own_house: House, doors: Doors, program: Outside, point: str
+    own_system: System, doors: Doors, program: Outside, point: str
 ) -> None:
-    (own_house.folder / "runs" / "die-at").write_text(point)
-    doomed = own_house.worker(PAYER, ack_wait_s=2).ready()
+    (own_system.folder / "runs" / "die-at").write_text(point)
+    doomed = own_system.worker(PAYER, ack_wait_s=2).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign("PayerAgent", "pay", {"label": label})
     await asyncio.to_thread(doomed.wait)
-    own_house.worker(PAYER, ack_wait_s=2).ready()
+    own_system.worker(PAYER, ack_wait_s=2).ready()
     question = await doors.find("finance", task_id)
     assert (
         await doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES)
@@ -433,7 +433,9 @@ async def test_a_worker_that_is_killed_within_a_wait_loses_and_doubles_nothing(
     assert report["result"]["approved"] is True
     # Beyond the time after which an unacknowledged delivery is offered again.
     await asyncio.sleep(_OFFERED_AGAIN_S)
-    assert [len(own_house.runs(f"{label}-{part}")) for part in ("before", "after")] == [
+    assert [
+        len(own_system.runs(f"{label}-{part}")) for part in ("before", "after")
+    ] == [
         1,
         1,
     ]
@@ -441,34 +443,34 @@ async def test_a_worker_that_is_killed_within_a_wait_loses_and_doubles_nothing(
 
 
 async def test_a_task_whose_answerer_died_before_waking_it_goes_on_all_the_same(
-    own_house: House, doors: Doors, program: Outside
+    own_system: System, doors: Doors, program: Outside
 ) -> None:
-    own_house.worker(PAYER).ready()
+    own_system.worker(PAYER).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign("PayerAgent", "pay", {"label": label})
     question = await doors.find("finance", task_id)
-    async with Redis.from_url(own_house.servers.redis_url) as redis:
+    async with Redis.from_url(own_system.servers.redis_url) as redis:
         # All that a process does which dies after the answer was stored.
         answers = Answers(Waits(redis), cast("Any", None), cast("Any", None))
         answers.wake = AsyncMock()  # type: ignore[method-assign]  # what it did not come to
-        person = Person("user:fay", "http", frozenset(["role:finance"]))
+        person = AnsweringPerson("user:fay", "http", frozenset(["role:finance"]))
         await answers.answer(
             task_id, question["id"].partition(".")[2], YES["answer"], person
         )
     # By itself it would go on at the end of its wait, which is a week away.
     report = await program.report_of(task_id)
-    assert (report["result"]["by"], len(own_house.runs(f"{label}-after"))) == (
+    assert (report["result"]["by"], len(own_system.runs(f"{label}-after"))) == (
         "user:fay",
         1,
     )
 
 
 async def test_a_task_of_a_worker_without_access_to_schedules_waits_and_is_woken(
-    own_house: House, doors: Doors, program: Outside
+    own_system: System, doors: Doors, program: Outside
 ) -> None:
     """By an answer at once, and at its end by the desk of a supervisor."""
-    (own_house.folder / "runs" / "no-schedules").touch()
-    own_house.worker(PAYER).ready()
+    (own_system.folder / "runs" / "no-schedules").touch()
+    own_system.worker(PAYER).ready()
     unanswered = await program.assign(
         "PayerAgent", "pay", {"label": f"L{uuid4().hex}", "seconds": 3}
     )

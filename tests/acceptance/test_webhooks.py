@@ -9,7 +9,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from tests.acceptance.house import PROBE, House, Served
+from tests.acceptance.system import PROBE, Served, System
 from tests.acceptance.test_waits import PAYER, YES, Doors, keys_in
 from tests.receiver import SECRET, Heard, Receiver, receiving
 
@@ -20,7 +20,7 @@ async def receiver() -> AsyncIterator[Receiver]:
         yield opened
 
 
-def serve(house: House, **settings: Any) -> Served:
+def serve(system: System, **settings: Any) -> Served:
     """Start a supervisor that sends webhooks to this machine."""
     allowed = {
         "webhook_secret": SECRET,
@@ -28,7 +28,7 @@ def serve(house: House, **settings: Any) -> Served:
         "api_rate": 10_000,
         "api_burst": 10_000,
     }
-    return house.supervisor(**(allowed | settings)).ready()
+    return system.supervisor(**(allowed | settings)).ready()
 
 
 async def send(
@@ -64,11 +64,11 @@ async def hears_of(receiver: Receiver, ids: set[str]) -> list[Heard]:
     ("tasks", "kills"), [(20, 2), pytest.param(60, 4, marks=pytest.mark.long)]
 )
 async def test_the_end_of_each_task_arrives_under_one_id_although_supervisors_are_killed(
-    own_house: House, receiver: Receiver, tasks: int, kills: int
+    own_system: System, receiver: Receiver, tasks: int, kills: int
 ) -> None:
     """Of two supervisors one is killed again and again, while the receiver takes what it gets half of the time."""
-    own_house.worker(PROBE).ready()
-    running = [serve(own_house) for _ in range(2)]
+    own_system.worker(PROBE).ready()
+    running = [serve(own_system) for _ in range(2)]
     await asyncio.to_thread(running[0].await_agents, 1)
     await asyncio.to_thread(running[1].await_agents, 1)
     receiver.statuses += [200, 503] * (tasks // 2)
@@ -81,7 +81,7 @@ async def test_the_end_of_each_task_arrives_under_one_id_although_supervisors_ar
         if number % between == between - 1:
             victim = number // between % 2
             running[victim].kill()
-            running[victim] = await asyncio.to_thread(serve, own_house)
+            running[victim] = await asyncio.to_thread(serve, own_system)
             await asyncio.to_thread(running[victim].await_agents, 1)
     heard = await hears_of(receiver, ids)
     by_task: dict[str, set[str]] = {}
@@ -95,26 +95,26 @@ async def test_the_end_of_each_task_arrives_under_one_id_although_supervisors_ar
 
 
 async def test_a_webhook_whose_supervisor_dies_before_the_answer_comes_again_under_its_id(
-    own_house: House, receiver: Receiver
+    own_system: System, receiver: Receiver
 ) -> None:
     """The lease of the dead one lapses, and the other supervisor sends it."""
-    own_house.worker(PROBE).ready()
-    first = serve(own_house)
+    own_system.worker(PROBE).ready()
+    first = serve(own_system)
     await asyncio.to_thread(first.await_agents, 1)
     task_id = await send(first, receiver.url("/hang"), "hang")
     await receiver.hears(1)
     first.kill()
-    await asyncio.to_thread(serve, own_house)
+    await asyncio.to_thread(serve, own_system)
     heard = await receiver.hears(2, within_s=120)
     assert {one.id for one in heard} == {heard[0].id}
     assert {one.event["data"]["task_id"] for one in heard} == {task_id}
 
 
 async def test_webhooks_outlive_a_restart_of_both_servers_and_of_every_supervisor(
-    own_house: House, receiver: Receiver
+    own_system: System, receiver: Receiver
 ) -> None:
-    own_house.worker(PROBE).ready()
-    first = serve(own_house)
+    own_system.worker(PROBE).ready()
+    first = serve(own_system)
     await asyncio.to_thread(first.await_agents, 1)
     receiver.statuses += [503] * 20
     ids = {
@@ -123,26 +123,26 @@ async def test_webhooks_outlive_a_restart_of_both_servers_and_of_every_superviso
     }
     await receiver.hears(20)
     first.kill()
-    await own_house.servers.valkey.stop()
-    await own_house.servers.nats.stop()
-    await own_house.servers.valkey.start()
-    await own_house.servers.nats.start()
-    await asyncio.to_thread(serve, own_house)
+    await own_system.servers.valkey.stop()
+    await own_system.servers.nats.stop()
+    await own_system.servers.valkey.start()
+    await own_system.servers.nats.start()
+    await asyncio.to_thread(serve, own_system)
     heard = await receiver.hears(40, within_s=120)
     names = {one.event["data"]["task_id"]: one.id for one in heard}
     assert (set(names), len({one.id for one in heard})) == (ids, 20)
 
 
 async def test_questions_are_told_of_to_the_address_of_the_task_and_of_the_deployment(
-    own_house: House, receiver: Receiver
+    own_system: System, receiver: Receiver
 ) -> None:
     """Asked, and answered or expired; the end of the task goes to its own address alone."""
-    keys = keys_in(own_house.folder)
-    own_house.worker(PAYER).ready()
+    keys = keys_in(own_system.folder)
+    own_system.worker(PAYER).ready()
     supervisor = serve(
-        own_house,
+        own_system,
         webhook_url=receiver.url("/all"),
-        api_keys_file=own_house.folder / "keys.json",
+        api_keys_file=own_system.folder / "keys.json",
     )
     await asyncio.to_thread(supervisor.await_agents, 1)
     doors = Doors(supervisor.api, keys)

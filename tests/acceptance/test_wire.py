@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.conftest import Standing
-from tests.acceptance.outside import PATIENCE_S, Json, Outside
+from tests.acceptance.external_program import PATIENCE_S, Json, Outside
 
 OUTSIDE = Path(__file__).with_name("outside.py")
 
@@ -39,7 +39,7 @@ def test_a_program_that_knows_only_the_wire_gets_exactly_one_correct_report(
 ) -> None:
     """Run in an interpreter of its own, from elsewhere, it reads the seed's first answer."""
     done = subprocess.run(
-        [sys.executable, "-I", str(OUTSIDE), standing.house.servers.nats_url],
+        [sys.executable, "-I", str(OUTSIDE), standing.system.servers.nats_url],
         cwd="/",
         capture_output=True,
         check=True,
@@ -72,7 +72,7 @@ async def test_one_task_id_published_twice_is_one_run_and_one_report(
     await program.ask("ProbeAgent", "fresh", {"label": label}, task_id=label)
     await all_taken(program)
     assert first["status"] == "completed"
-    assert len(standing.house.runs(label)) == 1
+    assert len(standing.system.runs(label)) == 1
     assert await program.reports() == {f"reports.{program.supervisor_id}.{label}.1": 1}
     assert {json.dumps(report, sort_keys=True) for report in program.heard} == {
         json.dumps(first, sort_keys=True)
@@ -92,7 +92,7 @@ async def test_a_higher_generation_runs_again_and_has_a_report_of_its_own(
         )
         await program.until(lambda: len(program.heard) == generation)  # noqa: B023 - awaited within the turn
     assert [report["generation"] for report in program.heard] == [1, 2]
-    assert len(standing.house.runs(label)) == 2
+    assert len(standing.system.runs(label)) == 2
     assert set((await program.reports()).values()) == {1}
     assert len(await program.reports()) == 2
 

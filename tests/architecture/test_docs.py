@@ -21,7 +21,7 @@ from tasklore.contracts import subjects
 from tasklore.contracts.admission.limits import parse_limits
 from tasklore.contracts.messages import MESSAGES
 from tasklore.runtime.documents import CHANNELS
-from tasklore.runtime.messaging.streams import Sizes, stream_configurations
+from tasklore.runtime.messaging.streams import StreamSizes, stream_configurations
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.pipelines.declaration.cards import problems_with
 from tasklore.supervisor.pipelines.declaration.checks import problems_of
@@ -34,8 +34,8 @@ from tasklore.workers.card import card_of
 from tasklore.workers.config import load_config
 from tasklore.workers.testing.sessions import FakeSessions
 from tests.acceptance.command import environment, tasklore
-from tests.acceptance.house import BUDGET, House
-from tests.acceptance.talk import MEMORY, SWITCHBOARD
+from tests.acceptance.conversation import MEMORY, SWITCHBOARD
+from tests.acceptance.system import BUDGET, System
 from tests.architecture.page_code import PAGES, blocks_of, find_blocks, pages_with
 from tests.architecture.tree import ROOT
 
@@ -76,19 +76,19 @@ async def test_python_on_pages_that_ask_a_running_system(
     """Against a supervisor and a worker without a model, at the address in the page's variable."""
     pages = [page for page in _PYTHON if _needs_a_system(page)]
     assert pages
-    house = House(own_servers, tmp_path)
+    system = System(own_servers, tmp_path)
     try:
-        worker = house.worker(
+        worker = system.worker(
             BUDGET, SWITCHBOARD, MEMORY, llm_base_url="", llm_api_key=""
         )
-        supervisor = house.supervisor(llm_base_url="", llm_api_key="")
+        supervisor = system.supervisor(llm_base_url="", llm_api_key="")
         worker.ready()
         supervisor.ready().await_log("api_ready")
         monkeypatch.setenv("TASKLORE_API", supervisor.api)
         for page in pages:
             await _run(page, monkeypatch)
     finally:
-        house.close()
+        system.close()
 
 
 async def _run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,9 +118,9 @@ async def test_the_program_on_the_wire_page_gets_its_report(
     own_servers: EmbeddedServers, tmp_path: Path
 ) -> None:
     """It runs as it stands, in an interpreter of its own that cannot import ours."""
-    house = House(own_servers, tmp_path)
+    system = System(own_servers, tmp_path)
     try:
-        house.worker("tasklore.workers.agents.budget").ready()
+        system.worker("tasklore.workers.agents.budget").ready()
         environ = {**os.environ, "TASKLORE_NATS_URL": own_servers.nats_url}
         program = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-c", blocks_of(REFERENCE / "wire.md", "python")[0],
@@ -128,7 +128,7 @@ async def test_the_program_on_the_wire_page_gets_its_report(
         )  # fmt: skip
         said, complained = await program.communicate()
     finally:
-        house.close()
+        system.close()
 
     assert said.decode().strip() == "completed 8000 miss", complained.decode()
 
@@ -258,7 +258,7 @@ def test_the_wire_page_lists_every_stream_as_it_is_declared() -> None:
     """Name, subjects, whether it forgets what was read, and what happens when it is full."""
     declared = {
         one["name"]: one
-        for one in stream_configurations(Sizes())
+        for one in stream_configurations(StreamSizes())
         if not one["name"].startswith("KV_")
     }
     rows = {row[0]: row for row in _tables(WIRE, "Streams")}

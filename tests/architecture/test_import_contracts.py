@@ -111,7 +111,7 @@ BREACHES = [
     (
         "operations-know-no-door",
         "supervisor/operations/table.py",
-        "from tasklore.supervisor.http.parts import ApiParts",
+        "from tasklore.supervisor.http.dependencies import ApiDependencies",
     ),
     (
         "pages-are-views-of-operations",

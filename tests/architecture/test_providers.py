@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from tasklore.contracts.admission.limits import CallUsage, ModelCall, Reservation
 from tasklore.contracts.errors import BudgetSpent
-from tasklore.runtime.models.embeddings import Door, Endpoint
+from tasklore.runtime.models.embeddings import Endpoint, ThreadGate
 from tasklore.runtime.models.llm import Llm, LlmSettings
 from tests.architecture.tree import ROOT
 from tests.llm_double import ScriptedLlm
@@ -95,7 +95,7 @@ async def test_an_embedder_passes_the_governor() -> None:
     import asyncio
 
     async with ScriptedLlm() as model:
-        door = Door(Refusing(), asyncio.get_running_loop())
+        door = ThreadGate(Refusing(), asyncio.get_running_loop())
         endpoint = Endpoint(
             "text-embedding-3-small", base_url=model.base_url, api_key=None, door=door
         )

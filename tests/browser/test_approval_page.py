@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.acceptance.house import AGENTS, House, Served, running_house
+from tests.acceptance.system import AGENTS, Served, System, running_system
 from tests.browser.conftest import Window
 
 pytestmark = pytest.mark.browser
@@ -61,15 +61,15 @@ class Questions:
 
 @pytest.fixture(scope="module")
 def questions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Questions]:
-    with running_house(tmp_path_factory.mktemp("house")) as house:
-        yield _questions(house)
+    with running_system(tmp_path_factory.mktemp("system")) as system:
+        yield _questions(system)
 
 
-def _questions(house: House) -> Questions:
-    supervisor = house.supervisor(
+def _questions(system: System) -> Questions:
+    supervisor = system.supervisor(
         approval_secret="0123456789abcdef0123456789abcdef"
     ).ready()
-    house.worker(str(AGENTS / "payer.py")).ready()
+    system.worker(str(AGENTS / "payer.py")).ready()
     supervisor.await_agents(1)
     return Questions(supervisor)
 

@@ -19,7 +19,7 @@ from tasklore.contracts.admission.limits import NANO_USD, Payer
 from tasklore.memory.budgets.store import book_field, book_of
 from tasklore.supervisor.http.admission.key_file import make_key
 from tasklore.supervisor.http.console.routes import PAGES
-from tests.acceptance.house import AGENTS, PROBE, House, Served, running_house
+from tests.acceptance.system import AGENTS, PROBE, Served, System, running_system
 from tests.browser.conftest import Window
 from tests.browser.pictures import take_picture
 
@@ -95,7 +95,7 @@ class Footprint(NamedTuple):
 class Consoles:
     """A system with a process of operations and two supervisors, and the key of its administrator."""
 
-    house: House
+    system: System
     operations: Served
     supervisors: list[Served]
     key: str
@@ -140,7 +140,7 @@ class Consoles:
         base = self.operations.api
         self.call("PATCH", "/v1/limits/named/tenants", limit, base=base)
         self.call("PATCH", "/v1/limits/named/all", {"at_once": 8}, base=base)
-        with Redis.from_url(self.house.servers.redis_url) as redis:
+        with Redis.from_url(self.system.servers.redis_url) as redis:
             for ago, (agent, model) in enumerate(
                 7 * [("TreeAgent", "gpt-6"), ("PayerAgent", "small"), ("", "gpt-6")]
             ):
@@ -205,7 +205,7 @@ class Consoles:
 
 @pytest.fixture(scope="module")
 def consoles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Consoles]:
-    folder = tmp_path_factory.mktemp("house")
+    folder = tmp_path_factory.mktemp("system")
     file = folder / "keys.json"
     key = make_key(file, "admin", ("admin",), None, ("finance",))
     shared: dict[str, Any] = {
@@ -214,19 +214,19 @@ def consoles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Consoles]:
         "evidence_dir": folder / "evidence",
     }
     models = {"llm_base_url": "", "llm_api_key": ""}
-    with running_house(folder) as house:
-        worker = house.worker(
+    with running_system(folder) as system:
+        worker = system.worker(
             PROBE,
             *(str(AGENTS / f"{name}.py") for name in ("payer", "tree", "teller")),
             retry_base_s="0.05",
             **models,
         )
-        operations = house.operations(**shared, **models)
-        supervisors = [house.supervisor(**shared, **models) for _ in range(2)]
+        operations = system.operations(**shared, **models)
+        supervisors = [system.supervisor(**shared, **models) for _ in range(2)]
         for one in (worker, operations, *supervisors):
             one.ready()
         supervisors[0].await_agents(4)
-        yield Consoles(house, operations, supervisors, key)
+        yield Consoles(system, operations, supervisors, key)
 
 
 @pytest.fixture(scope="module")

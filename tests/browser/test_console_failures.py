@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tasklore.supervisor.http.admission.key_file import make_key
-from tests.acceptance.house import AGENTS, NAPPER, PROBE, Served, running_house
-from tests.acceptance.outside import outside
+from tests.acceptance.external_program import outside
+from tests.acceptance.system import AGENTS, NAPPER, PROBE, Served, running_system
 from tests.browser.conftest import Window
 from tests.browser.test_console import SECRET, Consoles
 from tests.llm_double import ScriptedLlm, fault
@@ -233,7 +233,7 @@ def refuse(consoles: Consoles, ids: Ids) -> None:
 
 async def publish(consoles: Consoles, ids: Ids) -> None:
     """Send, as a program of others does, a message that is no task, and a task with parameters that do not fit."""
-    async with outside(consoles.house.servers.nats_url) as program:
+    async with outside(consoles.system.servers.nats_url) as program:
         await program.publish("tasks.ProbeAgent.fresh", b"\xff no task")
         wrong = {"label": "x", "ms": "soon"}
         ids["rejected"] = await program.assign("ProbeAgent", "fresh", wrong)
@@ -276,29 +276,29 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seeded]:
     models = {"llm_base_url": "", "llm_api_key": ""}
     with (
         ScriptedLlm(respond=lambda _: fault(503)) as model,
-        running_house(folder) as house,
+        running_system(folder) as system,
     ):
-        operations = house.operations(**shared, **models).ready()
-        consoles = Consoles(house, operations, [], key)
+        operations = system.operations(**shared, **models).ready()
+        consoles = Consoles(system, operations, [], key)
         # Workers know it from their beginning on.
         limit = {"agent": "TellerAgent", "at_most": 1}
         path = "/v1/limits/named/tellers"
         consoles.call("PATCH", path, limit, base=operations.api)
-        worker = house.worker(
+        worker = system.worker(
             PROBE,
             *(agent("payer"), agent("tree"), agent("teller")),
             retry_base_s="0.05",
             **models,
         )
-        asker = house.worker(
+        asker = system.worker(
             agent("asker"),
             llm_base_url=model.base_url,
             llm_api_key="sk-test",
             llm_model=MODEL,
         )
-        napper = house.worker(NAPPER, **models)
-        doubler = house.worker(agent("doubler"), **models)
-        supervisor = house.supervisor(**shared, **models)
+        napper = system.worker(NAPPER, **models)
+        doubler = system.worker(agent("doubler"), **models)
+        supervisor = system.supervisor(**shared, **models)
         for one in (worker, asker, napper, doubler, supervisor):
             one.ready()
         supervisor.await_agents(7)

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tasklore.supervisor.http.admission.key_file import make_key
-from tests.acceptance.house import AGENTS, House, Served, running_house
+from tests.acceptance.system import AGENTS, Served, System, running_system
 from tests.browser.conftest import Window
 from tests.hostile_texts import NUMBER, hostile_texts
 
@@ -200,21 +200,21 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    folder = tmp_path_factory.mktemp("house")
+    folder = tmp_path_factory.mktemp("system")
     file = folder / "keys.json"
     key = make_key(file, "admin", ("admin",), None, ("finance",))
     settings = {"llm_base_url": "", "llm_api_key": ""}
     shared = {"api_keys_file": file, "approval_secret": SECRET, **settings}
-    with running_house(folder) as house:
-        yield _serve(house, shared, settings, key)
+    with running_system(folder) as system:
+        yield _serve(system, shared, settings, key)
 
 
 def _serve(
-    house: House, shared: dict[str, Any], settings: dict[str, Any], key: str
+    system: System, shared: dict[str, Any], settings: dict[str, Any], key: str
 ) -> Place:
-    worker: Served = house.worker(str(AGENTS / "parrot.py"), **settings)
-    operations = house.operations(**shared)
-    supervisor = house.supervisor(**shared)
+    worker: Served = system.worker(str(AGENTS / "parrot.py"), **settings)
+    operations = system.operations(**shared)
+    supervisor = system.supervisor(**shared)
     for one in (worker, operations, supervisor):
         one.ready()
     supervisor.await_agents(1)

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Error, Page
 
 from tasklore.supervisor.http.admission.key_file import make_key
-from tests.acceptance.house import AGENTS, House, running_house
+from tests.acceptance.system import AGENTS, System, running_system
 from tests.answer_texts import TEXTS
 from tests.browser.conftest import Window
 
@@ -72,22 +72,22 @@ def elsewhere(folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """Run servers, before the browser has a loop of its own."""
-    with running_house(tmp_path_factory.mktemp("house")) as found:
+    with running_system(tmp_path_factory.mktemp("system")) as found:
         yield found
 
 
 def test_a_page_of_another_origin_asks_and_listens(
-    house: House, window: Window, tmp_path: Path
+    system: System, window: Window, tmp_path: Path
 ) -> None:
     file = tmp_path / "keys.json"
     key = make_key(file, "page", ("ask",), "ana")
     pages = tmp_path / "pages"
     pages.mkdir()
     with elsewhere(pages) as origin:
-        house.worker(str(AGENTS / "letters.py")).ready()
-        served = house.supervisor(
+        system.worker(str(AGENTS / "letters.py")).ready()
+        served = system.supervisor(
             api_keys_file=file,
             api_cors_origins=origin,
             approval_secret=SECRET,

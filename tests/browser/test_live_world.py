@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.acceptance.house import House, running_house
+from tests.acceptance.system import System, running_system
 from tests.browser.conftest import PATIENCE_MS, Window
 from tests.browser.worlds import Shown
 
@@ -22,20 +22,20 @@ SITUATION = re.compile(r"I am Alice\.\nI am at position \(")
 
 
 @pytest.fixture(scope="session")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """Run servers and a worker of the agent for all tests here."""
     folder = tmp_path_factory.mktemp("coins")
-    with running_house(folder) as house:
-        house.worker("tasklore.workers.agents.decision").ready()
-        yield house
+    with running_system(folder) as system:
+        system.worker("tasklore.workers.agents.decision").ready()
+        yield system
 
 
 @pytest.fixture(scope="session")
-def world(house: House) -> Iterator[Shown]:
+def world(system: System) -> Iterator[Shown]:
     """Run a world of six agents that does not end while it is looked at."""
     environment = {
-        "TASKLORE_NATS_URL": house.servers.nats_url,
-        "TASKLORE_REDIS_URL": house.servers.redis_url,
+        "TASKLORE_NATS_URL": system.servers.nats_url,
+        "TASKLORE_REDIS_URL": system.servers.redis_url,
     }
     options = ("--agents", "6", "--coins", "400", "--size", "20", "--seed", "7")
     with Shown("examples.coin_world", *options, environment=environment) as shown:

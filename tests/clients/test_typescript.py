@@ -16,7 +16,7 @@ from tasklore.contracts.messages import AgentCard, TaskCard
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.http.admission.key_file import make_key
 from tasklore.supervisor.http.typed_document import TypedDocument
-from tests.acceptance.house import BUDGET, House, Served, running_house
+from tests.acceptance.system import BUDGET, Served, System, running_system
 from tests.golden.document import make_document
 from tests.http_client import ask
 from tests.unit.supervisor.http.test_typed_document import HOSTILE, Trip
@@ -65,21 +65,21 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with running_house(tmp_path_factory.mktemp("clients")) as house:
-        house.worker(BUDGET).ready()
-        yield house
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    with running_system(tmp_path_factory.mktemp("clients")) as system:
+        system.worker(BUDGET).ready()
+        yield system
 
 
 @pytest.fixture(scope="module")
-def key(house: House) -> str:
-    return make_key(house.folder / "keys.json", "typed", ("ask",), None)
+def key(system: System) -> str:
+    return make_key(system.folder / "keys.json", "typed", ("ask",), None)
 
 
 @pytest.fixture(scope="module")
-def served(house: House, key: str) -> Served:
+def served(system: System, key: str) -> Served:
     assert key
-    return house.supervisor(api_keys_file=house.folder / "keys.json").ready()
+    return system.supervisor(api_keys_file=system.folder / "keys.json").ready()
 
 
 @pytest.fixture

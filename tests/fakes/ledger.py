@@ -18,8 +18,8 @@ from tasklore.memory.ledger.runs import (
     Finish,
     Held,
     NotDue,
-    Past,
-    Run,
+    PastRuns,
+    RunPermission,
     Suspect,
 )
 
@@ -110,7 +110,7 @@ class FakeLedger:
             if left_ms > 0 and of.get("worker") != worker_id.encode():
                 return Held(left_ms)
             if left_ms > 0 and of.get("token") == token.encode():
-                return Run(
+                return RunPermission(
                     of.number("attempts"),
                     of.number("crashes"),
                     of.number("excused"),
@@ -144,7 +144,7 @@ class FakeLedger:
             alone=int(alone),
             token=token,
         )
-        return Run(
+        return RunPermission(
             of.number("attempts"),
             of.number("crashes"),
             of.number("excused"),
@@ -201,9 +201,9 @@ class FakeLedger:
         if state in (b"accepted", b"waiting"):
             of.set(state=state.decode(), waits_for=waits_for.model_dump_json())
 
-    async def past(self, task_id: str, generation: int) -> Past:
+    async def past(self, task_id: str, generation: int) -> PastRuns:
         of = self._generation(task_id, generation)
-        return Past(
+        return PastRuns(
             of.number("attempts"),
             of.number("crashes"),
             waits_for=of.get("waits_for") or b"",
@@ -235,9 +235,13 @@ class FakeLedger:
             of.set(cancel=reason)
         return CancelOutcome(number, state.decode(), assignment)
 
-    async def wish(self, task_id: str) -> CancelRequest | None:
+    async def cancel_request(self, task_id: str) -> CancelRequest | None:
         entry = await self.read(task_id)
-        return entry.generations[entry.newest].wish if entry is not None else None
+        return (
+            entry.generations[entry.newest].cancel_request
+            if entry is not None
+            else None
+        )
 
     async def once(
         self, task_id: str, generation: int, worker_id: str, name: str, token: str

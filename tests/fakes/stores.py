@@ -12,12 +12,12 @@ from tasklore.contracts.parameters.neighbours import Neighbourhood
 from tasklore.memory import keys
 from tasklore.memory.conversations.conversation import KEEP, KEEP_FOR
 from tasklore.memory.long_term.entries import (
+    CachedResult,
     Entry,
-    Near,
+    EntrySelection,
+    IndexPosition,
+    NearMatch,
     Quarantined,
-    Remembered,
-    Selection,
-    Standing,
     check_entry,
     decode,
     decode_entry,
@@ -110,19 +110,19 @@ class FakeLongTermMemory:
         self._values: dict[str, _Value] = {}
         self._quarantine: dict[tuple[str, str], bytes] = {}
 
-    async def recall(self, key: str) -> Remembered | None:
+    async def recall(self, key: str) -> CachedResult | None:
         value = self._living(key)
         return None if value is None else decode(value.raw)
 
-    async def recall_many(self, entry_keys: Sequence[str]) -> list[Remembered | None]:
+    async def recall_many(self, entry_keys: Sequence[str]) -> list[CachedResult | None]:
         return [await self.recall(key) for key in entry_keys]
 
     async def nearest(
         self, asked: Sequence[tuple[str, Neighbourhood]]
-    ) -> list[Near | None]:
+    ) -> list[NearMatch | None]:
         return [await self._nearest(key, near) for key, near in asked]
 
-    async def _nearest(self, key: str, near: Neighbourhood) -> Near | None:
+    async def _nearest(self, key: str, near: Neighbourhood) -> NearMatch | None:
         places: dict[str, Entry] = {}
         for other in list(self._values):
             entry = await self.show(other)
@@ -138,7 +138,7 @@ class FakeLongTermMemory:
                 )
         nearest = near.nearest(list(places), 1)
         return (
-            Near(places[nearest[0]].key, nearest[0], places[nearest[0]].answer)
+            NearMatch(places[nearest[0]].key, nearest[0], places[nearest[0]].answer)
             if nearest
             else None
         )
@@ -153,7 +153,7 @@ class FakeLongTermMemory:
         now_ms: int,
         user_token: str | None = None,
         parameters_json: bytes = b"{}",
-        near: Standing | None = None,
+        near: IndexPosition | None = None,
         nano_usd: int = 0,
     ) -> None:
         parts, lifetime_ms = check_entry(key, ttl)
@@ -206,7 +206,7 @@ class FakeLongTermMemory:
         task: str | None = None,
         since_ms: int | None = None,
     ) -> AsyncIterator[Entry]:
-        wanted = Selection(agent_id=agent_id, task=task, created_since_ms=since_ms)
+        wanted = EntrySelection(agent_id=agent_id, task=task, created_since_ms=since_ms)
         for key in list(self._values):
             entry = await self.show(key)
             if (

@@ -8,8 +8,8 @@ from redis.asyncio import Redis
 
 from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.http.app import make_app
+from tasklore.supervisor.http.dependencies import ApiDependencies
 from tasklore.supervisor.http.mount import mount
-from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.operations.nouns import NOUNS
 
 #: Operations that only a process with an operator's rights serves.
@@ -18,15 +18,15 @@ OPERATORS = [
 ]
 
 
-def unasked_parts() -> ApiParts:
+def unasked_parts() -> ApiDependencies:
     """Return parts of which nothing is asked."""
     given: dict[str, Any] = {
         part.name: None
-        for part in fields(ApiParts)
+        for part in fields(ApiDependencies)
         if part.default is MISSING and part.default_factory is MISSING
     }
     working = {"redis": Redis(), "attendance": Attendance(NatsClient())}
-    return ApiParts(**(given | working))
+    return ApiDependencies(**(given | working))
 
 
 def make_document() -> dict[str, Any]:

@@ -20,7 +20,7 @@ from tasklore.commands.operations.entries import (
     spell_name,
 )
 from tasklore.commands.operations.problems import name_commands
-from tasklore.commands.operations.transport import Answer
+from tasklore.commands.operations.transport import HttpAnswer
 from tasklore.commands.operations.values import read_value
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import InvalidInput
@@ -28,8 +28,8 @@ from tasklore.contracts.handed_requests import HandedRequest
 from tasklore.contracts.manifest import FieldEntry, OperationEntry
 from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.settings import Settings
+from tasklore.supervisor.http.dependencies import Admission
 from tasklore.supervisor.http.in_process import call_in_process
-from tasklore.supervisor.http.parts import Door
 from tasklore.supervisor.operator_process import make_application, open_operator
 from tests.golden.command_line import Ended, run
 from tests.golden.matrix import Case
@@ -142,7 +142,7 @@ async def open_this_process(system: Seeded) -> AsyncIterator[InThisProcess]:
     metrics = Metrics("doors")
     async with open_operator(settings, "doors", metrics, lend_hands) as opened:
         await opened.cards.load(opened.link)
-        yield InThisProcess(make_application(opened, Door(meter=metrics)))
+        yield InThisProcess(make_application(opened, Admission(meter=metrics)))
 
 
 def compare_in_process(case: Case, over_http: Told, here: Told) -> str:
@@ -300,9 +300,11 @@ def _is_same(value: Json, sent: Json) -> bool:
 def give_answered(words: list[str], answer: Told) -> Ended:
     """Return how the command ends to which the API gives *answer*."""
 
-    def send(*_: object, **__: object) -> Answer:
+    def send(*_: object, **__: object) -> HttpAnswer:
         headers = {name.lower(): value for name, value in answer.headers}
-        return Answer(answer.status, headers, answer.body, "http://answered.invalid")
+        return HttpAnswer(
+            answer.status, headers, answer.body, "http://answered.invalid"
+        )
 
     with mock.patch("tasklore.commands.operations.exchange.send", send):
         return run(words)

@@ -7,7 +7,7 @@ stands on its page, with words in capitals filled in.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.acceptance.house import AGENTS, ROOT
+from tests.acceptance.system import AGENTS, ROOT
 from tests.golden.scenario import Step
 from tests.golden.seeded import COMMANDED
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tasklore.supervisor.http.admission.key_file import Role, make_key
-from tests.acceptance.house import AGENTS, BUDGET, NAPPER, House, running_house
-from tests.acceptance.talk import MEMORY, SWITCHBOARD
+from tests.acceptance.conversation import MEMORY, SWITCHBOARD
+from tests.acceptance.system import AGENTS, BUDGET, NAPPER, System, running_system
 
 PAYER = str(AGENTS / "payer.py")
 DOUBLER = str(AGENTS / "doubler.py")
@@ -33,7 +33,7 @@ CALLERS: dict[str, tuple[tuple[Role, ...], str | None, str | None]] = {
 class Seeded:
     """The servers and processes, both addresses of the API, and a key for each of `CALLERS`."""
 
-    house: House
+    system: System
     api: str
     operations: str
     keys: dict[str, str]
@@ -57,8 +57,8 @@ def seeded_system(folder: Path, *agents: str) -> Iterator[Seeded]:
         "ack_wait_s": 30,
         "evidence_dir": folder / "evidence",
     }
-    with running_house(folder) as house:
-        worker = house.worker(*agents, **settings, listen_idle_s=0)
+    with running_system(folder) as system:
+        worker = system.worker(*agents, **settings, listen_idle_s=0)
         door = {
             "api_keys_file": file,
             "api_rate": 100_000,
@@ -66,9 +66,9 @@ def seeded_system(folder: Path, *agents: str) -> Iterator[Seeded]:
             "api_unknown_rate": 100_000,
             "approval_secret": "0123456789abcdef0123456789abcdef",
         }
-        supervisor = house.supervisor(**settings, **door)
-        operations = house.operations(**settings, **door)
+        supervisor = system.supervisor(**settings, **door)
+        operations = system.operations(**settings, **door)
         worker.ready()
         api = supervisor.ready().api
         supervisor.await_agents(len(agents))
-        yield Seeded(house, api, operations.ready().api, keys)
+        yield Seeded(system, api, operations.ready().api, keys)

@@ -15,7 +15,7 @@ from unittest import mock
 
 from redis.asyncio import Redis
 
-from tasklore.memory.webhooks.outbox import State, WebhookOutbox
+from tasklore.memory.webhooks.outbox import WebhookOutbox, WebhookState
 from tests.acceptance.command import tasklore
 from tests.architecture.tree import ROOT
 from tests.golden.command_line import Ended, run, standing_in
@@ -170,7 +170,7 @@ async def put_webhooks(redis_url: str) -> None:
             await outbox.put(a_webhook(f"https://example.com/{number}", number), now)
             kept = (await outbox.read(f"msg_{number}"))[0]
             assert kept is not None
-            state = State(
+            state = WebhookState(
                 now + timedelta(days=1), now - timedelta(hours=2), 7, "answered 503"
             )
             await outbox.note(kept, outcome, state, now)  # type: ignore[arg-type]  # a word of those above

@@ -7,7 +7,7 @@ from pathlib import Path
 from redis.asyncio import Redis
 
 from tasklore.memory import keys
-from tasklore.memory.long_term.entries import Remembered
+from tasklore.memory.long_term.entries import CachedResult
 from tasklore.memory.long_term.single_flight import Joined, Leader, SingleFlight
 from tasklore.memory.long_term.store import LongTermMemory
 
@@ -23,7 +23,7 @@ Compute = Callable[[], Awaitable[bytes]]
 class Process:
     """What one worker process has: a memory and single flights over one client."""
 
-    def __init__(self, client: Redis, flights: SingleFlight[Remembered]) -> None:
+    def __init__(self, client: Redis, flights: SingleFlight[CachedResult]) -> None:
         self.memory = LongTermMemory(client, budget_s=LONG_S)
         self.flights = flights
 
@@ -37,7 +37,7 @@ class Process:
         async with outcome:
             result = await compute()
             await self.memory.remember(KEY, result, computed_ms=1, ttl=None, now_ms=1)
-            outcome.share(Remembered(1, 1, result))
+            outcome.share(CachedResult(1, 1, result))
         return result, False
 
 
@@ -64,7 +64,7 @@ async def awaited(client: Redis, key: str = KEY) -> None:
             pass
 
 
-async def leave(outcome: Leader[Remembered] | Joined[Remembered]) -> None:
+async def leave(outcome: Leader[CachedResult] | Joined[CachedResult]) -> None:
     """Give up what *outcome* leads, unanswered."""
     assert isinstance(outcome, Leader)
     async with outcome:

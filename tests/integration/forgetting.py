@@ -41,14 +41,14 @@ from tasklore.memory.ledger.runs import Finish
 from tasklore.memory.long_term.store import LongTermMemory
 from tasklore.memory.projects.project import ProjectMemory
 from tasklore.memory.queues.queue import PersonalQueue
-from tasklore.memory.schedules.store import Schedule, ScheduleStore, State
+from tasklore.memory.schedules.store import Schedule, ScheduleState, ScheduleStore
 from tasklore.memory.sessions.session import SessionCache
 from tasklore.memory.stores import STORES
 from tasklore.memory.webhooks.outbox import Callback, Webhook, WebhookOutbox
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox, open_outbox
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.workers.forgetting.erasure import Forgotten, UserStore, forget_user
@@ -330,7 +330,7 @@ class Town:
             changed_at=NOW,
         )
         schedules = ScheduleStore(self.redis, "S", deadline_s=PATIENCE_S)
-        assert await schedules.put(schedule, State(NOW), NOW) == 1
+        assert await schedules.put(schedule, ScheduleState(NOW), NOW) == 1
         outbox = WebhookOutbox(self.redis, deadline_s=PATIENCE_S)
         now = datetime.now(UTC)
         callback = Callback(
@@ -359,5 +359,5 @@ async def town_on(servers: EmbeddedServers) -> AsyncIterator[Town]:
         valkey.connect(servers.redis_url, deadline_s=PATIENCE_S) as redis,
         open_outbox(link := Link(client)) as outbox,
     ):
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
         yield Town(servers, client, link, outbox, redis)

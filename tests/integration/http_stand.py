@@ -35,7 +35,7 @@ from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import open_outbox
 from tasklore.runtime.messaging.output import open_output
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.cancellation import Canceller
@@ -44,12 +44,12 @@ from tasklore.supervisor.dispatch import Dispatch
 from tasklore.supervisor.feed.signs import SignSources
 from tasklore.supervisor.feed.tasks import Feeds
 from tasklore.supervisor.http.app import make_app
-from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.dependencies import ApiDependencies
 from tasklore.supervisor.http.server import HttpServer
 from tasklore.supervisor.json_schemas import JsonSchemas
-from tasklore.supervisor.reports.reports import ReportDesk
-from tasklore.supervisor.requests.request import Alongside, Ended, ignore_part
-from tasklore.supervisor.requests.work import Work
+from tasklore.supervisor.reports.reports import ReportWaiter
+from tasklore.supervisor.requests.request import Ended, ExtraCommands, ignore_part
+from tasklore.supervisor.requests.work import InFlightRequests
 from tasklore.supervisor.schedules.book import ScheduleBook
 from tasklore.supervisor.schedules.tick_maker import TickMaker
 from tests.servers import PATIENCE_S
@@ -94,7 +94,7 @@ class Scripted:
         before: Sequence[ChatTurn] | None = None,
         ended: Ended = ignore_part,
         is_new: bool = False,
-        alongside: Alongside | None = None,
+        alongside: ExtraCommands | None = None,
         among: Catalogue | None = None,
     ) -> PersonReply:
         self.asked.append(request)
@@ -164,7 +164,7 @@ async def refuse(request: PipelineRequest) -> PipelineReply:
 @dataclass
 class Stand:
     url: str
-    parts: ApiParts
+    parts: ApiDependencies
     service: Scripted
     server: HttpServer
 
@@ -184,11 +184,11 @@ async def http_stand(
             connected(servers.nats_url, f"stand-{new_id(0)}")
         )
         link = Link(client)
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
         outbox = await stack.enter_async_context(open_outbox(link))
         ledger = Ledger(redis, deadline_s=PATIENCE_S)
         dispatch = Dispatch(outbox, ledger)
-        reports = ReportDesk(client, ledger)
+        reports = ReportWaiter(client, ledger)
         await link.listen(subjects.reports_to(SUPERVISOR), reports.hear_hint)
         conversations = Conversations(redis, deadline_s=PATIENCE_S)
         records = RequestRecords(redis, deadline_s=PATIENCE_S)
@@ -235,7 +235,7 @@ async def http_stand(
             "ledger": ledger,
             "conversations": conversations,
             "records": records,
-            "work": Work(service, records),
+            "work": InFlightRequests(service, records),
             "pipelines": None,
             "analyses": None,
             "answers": None,
@@ -244,7 +244,7 @@ async def http_stand(
             "sessions": SessionCache(redis, deadline_s=PATIENCE_S),
             "grace_s": 5.0,
         }
-        whole = ApiParts(**(made | parts))
+        whole = ApiDependencies(**(made | parts))
         server = HttpServer(
             make_app(whole), whole, "127.0.0.1", 0, tls=tls, alongside=whole.work.going
         )

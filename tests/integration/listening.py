@@ -25,9 +25,9 @@ from tasklore.memory.queues.queue import KnownRow, PersonalQueue
 from tasklore.workers.execution.exclusive_runs import ExclusiveRuns
 from tasklore.workers.execution.retry_decision import RetryPolicy
 from tasklore.workers.listening.context import ListenContext
-from tasklore.workers.listening.debounce import Patience
+from tasklore.workers.listening.debounce import BatchLimits
 from tasklore.workers.listening.facts import FactWork
-from tasklore.workers.listening.outflow import Outflow, Pace, Work
+from tasklore.workers.listening.outflow import ListenLimits, Outflow, RowWork
 from tasklore.workers.listening.turns import TurnWork
 from tasklore.workers.listening.values import FactBatch, Ruling
 from tasklore.workers.testing import KitServices, ScriptedLlm
@@ -132,7 +132,7 @@ class Room:
     )
     retry: RetryPolicy = field(default_factory=lambda: RetryPolicy(0.02, 0.05))
     #: Turns that one question to a model serves; none waits for another unless a test says so.
-    patience: Patience = field(default_factory=lambda: Patience(idle_s=0))
+    patience: BatchLimits = field(default_factory=lambda: BatchLimits(idle_s=0))
     notices: Notices | None = None
     holders: Any = field(
         default_factory=lambda: map("worker-{}".format, itertools.count(1))
@@ -187,7 +187,7 @@ class Room:
         outflow = Outflow(
             self.turns if queue == "turns" else self.facts,
             self.work_of(agent, queue),
-            Pace(items, users, lease_s),
+            ListenLimits(items, users, lease_s),
             holder=next(self.holders),
             exclusive=exclusive or ExclusiveRuns(),
         )
@@ -201,7 +201,7 @@ class Room:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
 
-    def work_of(self, agent: Agent, queue: QueueName, attempts: int = 3) -> Work:
+    def work_of(self, agent: Agent, queue: QueueName, attempts: int = 3) -> RowWork:
         """Return what *agent* does with the rows of *queue*."""
         listener = agent.listeners[queue].with_defaults(
             items=32, users=16, attempts=attempts

@@ -15,10 +15,10 @@ from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.leases import Leases
 from tasklore.runtime.messaging.link import Link
-from tasklore.runtime.messaging.partitions import PartitionDesk, open_partitions
+from tasklore.runtime.messaging.partitions import PartitionHandler, open_partitions
 from tasklore.runtime.messaging.streams import (
-    Sizes,
-    Source,
+    PullSource,
+    StreamSizes,
     declare_streams,
     find_consumer,
 )
@@ -44,14 +44,14 @@ class Partitions:
 
     @contextlib.asynccontextmanager
     async def taken_in(
-        self, desk: PartitionDesk, sources: Sequence[Source], readers: int
+        self, desk: PartitionHandler, sources: Sequence[PullSource], readers: int
     ) -> AsyncIterator[None]:
         """Have *desk* take in *sources*, with so many engines on each, as so many processes have."""
         metrics = Metrics("test")
 
-        async def heal(source: Source) -> str:
+        async def heal(source: PullSource) -> str:
             return await find_consumer(
-                self.link.client, source, Sizes(), may_create=True
+                self.link.client, source, StreamSizes(), may_create=True
             )
 
         start = functools.partial(
@@ -115,5 +115,5 @@ async def partitions_on(servers: EmbeddedServers) -> AsyncIterator[Partitions]:
         ) as leases,
         Redis.from_url(servers.redis_url, socket_timeout=None) as redis,
     ):
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
         yield Partitions(Link(client), redis, leases)

@@ -11,7 +11,7 @@ from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.leases import Leases
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.pull import Delivery, PullEngine
-from tasklore.runtime.messaging.streams import CLEARED_S, Source, declare_consumer
+from tasklore.runtime.messaging.streams import CLEARED_S, PullSource, declare_consumer
 from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.servers.embedded import EmbeddedServers
 
@@ -68,7 +68,7 @@ class Bench:
     """An engine on a stream of its own."""
 
     link: Link
-    source: Source
+    source: PullSource
     leases: Leases
     metrics: Metrics = field(default_factory=lambda: Metrics("test"))
     may_create: bool = True
@@ -172,7 +172,7 @@ async def bench_on(
     ):
         bench = Bench(
             Link(client),
-            Source(
+            PullSource(
                 stream=name,
                 durable="reader",
                 filter_subject=f"{name}.>",

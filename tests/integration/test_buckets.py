@@ -19,7 +19,7 @@ from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.presences import live_workers
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.cards import CardIndex, read_cards
 from tasklore.workers.agents.budget import agent
@@ -110,7 +110,7 @@ class Storage:
 @pytest.fixture
 async def storage(own_servers: EmbeddedServers) -> AsyncIterator[Storage]:
     async with connected(own_servers.nats_url, "test-buckets") as client:
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
         yield Storage(own_servers, client)
 
 

@@ -19,14 +19,14 @@ from tasklore.contracts.messages import PipelineReply, PipelineRequest, TaskAssi
 from tasklore.memory import keys
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.schedules import store
-from tasklore.memory.schedules.store import Schedule, ScheduleStore, State
+from tasklore.memory.schedules.store import Schedule, ScheduleState, ScheduleStore
 from tasklore.memory.sessions.pipeline_records import NewRun
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.memory.webhooks.outbox import WebhookOutbox
 from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
-from tasklore.supervisor.schedules.desk import ScheduleDesk
+from tasklore.supervisor.schedules.scheduler import Scheduler
 from tasklore.supervisor.webhooks.addresses import Addresses
 from tasklore.supervisor.webhooks.events import WebhookEvents
 from tests.http_client import ask
@@ -145,7 +145,7 @@ async def test_ticks_and_runs_of_a_schedule_are_of_the_key_that_made_it(
     begun = await keyed.send("/v1/schedules/beat/run", {})
     assert (await keyed.task(begun["task_id"])).caller == ACME
     parts = keyed.stand.parts
-    desk = ScheduleDesk(parts.schedules, parts.ticks)
+    desk = Scheduler(parts.schedules, parts.ticks)
     running = asyncio.create_task(desk.run())
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -182,7 +182,7 @@ async def test_a_key_fills_its_part_of_the_schedules_and_no_others(
                 created_at=NOW,
                 changed_at=NOW,
             ),
-            State(),
+            ScheduleState(),
             None,
         )
 

@@ -17,7 +17,7 @@ from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import open_outbox
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.cancellation import Canceller
@@ -62,7 +62,7 @@ async def test_only_a_task_that_may_keep_places_is_woken_by_its_cancellation(
         connected(own_servers.nats_url, "cancelling") as client,
         valkey.connect(own_servers.redis_url) as redis,
     ):
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
         ledger = Ledger(redis)
         async with open_outbox(Link(client)) as outbox:
             canceller = Canceller(

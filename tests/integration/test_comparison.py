@@ -29,10 +29,10 @@ from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox, open_outbox
 from tasklore.runtime.messaging.pull import Delivery
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tasklore.supervisor.reports.comparison import ComparisonDesk
-from tasklore.supervisor.reports.reports import ReportDesk
+from tasklore.supervisor.reports.comparison import ReportReconciler
+from tasklore.supervisor.reports.reports import ReportWaiter
 from tests.ledger_layouts import finish_long_ago, set_layout
 from tests.servers import PATIENCE_S
 from tests.unit.workers.execution.fake_worker import FakeEngine
@@ -48,8 +48,8 @@ class Stores:
     ledger: Ledger
     task: str
 
-    def desk(self, ledger: Ledger | None = None) -> ComparisonDesk:
-        return ComparisonDesk(self.client, ledger or self.ledger, self.outbox)
+    def desk(self, ledger: Ledger | None = None) -> ReportReconciler:
+        return ReportReconciler(self.client, ledger or self.ledger, self.outbox)
 
     async def publish(
         self, task_id: str, body: bytes, *, generation: int = 1, user: str = ""
@@ -92,7 +92,7 @@ async def stores(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stores
         client = await stack.enter_async_context(
             connected(servers.nats_url, "comparison")
         )
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
         link = Link(client)
         outbox = await stack.enter_async_context(open_outbox(link))
         yield Stores(
@@ -288,7 +288,7 @@ async def test_a_request_a_program_and_the_ledger_read_the_same_report(
     stores: Stores,
 ) -> None:
     """A second run's report, which the ledger took and the stream refused, is returned to nobody."""
-    desk = ReportDesk(stores.client, stores.ledger)
+    desk = ReportWaiter(stores.client, stores.ledger)
     await stores.link.listen("reports.Other.>", desk.hear_hint)
     assignment = an_assignment(stores.task)
     stored = a_report(stores.task)
@@ -314,7 +314,7 @@ async def test_a_request_a_program_and_the_ledger_read_the_same_report(
 async def test_a_hint_of_an_older_generation_returns_the_newest_report(
     stores: Stores,
 ) -> None:
-    desk = ReportDesk(stores.client, stores.ledger)
+    desk = ReportWaiter(stores.client, stores.ledger)
     assignment = an_assignment(stores.task)
     await stores.link.listen("reports.Other.>", desk.hear_hint)
     for generation in (2, 3):

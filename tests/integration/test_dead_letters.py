@@ -11,9 +11,9 @@ from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.dead_letters import queue
 from tasklore.supervisor.dead_letters import stream as dead_stream
-from tasklore.supervisor.dead_letters.letters import FOREIGN, Letter, Selection
+from tasklore.supervisor.dead_letters.letters import FOREIGN, Letter, LetterSelection
 from tasklore.supervisor.dead_letters.summaries import LetterSummary
-from tests.integration.burials import (
+from tests.integration.dead_letters import (
     Morgue,
     a_letter,
     an_assignment,
@@ -36,18 +36,18 @@ async def test_letters_are_listed_page_by_page_from_either_end(morgue: Morgue) -
     found: list[int] = []
     before = None
     while True:
-        page = await morgue.letters.page(Selection(), 5, before=before)
+        page = await morgue.letters.page(LetterSelection(), 5, before=before)
         assert page.total == 23
         found += numbers(page.letters)
         if page.goes_on_at is None:
             break
         before = page.goes_on_at
     assert found == list(range(23, 0, -1))
-    oldest = await morgue.letters.page(Selection(), 5, oldest_first=True)
+    oldest = await morgue.letters.page(LetterSelection(), 5, oldest_first=True)
     assert (numbers(oldest.letters), oldest.goes_on_at) == ([1, 2, 3, 4, 5], 5)
-    rest = await morgue.letters.page(Selection(), 18, after=5, oldest_first=True)
+    rest = await morgue.letters.page(LetterSelection(), 18, after=5, oldest_first=True)
     assert (numbers(rest.letters), rest.goes_on_at) == (list(range(6, 24)), None)
-    whole = await morgue.letters.page(Selection(), 23, oldest_first=True)
+    whole = await morgue.letters.page(LetterSelection(), 23, oldest_first=True)
     assert (len(whole.letters), whole.goes_on_at) == (23, None)
 
 
@@ -59,11 +59,11 @@ async def test_the_few_letters_of_one_agent_are_found_among_many_with_few_reques
         await morgue.bury_many(100)
         await morgue.bury_many(3, agent="RareAgent")
     asked = morgue.letters._stream._reads.asked
-    page = await morgue.letters.page(Selection("RareAgent"), 4)
+    page = await morgue.letters.page(LetterSelection("RareAgent"), 4)
     assert numbers(page.letters) == [515, 514, 513, 412]
     assert (page.goes_on_at, page.total) == (412, 15)
     assert morgue.letters._stream._reads.asked - asked < 30
-    page = await morgue.letters.page(Selection("RareAgent"), 100)
+    page = await morgue.letters.page(LetterSelection("RareAgent"), 100)
     assert len(page.letters) == 15
     assert {letter.agent_id for letter in page.letters} == {"RareAgent"}
 
@@ -73,24 +73,28 @@ async def test_letters_are_filtered_by_reason_task_and_time(morgue: Morgue) -> N
     await morgue.bury(a_letter("t1", task_name="other"))
     since = (await morgue.letters.read(41)).stored_at
     await morgue.bury_many(300)
-    page = await morgue.letters.page(Selection(reason="gave_up"), 2)
+    page = await morgue.letters.page(LetterSelection(reason="gave_up"), 2)
     assert (numbers(page.letters), page.goes_on_at, page.total) == ([40, 39], 39, None)
     assert numbers(
-        (await morgue.letters.page(Selection(task_name="other"), 5)).letters
+        (await morgue.letters.page(LetterSelection(task_name="other"), 5)).letters
     ) == [41]
-    assert (await morgue.letters.count_all(Selection(since=since))).total == 301
-    assert (await morgue.letters.count_all(Selection(reason="gave_up"))).total == 40
+    assert (await morgue.letters.count_all(LetterSelection(since=since))).total == 301
+    assert (
+        await morgue.letters.count_all(LetterSelection(reason="gave_up"))
+    ).total == 40
     assert numbers(
         (
-            await morgue.letters.page(Selection(since=since), 1, oldest_first=True)
+            await morgue.letters.page(
+                LetterSelection(since=since), 1, oldest_first=True
+            )
         ).letters
     ) == [41]
-    earlier = Selection(until=since)
+    earlier = LetterSelection(until=since)
     assert numbers((await morgue.letters.page(earlier, 2)).letters) == [40, 39]
     assert (await morgue.letters.count_all(earlier)).total == 40
-    later = Selection(since=since + timedelta(days=1))
+    later = LetterSelection(since=since + timedelta(days=1))
     assert (await morgue.letters.page(later, 5)).letters == []
-    assert (await morgue.letters.page(Selection("NoAgent"), 5)).letters == []
+    assert (await morgue.letters.page(LetterSelection("NoAgent"), 5)).letters == []
 
 
 async def test_letters_are_counted_by_agent_and_error(
@@ -105,9 +109,9 @@ async def test_letters_are_counted_by_agent_and_error(
     for user in ("ann", "bob"):
         body = an_assignment("t1", user_id=user, tenant="acme")
         await morgue.bury(a_letter("t1", body, error=error))
-    page = await morgue.letters.groups(Selection())
+    page = await morgue.letters.groups(LetterSelection())
     assert (page.counts.total, page.position) == (8, (8, 25))
-    counts = await morgue.letters.count_all(Selection())
+    counts = await morgue.letters.count_all(LetterSelection())
     assert [
         (group.agent_id, group.error_type, group.count, group.example.sequence)
         for group in counts.groups
@@ -117,11 +121,11 @@ async def test_letters_are_counted_by_agent_and_error(
         ("TripAgent", "KeyError", 2, 25),
     ]
     for selection, number in (
-        (Selection(error_type="KeyError"), 2),
-        (Selection(tenant="acme"), 2),
-        (Selection(user_id="ann"), 1),
-        (Selection(user_id="eve"), 0),
-        (Selection(up_to=21), 21),
+        (LetterSelection(error_type="KeyError"), 2),
+        (LetterSelection(tenant="acme"), 2),
+        (LetterSelection(user_id="ann"), 1),
+        (LetterSelection(user_id="eve"), 0),
+        (LetterSelection(up_to=21), 21),
     ):
         assert (await morgue.letters.count_all(selection)).total == number
 
@@ -133,7 +137,7 @@ async def test_a_page_of_which_little_fits_comes_back_short_and_goes_on(
     monkeypatch.setattr(queue, "MOST_LOOKED_AT", 8)
     await morgue.bury(a_letter("t1", task_name="other"))
     await morgue.bury_many(40)
-    selection = Selection(task_name="other")
+    selection = LetterSelection(task_name="other")
     for oldest_first in (False, True):
         found: list[int] = []
         at = None
@@ -207,11 +211,11 @@ async def test_a_message_that_is_no_dead_letter_is_listed_and_can_be_purged(
     morgue: Morgue,
 ) -> None:
     await morgue.bury(b"rubbish", a_letter("t1"))
-    page = await morgue.letters.page(Selection(), 5)
+    page = await morgue.letters.page(LetterSelection(), 5)
     assert [letter.reason for letter in page.letters] == ["attempts", FOREIGN]
-    outcome = await morgue.letters.redrive(Selection())
+    outcome = await morgue.letters.redrive(LetterSelection())
     assert (outcome.redriven, [kept.sequence for kept in outcome.kept]) == (1, [1])
-    assert await morgue.letters.purge(Selection(reason=FOREIGN)) == (1, None)
+    assert await morgue.letters.purge(LetterSelection(reason=FOREIGN)) == (1, None)
     assert await morgue.count("DEAD") == 0
 
 
@@ -234,7 +238,7 @@ async def test_a_purge_leaves_nothing_in_the_files_of_the_server(
     await morgue.bury_many(2, agent="OtherAgent")
     await morgue.until_on_disk(secret, 3)
     assert await morgue.letters.purge(
-        Selection() if everything else Selection("TripAgent")
+        LetterSelection() if everything else LetterSelection("TripAgent")
     ) == (5 if everything else 3, None)
     await morgue.until_on_disk(secret, 0)
     assert await morgue.count("DEAD") == (0 if everything else 2)
@@ -244,9 +248,9 @@ async def test_without_a_stream_the_error_says_what_to_start(morgue: Morgue) -> 
     await ask_jetstream(morgue.link.client, "STREAM.DELETE.DEAD")
     letters = morgue.letters
     for asked in (
-        letters.page(Selection(), 5),
+        letters.page(LetterSelection(), 5),
         letters.read(1),
-        letters.redrive(Selection()),
+        letters.redrive(LetterSelection()),
     ):
         with pytest.raises(Unreachable, match="tasklore up"):
             await asked

@@ -20,12 +20,12 @@ from tasklore.contracts.messages import DeadLetter
 from tasklore.memory.conversations.inbox import Inbox
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.outbox import open_outbox
-from tasklore.runtime.messaging.partitions import Whose
+from tasklore.runtime.messaging.partitions import Owner
 from tasklore.runtime.messaging.streams import declare_consumer
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.dead_letters.letters import read_letter
 from tasklore.supervisor.dead_letters.redrive import redrive_of
-from tasklore.supervisor.delivery import MessageDesk, inbox_sources
+from tasklore.supervisor.delivery import InboxDelivery, inbox_sources
 from tasklore.supervisor.program_client import asking
 from tests.integration.partitions import Partitions, partitions_on
 
@@ -69,8 +69,8 @@ class Post:
     @contextlib.asynccontextmanager
     async def running(self, readers: int = 1) -> AsyncIterator[None]:
         async with open_outbox(self.link) as outbox:
-            desk = MessageDesk(
-                Whose("p1", supervisor_id="S"),
+            desk = InboxDelivery(
+                Owner("p1", supervisor_id="S"),
                 inbox=self.store,
                 outbox=outbox,
                 meter=self.counts,

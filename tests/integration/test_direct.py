@@ -14,7 +14,7 @@ from tasklore.runtime.servers.claims import free_port
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.operations import nouns
 from tasklore.supervisor.operations.forms import Form, View
-from tasklore.supervisor.operations.noun import Noun, serve
+from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.table import operation
 from tests.http_client import PATIENCE_S
 
@@ -48,7 +48,7 @@ def system(
     monkeypatch.setenv("TASKLORE_NATS_URL", servers.nats_url)
     monkeypatch.setenv("TASKLORE_REDIS_URL", servers.redis_url)
     monkeypatch.setenv("TASKLORE_SUPERVISOR_ID", "NobodyThere")
-    letters = Noun(
+    letters = NounDeclaration(
         operations=(burn_letter,),
         operator=serve(lambda _opened: "the servers", (burn_letter,)),
     )

@@ -24,8 +24,8 @@ from tasklore.contracts.messages import AgentCard, WorkerPresence
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.streams import (
-    Sizes,
-    Source,
+    PullSource,
+    StreamSizes,
     declare_consumer,
     declare_streams,
 )
@@ -80,7 +80,7 @@ async def plain_nats(data_dir: Path, **changes: Any) -> AsyncIterator[PlainNats]
 async def clinic(tmp_path: Path) -> AsyncIterator[EmbeddedServers]:
     async with EmbeddedServers(tmp_path / "servers", monitor=True) as pair:
         async with connected(pair.nats_url, "test-doctor") as client:
-            await declare_streams(client, Sizes())
+            await declare_streams(client, StreamSizes())
         yield pair
 
 
@@ -293,7 +293,7 @@ async def test_workers_and_what_waits_are_read_from_streams_and_buckets(
     for agent_id in ("Gone", "Trip"):
         await declare_consumer(
             client,
-            Source(
+            PullSource(
                 stream=subjects.TASKS,
                 durable=agent_id,
                 filter_subject=subjects.tasks_of(agent_id),
@@ -373,7 +373,7 @@ async def test_single_copies_in_a_cluster_are_reported(
             while True:
                 # The cluster may not have a leader yet that takes it.
                 with suppress(TaskloreError):
-                    await declare_streams(client, Sizes())
+                    await declare_streams(client, StreamSizes())
                     break
                 await asyncio.sleep(0.1)
         report = await examined(

@@ -14,7 +14,7 @@ from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.link import Arrival, Link, read_headers
 from tasklore.runtime.messaging.pull import Delivery
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers.embedded import NatsServer
 from tasklore.workers.execution.due_copies import DueCopies, open_due_copies
 
@@ -119,7 +119,7 @@ class Scene:
 
     async def make_later_anew(self) -> None:
         await ask_jetstream(self.link.client, f"STREAM.DELETE.{subjects.LATER}")
-        await declare_streams(self.link.client, Sizes())
+        await declare_streams(self.link.client, StreamSizes())
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
     try:
         async with connected(server.url, "test-due-copies") as client:
             link = Link(client)
-            await declare_streams(client, Sizes())
+            await declare_streams(client, StreamSizes())
             async with open_due_copies(link) as copies:
                 yield Scene(link, copies)
     finally:

@@ -12,7 +12,7 @@ from nats.aio.client import Client
 
 from tasklore.contracts.errors import Unreachable
 from tasklore.runtime.messaging.connection import connected
-from tasklore.runtime.messaging.erasure import Erased, Eraser
+from tasklore.runtime.messaging.erasure import ErasedMessages, Eraser
 from tasklore.runtime.messaging.jetstream import JetStreamRefused, ask_jetstream
 from tasklore.runtime.servers.embedded import EmbeddedServers
 
@@ -156,10 +156,10 @@ async def test_erasing_what_is_gone_is_no_error(archive: Archive) -> None:
     assert await archive.eraser.erase(STREAM, 2)
     for gone in (1, 2, 0, 4, 10**9):
         assert not await archive.eraser.erase(STREAM, gone)
-    assert await archive.eraser.erase_many(STREAM, [1, 2, 3, 4]) == Erased(
+    assert await archive.eraser.erase_many(STREAM, [1, 2, 3, 4]) == ErasedMessages(
         erased=1, gone=3
     )
-    assert await archive.eraser.erase_many(STREAM, []) == Erased(0, 0)
+    assert await archive.eraser.erase_many(STREAM, []) == ErasedMessages(0, 0)
 
 
 async def test_erasing_from_a_missing_stream_is_an_error(archive: Archive) -> None:
@@ -179,12 +179,12 @@ async def test_one_persons_messages_are_erased_and_no_others(archive: Archive) -
     for number in range(3):
         await archive.say(b"robert%d" % number, BOB)
     await archive.take(10)
-    assert await archive.eraser.erase_by_subject(STREAM, ADA) == Erased(
+    assert await archive.eraser.erase_by_subject(STREAM, ADA) == ErasedMessages(
         erased=300, gone=0
     )
     assert (archive.files_with(b"alice"), await archive.stored()) == ([], 3)
     assert set(await archive.take(3)) == {301, 302, 303}
-    assert await archive.eraser.erase_by_subject(STREAM, ADA) == Erased(0, 0)
+    assert await archive.eraser.erase_by_subject(STREAM, ADA) == ErasedMessages(0, 0)
 
 
 async def test_only_matching_messages_of_a_shared_subject_are_erased(
@@ -196,7 +196,7 @@ async def test_only_matching_messages_of_a_shared_subject_are_erased(
     done = await archive.eraser.erase_by_subject(
         STREAM, "turns.>", lambda stored: stored.body.startswith(b"alice")
     )
-    assert done == Erased(erased=2, gone=0)
+    assert done == ErasedMessages(erased=2, gone=0)
     assert (archive.files_with(b"alice"), archive.files_with(b"robert1")) == (
         [],
         ["1.blk"],
@@ -208,7 +208,9 @@ async def test_erased_messages_stay_erased_when_the_server_is_killed(
 ) -> None:
     for number in range(1, 6):
         await archive.say(b"secret%d" % number)
-    assert await archive.eraser.erase_many(STREAM, [2, 5]) == Erased(erased=2, gone=0)
+    assert await archive.eraser.erase_many(STREAM, [2, 5]) == ErasedMessages(
+        erased=2, gone=0
+    )
     own_servers.nats.kill()
     await own_servers.nats.start()
     assert archive.files_with(b"secret2") + archive.files_with(b"secret5") == []

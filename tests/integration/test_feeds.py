@@ -14,14 +14,14 @@ from tasklore.contracts.messages import Progress
 from tasklore.memory import keys
 from tasklore.memory.ledger.expired import REPORT_EXPIRED
 from tasklore.memory.ledger.ledger import LedgerEntry
-from tasklore.memory.ledger.runs import Ended, Run
+from tasklore.memory.ledger.runs import Ended, RunPermission
 from tasklore.memory.ledger.waits import Waits
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.runtime.messaging.output import (
     Item,
     OutputGap,
+    OutputPosition,
     OutputRestart,
-    Position,
 )
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.feed.events import (
@@ -29,9 +29,9 @@ from tasklore.supervisor.feed.events import (
     BeganWaiting,
     Done,
     FeedPosition,
-    Question,
+    PersonQuestion,
     Restarted,
-    Text,
+    TextEmission,
 )
 from tasklore.supervisor.feed.runs import RunPosition
 from tasklore.supervisor.feed.signs import TaskSigns
@@ -92,7 +92,7 @@ async def park(stand: Stand, redis: Redis, task_id: str, *asked: Wait) -> None:
     begun = await stand.parts.ledger.begin(
         task_id, 1, "w", now_ms=1, lease_ms=30_000, token="run"
     )
-    assert isinstance(begun, Run)
+    assert isinstance(begun, RunPermission)
     waits = Waits(redis, deadline_s=PATIENCE_S)
     ended = Ended(task_id, 1, "run")
     await waits.begin(ended, asked, wait_s=86_400, due_s=0, assignment=b"{}")
@@ -282,10 +282,10 @@ async def test_a_run_that_follows_one_that_waited_for_room_is_read_from_any_plac
             rest = [item async for items in reader.read_rest(1) for item in items]
         assert text_of(whole) == "abcde"
         restarts = [item for item in whole if isinstance(item, OutputRestart)]
-        assert restarts == [OutputRestart(Position(1, 1, 4), has_waited=True)]
+        assert restarts == [OutputRestart(OutputPosition(1, 1, 4), has_waited=True)]
         assert rest == []
         for after in range(6):
-            async with desk.follow("room", Position(1, 1, after)) as reader:
+            async with desk.follow("room", OutputPosition(1, 1, after)) as reader:
                 resumed = await read_all(reader, until=is_last)
             assert text_of(resumed) == "abcde"[after if after < 4 else after - 1 :]
             assert any(isinstance(item, OutputRestart) for item in resumed) == (
@@ -295,7 +295,7 @@ async def test_a_run_that_follows_one_that_waited_for_room_is_read_from_any_plac
 
         await emit(a_writer(outbox, "later", has_waited=True, before=before), "d", "e")
         for after, text in ((0, "de"), (2, "de"), (4, "de"), (5, "e")):
-            async with desk.follow("later", Position(1, 1, after)) as reader:
+            async with desk.follow("later", OutputPosition(1, 1, after)) as reader:
                 resumed = await read_all(reader, until=is_last)
             assert text_of(resumed) == text
 
@@ -436,7 +436,7 @@ async def test_a_slow_reader_of_a_feed_gets_all_in_order(
         await output.emit("0:")
         texts = []
         async for events in feed:
-            texts += [event.text for event in events if isinstance(event, Text)]
+            texts += [event.text for event in events if isinstance(event, TextEmission)]
             assert not [event for event in events if isinstance(event, Restarted)]
             if len(texts) == 1:
                 for number in range(200):
@@ -489,7 +489,7 @@ async def test_a_question_that_has_its_answer_is_not_told_to_a_client_that_comes
     assert [data["question"] for _, _, data in heard] == ["Ship?"]
 
 
-async def look(signs: TaskSigns) -> list[BeganWaiting | Question]:
+async def look(signs: TaskSigns) -> list[BeganWaiting | PersonQuestion]:
     """Return what the next look finds."""
     await asyncio.sleep(signs.due_in_s)
     return await signs.look(FROM_START)
@@ -509,7 +509,7 @@ async def test_a_task_that_is_sent_again_is_no_longer_cancelled(
         begun = await ledger.begin(
             "again", 2, "w", now_ms=1, lease_ms=30_000, token="run"
         )
-        assert isinstance(begun, Run)
+        assert isinstance(begun, RunPermission)
         await look(signs)
         found.append(signs.is_cancelled)
         await signs.close()

@@ -13,7 +13,7 @@ from redis.asyncio.client import PubSub
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.long_term import single_flight
-from tasklore.memory.long_term.entries import Remembered
+from tasklore.memory.long_term.entries import CachedResult
 from tasklore.memory.long_term.single_flight import Joined, Leader, SingleFlight
 from tasklore.runtime.servers.embedded import ValkeyServer
 from tests.integration.flights import KEY, LONG_S, ROOT, Process, Work, awaited, leave
@@ -21,7 +21,9 @@ from tests.integration.flights import KEY, LONG_S, ROOT, Process, Work, awaited,
 
 @pytest.fixture
 async def process(redis: Redis) -> AsyncIterator[Process]:
-    async with SingleFlight[Remembered](redis, owner="one", budget_s=LONG_S) as flights:
+    async with SingleFlight[CachedResult](
+        redis, owner="one", budget_s=LONG_S
+    ) as flights:
         yield Process(redis, flights)
 
 
@@ -34,7 +36,7 @@ async def test_the_lease_of_a_killed_leader_ends_and_a_waiter_computes(
     )
     assert child.stdout is not None
     assert await child.stdout.readline() == b"leading True\n"
-    async with SingleFlight[Remembered](
+    async with SingleFlight[CachedResult](
         redis, owner="heir", budget_s=LONG_S
     ) as flights:
         heir = Process(redis, flights)
@@ -88,7 +90,7 @@ async def test_a_caller_cancelled_at_any_step_leaves_no_lease(
 
 
 async def test_a_lease_is_renewed_while_its_leader_computes(redis: Redis) -> None:
-    async with SingleFlight[Remembered](
+    async with SingleFlight[CachedResult](
         redis, owner="slow", budget_s=LONG_S, lease_s=30.0
     ) as flights:
         slow = Process(redis, flights)
@@ -122,10 +124,10 @@ async def test_a_waiter_is_woken_by_the_announcement(
 ) -> None:
     monkeypatch.setattr(single_flight, "RECHECK_S", LONG_S)
     async with (
-        SingleFlight[Remembered](
+        SingleFlight[CachedResult](
             redis, owner="one", lease_s=LONG_S, budget_s=LONG_S
         ) as first,
-        SingleFlight[Remembered](
+        SingleFlight[CachedResult](
             redis, owner="two", lease_s=LONG_S, budget_s=LONG_S
         ) as second,
     ):
@@ -146,11 +148,11 @@ async def test_a_waiter_is_woken_by_the_announcement(
 async def test_without_redis_each_process_computes_once() -> None:
     async with (
         Redis(host="127.0.0.1", port=1) as nowhere,
-        SingleFlight[Remembered](nowhere, owner="alone", budget_s=0.05) as flights,
+        SingleFlight[CachedResult](nowhere, owner="alone", budget_s=0.05) as flights,
     ):
         runs = 0
 
-        async def ask() -> Remembered:
+        async def ask() -> CachedResult:
             nonlocal runs
             outcome = await flights.join(KEY, _unreachable, wait_s=LONG_S)
             if isinstance(outcome, Joined):
@@ -158,12 +160,12 @@ async def test_without_redis_each_process_computes_once() -> None:
             async with outcome:
                 runs += 1
                 await asyncio.sleep(0)
-                outcome.share(Remembered(1, 1, b"42"))
-            return Remembered(1, 1, b"42")
+                outcome.share(CachedResult(1, 1, b"42"))
+            return CachedResult(1, 1, b"42")
 
         answers = await asyncio.gather(*(ask() for _ in range(50)))
     assert runs == 1
-    assert set(answers) == {Remembered(1, 1, b"42")}
+    assert set(answers) == {CachedResult(1, 1, b"42")}
 
 
 async def _unreachable() -> None:
@@ -177,8 +179,8 @@ async def test_when_the_server_freezes_waiters_compute_themselves(
     await server.start()
     async with (
         Redis.from_url(server.url) as client,
-        SingleFlight[Remembered](client, owner="one", budget_s=LONG_S) as first,
-        SingleFlight[Remembered](
+        SingleFlight[CachedResult](client, owner="one", budget_s=LONG_S) as first,
+        SingleFlight[CachedResult](
             client, owner="two", budget_s=1.0, breaker=Breaker(failures=1)
         ) as second,
     ):
@@ -214,7 +216,7 @@ async def test_a_listener_that_forgets_a_cancellation_is_ended(
 
     monkeypatch.setattr(PubSub, "get_message", forget_once)
     async with asyncio.timeout(LONG_S):
-        async with SingleFlight[Remembered](
+        async with SingleFlight[CachedResult](
             redis, owner="one", budget_s=LONG_S
         ) as flights:
             flights._wanted.set()
@@ -229,8 +231,8 @@ async def test_a_waiter_hears_announcements_again_after_the_server_restarted(
     await server.start()
     async with (
         Redis.from_url(server.url) as client,
-        SingleFlight[Remembered](client, owner="one", budget_s=LONG_S) as first,
-        SingleFlight[Remembered](client, owner="two", budget_s=LONG_S) as second,
+        SingleFlight[CachedResult](client, owner="one", budget_s=LONG_S) as first,
+        SingleFlight[CachedResult](client, owner="two", budget_s=LONG_S) as second,
     ):
         for _ in range(2):
             work = Work()

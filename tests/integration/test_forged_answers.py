@@ -19,7 +19,7 @@ from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import new_id
 from tasklore.memory import keys
 from tasklore.memory.ledger.waits import MOST_REFUSALS, Waits
-from tasklore.runtime.access import Access
+from tasklore.runtime.access import ServerCredentials
 from tasklore.runtime.messaging.signatures import Publishers, open_signer
 from tests.role_keys import make_role_keys
 from tests.servers import PATIENCE_S
@@ -42,7 +42,7 @@ def waits_of(folder: Path, redis: Redis) -> Callable[[str | None], Waits]:
     def opened(role: str | None) -> Waits:
         sign = None
         if role is not None:
-            sign = open_signer(Access(role, folder / role / "nats.nkey"))
+            sign = open_signer(ServerCredentials(role, folder / role / "nats.nkey"))
         return Waits(redis, deadline_s=PATIENCE_S, sign=sign, check=known.check)
 
     return opened

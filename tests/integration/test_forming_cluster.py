@@ -16,15 +16,15 @@ from tasklore.contracts.errors import Unreachable
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import JetStreamRefused, ask_jetstream
 from tasklore.runtime.messaging.streams import (
-    Sizes,
-    Source,
+    PullSource,
+    StreamSizes,
     declare_consumer,
     declare_streams,
     find_consumer,
 )
 from tasklore.runtime.servers.embedded import NatsServer
 
-READER = Source(
+READER = PullSource(
     stream=subjects.TASKS,
     durable="Somebody",
     filter_subject=subjects.tasks_of("Somebody"),
@@ -97,7 +97,7 @@ async def test_streams_are_declared_again_until_the_cluster_takes_them(
     client: Client, call: str, refusal: tuple[int, int, str] | None
 ) -> None:
     asked = grudging(client, call, refusal, times=2)
-    await declare_streams(asked, Sizes())
+    await declare_streams(asked, StreamSizes())
     assert len(asked.refused) == 2
     names = (await ask_jetstream(client, "STREAM.NAMES"))["streams"]
     assert {"TASKS", "LATER", "KV_agents", "KV_workers"} <= set(names)
@@ -114,7 +114,7 @@ async def test_streams_are_declared_again_until_the_cluster_takes_them(
 async def test_a_consumer_is_declared_again_until_the_cluster_takes_it(
     client: Client, call: str, refusal: tuple[int, int, str] | None
 ) -> None:
-    await declare_streams(client, Sizes())
+    await declare_streams(client, StreamSizes())
     asked = grudging(client, call, refusal, times=2)
     made_at = await declare_consumer(asked, READER)
     assert len(asked.refused) == 2
@@ -128,7 +128,7 @@ async def test_a_cluster_with_too_few_nodes_is_an_error_with_the_cure(
 ) -> None:
     asked = grudging(client, "STREAM.CREATE", NO_PEERS)
     with pytest.raises(JetStreamRefused) as raised:
-        await declare_streams(asked, Sizes(replicas=3), patience_s=1.5)
+        await declare_streams(asked, StreamSizes(replicas=3), patience_s=1.5)
     told = str(raised.value)
     assert told.startswith(
         "STREAM.CREATE.LATER: no suitable peers for placement, peer offline (10005), still so after"
@@ -147,22 +147,22 @@ async def test_all_declarations_of_one_start_share_its_patience(client: Client) 
         with pytest.raises(
             Unreachable, match=r"did not answer stream request 'STREAM.INFO.LATER'"
         ):
-            await declare_streams(asked, Sizes(), patience_s=0.3)
+            await declare_streams(asked, StreamSizes(), patience_s=0.3)
 
 
 async def test_healing_while_at_work_asks_once(client: Client) -> None:
     """The pull loop has pauses of its own, and would count as stuck while somebody waits within it."""
-    await declare_streams(client, Sizes())
+    await declare_streams(client, StreamSizes())
     await ask_jetstream(client, "STREAM.DELETE.TASKS")
     asked = grudging(client, "STREAM.CREATE", NO_PEERS)
     with pytest.raises(JetStreamRefused, match="no suitable peers"):
-        await find_consumer(asked, READER, Sizes(), may_create=True)
+        await find_consumer(asked, READER, StreamSizes(), may_create=True)
     assert asked.refused == ["$JS.API.STREAM.CREATE.TASKS"]
-    await declare_streams(client, Sizes())
+    await declare_streams(client, StreamSizes())
     for call in ("CONSUMER.INFO", "CONSUMER.DURABLE.CREATE"):
         asked = grudging(client, call, NO_LEADER)
         with pytest.raises(JetStreamRefused, match="temporarily unavailable"):
-            await find_consumer(asked, READER, Sizes(), may_create=True)
+            await find_consumer(asked, READER, StreamSizes(), may_create=True)
         assert len(asked.refused) == 1
 
 
@@ -173,10 +173,10 @@ async def test_a_refusal_that_waiting_does_not_mend_is_an_error_at_once(
         JetStreamRefused,
         match=r"\(10074\); this NATS server is no cluster: set TASKLORE_REPLICAS=1",
     ):
-        await declare_streams(client, Sizes(replicas=3))
+        await declare_streams(client, StreamSizes(replicas=3))
     asked = grudging(client, "STREAM.CREATE", NO_ROOM)
     with pytest.raises(
         JetStreamRefused, match=r"insufficient storage resources available \(10047\)$"
     ):
-        await declare_streams(asked, Sizes())
+        await declare_streams(asked, StreamSizes())
     assert len(asked.refused) == 1

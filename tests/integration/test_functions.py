@@ -18,7 +18,7 @@ from tasklore.memory.conversations import scripts as inbox_scripts
 from tasklore.memory.documents.storage import scripts as document_scripts
 from tasklore.memory.functions import LIBRARIES, load_functions
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.runs import Run
+from tasklore.memory.ledger.runs import RunPermission
 from tasklore.memory.long_term import scripts as long_term_scripts
 from tasklore.memory.projects import scripts as project_scripts
 from tasklore.memory.records import scripts as record_scripts
@@ -81,7 +81,9 @@ async def test_a_missing_function_is_loaded_in_the_middle_of_work(
     ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
     for number in range(2):
         await valkey_or_redis.function_flush("SYNC")
-        assert await ledger.begin(f"lacks-{number}", 1, "w1", 0, LEASE_MS) == Run(1)
+        assert await ledger.begin(
+            f"lacks-{number}", 1, "w1", 0, LEASE_MS
+        ) == RunPermission(1)
 
 
 async def test_functions_outlive_the_server(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from tasklore.contracts.errors import (
 )
 from tasklore.memory import keys
 from tasklore.memory.budgets import governor as governing
-from tasklore.memory.budgets.governor import Governor
+from tasklore.memory.budgets.governor import ModelBudget
 from tasklore.memory.budgets.store import Budgets
 from tasklore.memory.functions import load_functions
 from tasklore.runtime.models.llm import Llm, LlmRole, LlmSettings
@@ -57,7 +57,7 @@ async def declare(redis: Redis, *limits: dict[str, Any], **more: Any) -> None:
     await Budgets(redis).change(read_limits({"limits": limits, **more}), "test")
 
 
-async def settled(governor: Governor, held: Any, input_: int, output: int) -> None:
+async def settled(governor: ModelBudget, held: Any, input_: int, output: int) -> None:
     """Settle *held* by the count of a provider, and wait until it is stored."""
     governor.settle(
         held,
@@ -73,7 +73,7 @@ async def test_a_call_without_a_limit_costs_no_round_trip_and_is_booked(
 ) -> None:
     """The books have it by tenant, agent and model, and by tree."""
     await declare(redis)
-    governor = Governor(redis)
+    governor = ModelBudget(redis)
     await governor.limits()
     before = (await redis.info("stats"))["total_commands_processed"]
     held = await governor.reserve(
@@ -101,7 +101,7 @@ async def test_what_was_reserved_is_given_back_when_the_call_took_less(
     await declare(
         redis, {"name": "tpm", "model": "gpt-*", "tokens": 300, "every": "minute"}
     )
-    governor = Governor(redis)
+    governor = ModelBudget(redis)
     first = await governor.reserve(call(most=200))
     with pytest.raises(LlmThrottled, match="'tpm' has no room") as refused:
         await governor.reserve(call(most=200))
@@ -115,7 +115,7 @@ async def test_a_call_that_can_never_fit_is_refused_with_the_cure(redis: Redis) 
     """Waiting would not help it."""
     await declare(redis, {"name": "tpm", "tokens": 300, "every": "minute"})
     with pytest.raises(BudgetSpent, match="more than all; raise the limit"):
-        await Governor(redis).reserve(call(most=1000))
+        await ModelBudget(redis).reserve(call(most=1000))
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ async def test_a_budget_of_a_day_is_never_overspent(
             "at_limit": at_limit,
         },
     )
-    governor = Governor(redis)
+    governor = ModelBudget(redis)
     spent = 0
     with pytest.raises(error):  # noqa: PT012 - until it is refused
         while True:
@@ -152,7 +152,7 @@ async def test_a_tree_spends_from_the_budget_of_its_root(redis: Redis) -> None:
     await declare(
         redis, {"name": "run", "usd": "0.005", "every": "tree", "at_limit": "refuse"}
     )
-    governor = Governor(redis)
+    governor = ModelBudget(redis)
     await settled(
         governor,
         await governor.reserve(call(most=300, task_id="root", run="root:1:1")),
@@ -169,8 +169,8 @@ async def test_a_tree_spends_from_the_budget_of_its_root(redis: Redis) -> None:
 async def test_calls_at_once_are_bounded_over_processes(redis: Redis) -> None:
     """Two governors share the count; a settled call makes room."""
     await declare(redis, {"name": "two", "model": "gpt-6-luna", "at_once": 2})
-    one = Governor(redis)
-    other = Governor(redis)
+    one = ModelBudget(redis)
+    other = ModelBudget(redis)
     first = await one.reserve(call())
     await other.reserve(call())
     with pytest.raises(LlmThrottled):
@@ -186,7 +186,7 @@ async def test_settling_twice_counts_once(redis: Redis) -> None:
     await declare(
         redis, {"name": "day", "usd": 1, "every": "day", "at_limit": "refuse"}
     )
-    governor = Governor(redis)
+    governor = ModelBudget(redis)
     held = await governor.reserve(call())
     governor.settle(held, CallUsage(input=10, output=10, cached=0, nano_usd=20 * PRICE))
     commands = list(governor._settlements)
@@ -213,8 +213,8 @@ async def test_what_a_dead_worker_held_is_freed_and_stays_unconfirmed(
         {"name": "day", "usd": "0.005", "every": "day", "at_limit": "refuse"},
         {"name": "one", "at_once": 1},
     )
-    dead = Governor(redis)
-    living = Governor(redis)
+    dead = ModelBudget(redis)
+    living = ModelBudget(redis)
     monkeypatch.setattr(governing, "LEASE_S", 0.2)
     lost = await dead.reserve(call(most=200))
     monkeypatch.setattr(governing, "LEASE_S", lease_s)
@@ -239,11 +239,11 @@ async def test_a_living_process_renews_what_it_holds(
     monkeypatch.setattr(governing, "LEASE_S", 0.4)
     monkeypatch.setattr(governing, "RENEWED_S", 0.1)
     await declare(redis, {"name": "one", "at_once": 1})
-    async with Governor(redis).running() as governor:
+    async with ModelBudget(redis).running() as governor:
         await governor.reserve(call())
         await asyncio.sleep(1)
         with pytest.raises(LlmThrottled):
-            await Governor(redis).reserve(call())
+            await ModelBudget(redis).reserve(call())
 
 
 async def test_limits_change_without_a_restart(
@@ -252,7 +252,7 @@ async def test_limits_change_without_a_restart(
     """A process looks for them every second."""
     monkeypatch.setattr(governing, "RENEWED_S", 0.05)
     await declare(redis)
-    async with Governor(redis).running() as governor:
+    async with ModelBudget(redis).running() as governor:
         await governor.reserve(call())
         await declare(
             redis,
@@ -281,9 +281,9 @@ async def test_without_the_store_what_was_declared_holds(
     await declare(redis, {"name": "it", **limit}, without_store=choice)
     unchecked: list[str] = []
     gone = Redis(host="127.0.0.1", port=1)
-    governor = Governor(redis, unchecked=unchecked.append)
+    governor = ModelBudget(redis, unchecked=unchecked.append)
     await governor.limits()
-    governor._batch = Governor(gone)._batch
+    governor._batch = ModelBudget(gone)._batch
     if passes:
         await governor.reserve(call())
     else:
@@ -295,13 +295,13 @@ async def test_without_the_store_what_was_declared_holds(
 async def test_limits_that_were_never_read_let_nothing_pass(redis: Redis) -> None:
     """A process that starts while the store is away does not know what is limited."""
     with pytest.raises(MemoryUnavailable):
-        await Governor(Redis(host="127.0.0.1", port=1)).reserve(call())
+        await ModelBudget(Redis(host="127.0.0.1", port=1)).reserve(call())
 
 
 async def test_what_the_provider_says_of_its_limits_counts(redis: Redis) -> None:
     """Others use the same key: its count goes before ours. A pause that it asks for holds for all."""
     await declare(redis, {"name": "tpm", "tokens": 10_000, "every": "minute"})
-    governor = Governor(redis)
+    governor = ModelBudget(redis)
     held = await governor.reserve(call())
     governor.settle(
         held,
@@ -312,7 +312,7 @@ async def test_what_the_provider_says_of_its_limits_counts(redis: Redis) -> None
         await governor.reserve(call(most=100))
     await redis.flushdb()
     await declare(redis, {"name": "tpm", "tokens": 10_000, "every": "minute"})
-    governor = Governor(redis)
+    governor = ModelBudget(redis)
     governor.settle(
         await governor.reserve(call()), CallUsage(requests=0, pause_ms=50_000)
     )
@@ -325,7 +325,7 @@ async def test_what_the_provider_says_of_its_limits_counts(redis: Redis) -> None
 async def test_those_who_wait_go_first_and_in_order(redis: Redis) -> None:
     """A newcomer does not overtake them, also when there is room."""
     await declare(redis, {"name": "rpm", "requests": 1, "every": "minute"})
-    governor = Governor(redis)
+    governor = ModelBudget(redis)
     await governor.reserve(call(run="t0:1:1"))
     waits = []
     for number in range(1, 6):
@@ -343,7 +343,7 @@ async def test_a_settlement_counts_also_when_the_store_lost_what_was_reserved(
     await declare(
         redis, {"name": "day", "usd": 1, "every": "day", "at_limit": "refuse"}
     )
-    governor = Governor(redis)
+    governor = ModelBudget(redis)
     held = await governor.reserve(call())
     await redis.delete(
         keys.budget("calls"), keys.budget("leases"), keys.budget("account", "day")
@@ -367,7 +367,7 @@ async def test_five_calls_at_once_do_not_pass_a_limit_of_a_hundred_tokens(
 ) -> None:
     """A gateway let 663 tokens through: it counts when the answers are there (litellm 18730)."""
     await declare(redis, {"name": "tpm", "tokens": 100, "every": "minute"})
-    governor = Governor(redis)
+    governor = ModelBudget(redis)
     asked = [
         governor.reserve(call("hi", most=40, run=f"t{number}:1:1"))
         for number in range(5)
@@ -388,7 +388,7 @@ async def test_calls_of_one_session_at_once_do_not_pass_its_budget(
         redis,
         {"name": "session", "usd": "0.003", "every": "tree", "at_limit": "refuse"},
     )
-    processes = [Governor(redis) for _ in range(4)]
+    processes = [ModelBudget(redis) for _ in range(4)]
     asked = [
         one.reserve(call("hi", most=100, task_id="t", root_id="t", run="t:1:1"))
         for one in processes
@@ -415,7 +415,7 @@ async def test_the_first_calls_of_an_unknown_user_at_once_do_not_pass_the_budget
             "at_limit": "refuse",
         },
     )
-    governor = Governor(redis)
+    governor = ModelBudget(redis)
     asked = [governor.reserve(call("hi", most=64, user="new")) for _ in range(8)]
     held = [
         one
@@ -440,8 +440,8 @@ async def test_a_budget_that_is_spent_stays_spent_in_another_process(
             "at_limit": "refuse",
         },
     )
-    one = Governor(redis)
-    other = Governor(redis)
+    one = ModelBudget(redis)
+    other = ModelBudget(redis)
     await settled(one, await one.reserve(call(most=150, tenant="a")), 30, 150)
     for governor in (one, other):
         with pytest.raises(BudgetSpent):
@@ -451,7 +451,7 @@ async def test_a_budget_that_is_spent_stays_spent_in_another_process(
 async def test_a_call_without_text_is_held_to_the_limit_too(redis: Redis) -> None:
     """A gateway reserves nothing for a request whose text it does not find (litellm 27001)."""
     await declare(redis, {"name": "tpm", "tokens": 300, "every": "minute"})
-    governor = Governor(redis)
+    governor = ModelBudget(redis)
     asked = [
         governor.reserve(call("", most=100, run=f"t{number}:1:1"))
         for number in range(6)
@@ -469,11 +469,11 @@ async def test_limits_of_a_file_hold_while_the_store_is_away(redis: Redis) -> No
     gone = Redis(host="127.0.0.1", port=1)
     money = read_limits({"limits": [{"name": "day", "usd": 1, "every": "day"}]})
     with pytest.raises(MemoryUnavailable):
-        await Governor(gone, declared=money).reserve(call())
+        await ModelBudget(gone, declared=money).reserve(call())
     rates = read_limits(
         {"limits": [{"name": "tpm", "tokens": 1000, "every": "minute"}]}
     )
-    assert (await Governor(gone, declared=rates).reserve(call())).accounts
+    assert (await ModelBudget(gone, declared=rates).reserve(call())).accounts
 
 
 async def test_a_limit_of_other_units_begins_anew(redis: Redis) -> None:
@@ -481,7 +481,7 @@ async def test_a_limit_of_other_units_begins_anew(redis: Redis) -> None:
     await declare(
         redis, {"name": "day", "usd": 1, "every": "day", "at_limit": "refuse"}
     )
-    governor = Governor(redis)
+    governor = ModelBudget(redis)
     await settled(governor, await governor.reserve(call()), 10, 10)
     await declare(
         redis, {"name": "day", "usd": 2, "every": "day", "at_limit": "refuse"}
@@ -496,7 +496,7 @@ async def test_a_limit_of_other_units_begins_anew(redis: Redis) -> None:
 async def test_a_stream_that_breaks_is_paid_for_as_far_as_it_came(redis: Redis) -> None:
     """The request and the text that came count; the rest of the worst case is free again."""
     await declare(redis, {"name": "tpm", "tokens": 100_000, "every": "minute"})
-    governor = Governor(redis)
+    governor = ModelBudget(redis)
     prices = {"gpt-6-luna": ModelPrice(input=Decimal(1), output=Decimal(1))}
     async with Llm(
         LlmSettings(base_url="http://127.0.0.1:1", prices=prices), governor=governor
@@ -519,7 +519,7 @@ async def test_counts_of_nothing_are_no_counts(
 ) -> None:
     """A call whose provider counts 0 or null holds all that it may have taken, and is reported by an estimate."""
     await declare(redis, {"name": "tpm", "tokens": 10_000, "every": "minute"})
-    governor = Governor(redis)
+    governor = ModelBudget(redis)
     body = json.loads(answer(GOOD).body)
     body["usage"] = {"prompt_tokens": counts, "completion_tokens": counts}
     prices = {"own": ModelPrice(input=Decimal(1), output=Decimal(1))}
@@ -567,7 +567,7 @@ async def test_a_call_that_is_none_keeps_nobody_from_calling(
     await redis.set(keys.budget("account", "text"), "x")
     await redis.hset(keys.budget("calls"), "odd", row)
     await redis.zadd(keys.budget("leases"), {"odd": 1})
-    governor = Governor(redis)
+    governor = ModelBudget(redis)
     held = await governor.reserve(call())
     governor.settle(held, CallUsage(input=10, output=10, nano_usd=20 * PRICE))
     await governor.flush()

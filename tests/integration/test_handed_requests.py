@@ -26,11 +26,11 @@ from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
 from tasklore.supervisor.http.admission.keys import CALLER as KEY_OF_CALLER
 from tasklore.supervisor.http.admission.limits import ClientLimits
 from tasklore.supervisor.http.app import make_app
+from tasklore.supervisor.http.dependencies import Admission, Life
 from tasklore.supervisor.http.hand_over import HandOver, HandOverMiddleware
 from tasklore.supervisor.http.handed import HandedRequests
 from tasklore.supervisor.http.in_process import call_in_process
 from tasklore.supervisor.http.operations_app import make_operations_app
-from tasklore.supervisor.http.parts import Door, Life
 from tasklore.supervisor.http.server import HttpServer
 from tasklore.supervisor.operations.forms import View
 from tasklore.supervisor.operations.table import bind, operation
@@ -123,7 +123,7 @@ async def operations(
     client: Client, supervisor_id: str = SUPERVISOR, **door: Any
 ) -> AsyncIterator[str]:
     """Serve operations behind *door* within the block; yield their address."""
-    guard = Door(grace_s=5.0, **door)
+    guard = Admission(grace_s=5.0, **door)
     app = make_operations_app(guard, HandOver(client, supervisor_id), OWN, TABLE)
     server = HttpServer(app, guard, "127.0.0.1", 0, setting="OPERATIONS")
     running = asyncio.create_task(server.run())
@@ -538,7 +538,7 @@ async def test_a_supervisor_that_answers_something_else_is_told_of(
 def test_a_noun_with_something_to_run_here_needs_its_services() -> None:
     with pytest.raises(ValueError, match="letters_show is to be run here"):
         make_operations_app(
-            Door(),
+            Admission(),
             HandOver(None, SUPERVISOR),  # type: ignore[arg-type]  # nothing is asked
             own=(),
             table=(show_letter,),

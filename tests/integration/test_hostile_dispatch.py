@@ -15,11 +15,11 @@ from tasklore.memory.ledger.ledger import Ledger
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import open_outbox
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.models.llm import Llm, LlmSettings
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.dispatch import Dispatch
-from tasklore.supervisor.reports.reports import ReportDesk
+from tasklore.supervisor.reports.reports import ReportWaiter
 from tasklore.supervisor.service import Service
 from tasklore.supervisor.understanding import make_interpreter
 from tests.llm_double import ScriptedLlm
@@ -44,7 +44,7 @@ class Stand:
     model: ScriptedLlm
     llm: Llm
     dispatch: Dispatch
-    reports: ReportDesk
+    reports: ReportWaiter
 
     async def say(
         self, text: str, answer: Answer, conversation_id: str | None = None
@@ -86,7 +86,7 @@ async def standing(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stan
         client = await stack.enter_async_context(
             connected(servers.nats_url, f"hostile-{new_id(0)}")
         )
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
         outbox = await stack.enter_async_context(open_outbox(Link(client)))
         model = await stack.enter_async_context(ScriptedLlm())
         llm = Llm(
@@ -100,7 +100,7 @@ async def standing(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stan
             model,
             llm,
             Dispatch(outbox, ledger),
-            ReportDesk(client, ledger),
+            ReportWaiter(client, ledger),
         )
 
 

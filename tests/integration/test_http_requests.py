@@ -43,8 +43,8 @@ from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
 from tasklore.supervisor.http.requests import routes as requests
 from tasklore.supervisor.replies.combined import combine
 from tasklore.supervisor.requests.request import (
-    Alongside,
     Ended,
+    ExtraCommands,
     ignore_part,
     part_task_id,
 )
@@ -526,7 +526,7 @@ class InParts(Scripted):
         before: Sequence[ChatTurn] | None = None,
         ended: Ended = ignore_part,
         is_new: bool = False,
-        alongside: Alongside | None = None,
+        alongside: ExtraCommands | None = None,
         among: Catalogue | None = None,
     ) -> PersonReply:
         self.asked.append(request)

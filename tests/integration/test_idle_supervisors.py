@@ -12,11 +12,11 @@ from redis.asyncio import Redis
 from tasklore.contracts.admission.limits import Shares
 from tasklore.contracts.errors import Unreachable
 from tasklore.memory import keys
-from tasklore.memory.budgets.governor import Governor
+from tasklore.memory.budgets.governor import ModelBudget
 from tasklore.memory.budgets.store import Budgets
 from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.shared_values import SharedReading
-from tasklore.supervisor.admission.desk import AdmissionDesk
+from tasklore.supervisor.admission.queue_mover import WaitingQueueMover
 from tests.integration.test_governor import call
 from tests.integration.test_waiting_tasks import DAY, declare
 from tests.servers import PATIENCE_S
@@ -37,7 +37,7 @@ class Unheard:
         """Take a subscription."""
 
 
-class Desk(AdmissionDesk):
+class Desk(WaitingQueueMover):
     """A desk that notes since when it leads, and moves nothing."""
 
     def __init__(self, redis: Redis, name: str) -> None:
@@ -73,10 +73,11 @@ def _no_reads(monkeypatch: pytest.MonkeyPatch) -> None:
         async def __aexit__(self, *_: object) -> None: ...
 
     monkeypatch.setattr(
-        "tasklore.supervisor.admission.desk.open_direct_reads", lambda *_: Reads()
+        "tasklore.supervisor.admission.queue_mover.open_direct_reads",
+        lambda *_: Reads(),
     )
     monkeypatch.setattr(
-        "tasklore.supervisor.admission.desk.WaitingMessages", lambda *_: None
+        "tasklore.supervisor.admission.queue_mover.WaitingMessages", lambda *_: None
     )
 
 
@@ -130,7 +131,7 @@ async def test_whoever_wakes_frees_what_a_dead_process_held(
     """No other process asks a model, or looks."""
     monkeypatch.setattr("tasklore.memory.budgets.governor.LEASE_S", 0.1)
     await declare(valkey_or_redis, {"name": "one", "at_once": 1})
-    await Governor(valkey_or_redis).reserve(call(most=200))
+    await ModelBudget(valkey_or_redis).reserve(call(most=200))
     budgets = Budgets(valkey_or_redis)
     assert [one.reserved for one in await budgets.standings()] == [1]
     waiting = WaitingTasks(valkey_or_redis)

@@ -15,11 +15,11 @@ from tasklore.memory.queues.queue import PersonalQueue
 from tasklore.runtime.messaging import partitions
 from tasklore.runtime.messaging.erasure import Eraser
 from tasklore.runtime.messaging.outbox import open_outbox
-from tasklore.runtime.messaging.partitions import MOST_ERASURES, Whose
+from tasklore.runtime.messaging.partitions import MOST_ERASURES, Owner
 from tasklore.runtime.messaging.streams import declare_consumer
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.workers.listening.declaration import Queue
-from tasklore.workers.listening.inflow import InflowDesk
+from tasklore.workers.listening.inflow import InflowHandler
 from tasklore.workers.listening.wiring import sources_of
 from tests.integration.listening import eventually
 from tests.integration.partitions import ACK_WAIT_S, Partitions, partitions_on
@@ -57,9 +57,9 @@ class Inflow:
         """Take in the stream of *queue* until it is empty."""
         stream = subjects.TURNS if queue == "turns" else subjects.FACTS
         async with open_outbox(self.link) as outbox:
-            desk = InflowDesk(
+            desk = InflowHandler(
                 stream,
-                Whose("worker-1", "Ear"),
+                Owner("worker-1", "Ear"),
                 queue=self.tables[queue],
                 eraser=self.eraser,
                 outbox=outbox,

@@ -27,7 +27,7 @@ from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.requests.kept_replies import MOST_BYTES
 from tasklore.supervisor.requests.request import part_task_id, single_task_id
-from tasklore.supervisor.requests.work import Work
+from tasklore.supervisor.requests.work import InFlightRequests
 from tasklore.supervisor.understanding import Interpretation, RuleInterpreter
 from tasklore.supervisor.understanding.outcome import Several
 from tests.http_client import Answer, ask, until
@@ -99,7 +99,7 @@ class Replicas:
         """Start one."""
         records = records or RequestRecords(self.redis, deadline_s=PATIENCE_S)
         service = self.desk.service(self.fickle, conversations=conversations)
-        work = Work(service, records)
+        work = InFlightRequests(service, records)
         async with http_stand(
             self.servers, self.redis, service=service, work=work, records=records
         ) as api:

@@ -20,12 +20,12 @@ from tasklore.memory.budgets.store import Budgets
 from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.open_tasks import OpenTasks
-from tasklore.memory.ledger.runs import NotDue, Run
+from tasklore.memory.ledger.runs import NotDue, RunPermission
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import open_outbox
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.dispatch import Dispatch
@@ -58,7 +58,7 @@ class Fixture:
 async def later(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Fixture]:
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(connected(servers.nats_url, "later"))
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
         outbox = await stack.enter_async_context(open_outbox(Link(client)))
         ledger = Ledger(redis, deadline_s=PATIENCE_S)
         yield Fixture(
@@ -101,7 +101,9 @@ async def test_a_task_waits_in_later_until_it_is_due(later: Fixture) -> None:
             await asyncio.sleep(0.005)
     late_s = time.time() - near.waits_from.timestamp()
     assert late_s >= -0.01
-    assert isinstance(await later.ledger.begin(near.task_id, 1, "w", 0, 1000), Run)
+    assert isinstance(
+        await later.ledger.begin(near.task_id, 1, "w", 0, 1000), RunPermission
+    )
 
 
 async def test_a_task_that_was_cancelled_before_it_was_due_never_comes(

@@ -21,8 +21,8 @@ from tasklore.memory.ledger.runs import (
     Finish,
     Held,
     NotDue,
-    Run,
     RunName,
+    RunPermission,
     Suspect,
 )
 from tasklore.memory.ledger.tally import Tally
@@ -44,7 +44,7 @@ async def test_an_accepted_task_runs_and_is_recorded(ledger: Ledger) -> None:
     await ledger.accept(TASK, 1, b"{}")
     accepted = (await ledger.read(TASK)).generations[1]
     assert (accepted.state, accepted.assignment) == ("accepted", b"{}")
-    assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == Run(1)
+    assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == RunPermission(1)
     await ledger.begin("quick", 1, "w1", 1000, LEASE_MS)
     await ledger.accept(
         "quick", 1, b"{}"
@@ -74,7 +74,7 @@ async def test_the_first_report_of_a_task_counts_and_the_task_runs_no_more(
     first = (await ledger.read(TASK)).generations[1]
     assert (first.state, first.report, first.refused) == ("completed", b"first", 1)
     assert await ledger.cancel(TASK, None, "no need") == b"first"
-    assert await ledger.wish(TASK) is None
+    assert await ledger.cancel_request(TASK) is None
 
 
 async def test_each_run_is_counted_once_over_workers_streams_and_lost_replies(
@@ -84,18 +84,20 @@ async def test_each_run_is_counted_once_over_workers_streams_and_lost_replies(
         for _ in range(2):
             assert await ledger.begin(
                 TASK, 1, f"w{number}", 1000, LEASE_MS, token=f"t{number}"
-            ) == Run(number)
+            ) == RunPermission(number)
         await ledger.release([Ended(TASK, 1, f"t{number}")])
     entry = await ledger.read(TASK)
     assert (entry.generations[1].attempts, entry.generations[1].worker_id) == (3, "w3")
     # A copy out of another stream says how many runs there were.
     assert await ledger.begin(
         "copy", 1, "w", 1000, LEASE_MS, before=2, token="a"
-    ) == Run(3)
+    ) == RunPermission(3)
     assert await ledger.begin(
         "copy", 1, "w", 1000, LEASE_MS, before=2, token="b"
-    ) == Run(4)
-    assert await ledger.begin("copy", 1, "w", 1000, LEASE_MS, token="c") == Run(5)
+    ) == RunPermission(4)
+    assert await ledger.begin(
+        "copy", 1, "w", 1000, LEASE_MS, token="c"
+    ) == RunPermission(5)
 
 
 async def test_an_excused_run_is_counted_apart_and_an_uncounted_one_not_at_all(
@@ -108,12 +110,14 @@ async def test_an_excused_run_is_counted_apart_and_an_uncounted_one_not_at_all(
         await ledger.release(
             [Ended(TASK, 1, "a", excused=True), Ended("unknown", 1, "a", excused=True)]
         )
-    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="b") == Run(2, 0, 1)
+    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="b") == RunPermission(
+        2, 0, 1
+    )
     await ledger.park(Ended(TASK, 1, "b", excused=True), 0)
     for token in ("c", "d", "e"):
-        assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token=token) == Run(
-            3, 0, 2
-        )
+        assert await ledger.begin(
+            TASK, 1, "w", 1000, LEASE_MS, token=token
+        ) == RunPermission(3, 0, 2)
         for _ in range(2):
             if token == "c":
                 await ledger.park(Ended(TASK, 1, token, uncounted=True), 0)
@@ -123,19 +127,21 @@ async def test_an_excused_run_is_counted_apart_and_an_uncounted_one_not_at_all(
 
 
 async def test_a_task_that_runs_at_another_worker_is_held(ledger: Ledger) -> None:
-    assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == Run(1)
+    assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == RunPermission(1)
     held = await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS)
     assert isinstance(held, Held)
     assert 0 < held.wait_ms <= LEASE_MS
-    assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS, token="another") == Run(2)
-    assert await ledger.begin(TASK, 2, "w2", 1000, LEASE_MS) == Run(1)
+    assert await ledger.begin(
+        TASK, 1, "w1", 1000, LEASE_MS, token="another"
+    ) == RunPermission(2)
+    assert await ledger.begin(TASK, 2, "w2", 1000, LEASE_MS) == RunPermission(1)
 
 
 async def crash(ledger: Ledger, *, alone: bool = False) -> Suspect:
     """Let a run begin and end without a word; return what the ledger says of it."""
     assert isinstance(
         await ledger.begin(TASK, 1, "w1", 1000, 1, alone=alone, token=f"crash {alone}"),
-        Run,
+        RunPermission,
     )
     async with asyncio.timeout(60):
         while isinstance(  # noqa: ASYNC110 - a clock
@@ -150,9 +156,9 @@ async def test_a_lease_ends_by_itself_and_only_its_holder_renews_it(
     ledger: Ledger,
 ) -> None:
     await crash(ledger)
-    assert await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, alone=True) == Run(
-        2, crashes=1
-    )
+    assert await ledger.begin(
+        TASK, 1, "w2", 1000, LEASE_MS, alone=True
+    ) == RunPermission(2, crashes=1)
     assert await ledger.hold([(TASK, 1), ("unknown", 1)], "w1", LEASE_MS) == [(TASK, 1)]
     assert await ledger.hold([(TASK, 1)], "w2", LEASE_MS) == []
     assert isinstance(await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS), Held)
@@ -215,19 +221,19 @@ async def test_crashes_alone_count_anew_once_a_task_gets_further(
 async def test_tolerated_crashes_let_a_run_begin_beside_others(ledger: Ledger) -> None:
     found = await crash(ledger)
     assert without_worker(found) == Suspect(1, 0, 1, is_news=True)
-    assert await ledger.begin(TASK, 1, "w1", 1000, 1, most_crashes=1, token="b") == Run(
-        2, crashes=1
-    )
+    assert await ledger.begin(
+        TASK, 1, "w1", 1000, 1, most_crashes=1, token="b"
+    ) == RunPermission(2, crashes=1)
     async with asyncio.timeout(60):
         while isinstance(  # noqa: ASYNC110 - a clock
             found := await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, most_crashes=2),
             Held,
         ):
             await asyncio.sleep(0.001)
-    assert found == Run(3, crashes=2, is_news=True)
-    assert await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, most_crashes=2) == Run(
-        3, crashes=2
-    )
+    assert found == RunPermission(3, crashes=2, is_news=True)
+    assert await ledger.begin(
+        TASK, 1, "w2", 1000, LEASE_MS, most_crashes=2
+    ) == RunPermission(3, crashes=2)
     suspect = await ledger.begin(
         TASK, 1, "w2", 1000, LEASE_MS, most_crashes=1, token="c"
     )
@@ -235,12 +241,16 @@ async def test_tolerated_crashes_let_a_run_begin_beside_others(ledger: Ledger) -
 
 
 async def test_a_released_or_parked_run_is_no_crash(ledger: Ledger) -> None:
-    assert await ledger.begin(TASK, 1, "w1", 1000, 1, token="a") == Run(1)
+    assert await ledger.begin(TASK, 1, "w1", 1000, 1, token="a") == RunPermission(1)
     await ledger.park(Ended(TASK, 1, "a"), 0)
     assert await ledger.hold([(TASK, 1)], "w1", LEASE_MS) == []
-    assert await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, token="b") == Run(2)
+    assert await ledger.begin(
+        TASK, 1, "w2", 1000, LEASE_MS, token="b"
+    ) == RunPermission(2)
     await ledger.release([Ended(TASK, 1, "b")])
-    assert await ledger.begin(TASK, 1, "w3", 1000, LEASE_MS, token="c") == Run(3)
+    assert await ledger.begin(
+        TASK, 1, "w3", 1000, LEASE_MS, token="c"
+    ) == RunPermission(3)
 
 
 async def test_a_parked_task_is_not_begun_before_it_is_due(ledger: Ledger) -> None:
@@ -271,12 +281,12 @@ async def test_a_cancel_request_refuses_runs_and_any_other_report(
         1, "accepted", b"{}"
     )
     assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS) == CancelRequest("no need")
-    assert await ledger.wish(TASK) == CancelRequest("no need")
+    assert await ledger.cancel_request(TASK) == CancelRequest("no need")
     assert await ledger.finish(TASK, 1, "completed", b"done") == CancelRequest(
         "no need"
     )
     assert await ledger.finish(TASK, 1, "cancelled", b"stopped") is None
-    assert await ledger.wish(TASK) == CancelRequest("no need")
+    assert await ledger.cancel_request(TASK) == CancelRequest("no need")
     assert await ledger.finish(TASK, 1, "completed", b"done") == b"stopped"
 
 
@@ -304,10 +314,12 @@ async def test_the_newest_generation_is_cancelled_unless_one_is_named(
     assert await ledger.begin("unheard of", 1, "w", 1000, LEASE_MS) == CancelRequest(
         "why"
     )
-    assert await ledger.wish("never") is None
+    assert await ledger.cancel_request("never") is None
     await ledger.finish("child", 1, "cancelled", b"with its parent")
-    assert await ledger.wish("child") == CancelRequest("it was cancelled")
-    assert await ledger.wish("never", "child") == CancelRequest("it was cancelled")
+    assert await ledger.cancel_request("child") == CancelRequest("it was cancelled")
+    assert await ledger.cancel_request("never", "child") == CancelRequest(
+        "it was cancelled"
+    )
 
 
 async def test_an_effect_is_made_by_one_call_of_one_run(ledger: Ledger) -> None:
@@ -338,7 +350,7 @@ async def test_each_generation_gets_exactly_one_report_of_its_own(
     await ledger.finish(TASK, 1, "failed", b"one")
     assert await ledger.finish(TASK, 3, "completed", b"three") is None
     assert await ledger.begin(TASK, 1, "w", 1, LEASE_MS) == b"one"
-    assert await ledger.begin(TASK, 2, "w", 1, LEASE_MS) == Run(1)
+    assert await ledger.begin(TASK, 2, "w", 1, LEASE_MS) == RunPermission(1)
     assert await ledger.finish(TASK, 2, "failed", b"two") is None
     assert await ledger.begin(TASK, 2, "w", 1, LEASE_MS) == b"two"
     entry = await ledger.read(TASK)
@@ -419,11 +431,11 @@ async def test_a_frozen_stopped_or_missing_server_is_unavailable_and_found_again
         with pytest.raises(MemoryUnavailable):
             await Ledger(client, deadline_s=0.1).finish(TASK, 1, "completed", b"second")
         server.resume()
-        assert await patient.begin("new", 1, "w", 1, LEASE_MS) == Run(1)
+        assert await patient.begin("new", 1, "w", 1, LEASE_MS) == RunPermission(1)
         assert await patient.begin(TASK, 1, "w", 1, LEASE_MS) == b"first"
         await server.stop()
         await server.start()
-        assert await patient.begin("newer", 1, "w", 1, LEASE_MS) == Run(1)
+        assert await patient.begin("newer", 1, "w", 1, LEASE_MS) == RunPermission(1)
     await server.stop()
 
 

@@ -33,8 +33,8 @@ from tasklore.memory.ledger.runs import (
     Ended,
     Finish,
     ReportExpired,
-    Run,
     RunName,
+    RunPermission,
 )
 from tasklore.memory.ledger.task_tree import TaskTree
 from tasklore.memory.ledger.user_tasks import UserTasks
@@ -121,7 +121,7 @@ async def test_processes_one_step_apart_share_one_entry_and_one_report(  # noqa:
                     TASK, 1, "w1", 1, LEASE_MS, token=f"t{number}"
                 )
                 note(begun)
-                assert not (stored and isinstance(begun, Run))
+                assert not (stored and isinstance(begun, RunPermission))
             case 3:
                 note(await ledger.finish(TASK, 1, "completed", body), body)
             case 4:
@@ -165,17 +165,17 @@ async def test_a_wish_about_a_task_that_nobody_named_meets_it_when_somebody_does
         found = await ledger.cancel(str(TASK), None, "no need")
         assert not isinstance(found, bytes | ReportExpired)
         assert (found.generation, found.state) == (1, "unknown")
-        assert (await read(ledger, str(TASK))).generations[1].wish is not None
-        assert await ledger.wish(str(TASK)) == CancelRequest("no need")
+        assert (await read(ledger, str(TASK))).generations[1].cancel_request is not None
+        assert await ledger.cancel_request(str(TASK)) == CancelRequest("no need")
         begun = await ledger.begin(TASK, 1, "w1", 1, LEASE_MS)
         assert begun == CancelRequest("no need")
         assert 0 < await redis.pttl(keys.entry(TASK)) <= 604_800_000
         assert await ledger.finish(TASK, 1, "cancelled", b"{}") is None
-        assert await ledger.wish(str(TASK)) == CancelRequest("no need")
+        assert await ledger.cancel_request(str(TASK)) == CancelRequest("no need")
         # Sent again, it is another generation, which nobody wants to end.
         await ledger.accept(TASK, 2, b"{}")
-        assert await ledger.wish(str(TASK)) is None
-        assert await ledger.begin(TASK, 2, "w1", 1, LEASE_MS) == Run(1)
+        assert await ledger.cancel_request(str(TASK)) is None
+        assert await ledger.begin(TASK, 2, "w1", 1, LEASE_MS) == RunPermission(1)
 
 
 async def test_children_of_a_cancelled_task_read_it_without_its_entry(
@@ -183,9 +183,9 @@ async def test_children_of_a_cancelled_task_read_it_without_its_entry(
 ) -> None:
     ledger = process(redis, "2")
     await ledger.begin(TASK, 1, "w1", 1, LEASE_MS)
-    assert await ledger.wish(str(TASK)) is None
+    assert await ledger.cancel_request(str(TASK)) is None
     await ledger.finish(TASK, 1, "cancelled", a_report(TASK, "cancelled"))
-    assert await ledger.wish(str(TASK)) == CancelRequest("it was cancelled")
+    assert await ledger.cancel_request(str(TASK)) == CancelRequest("it was cancelled")
 
 
 @pytest.mark.parametrize("status", ["completed", "failed", "expired"])
@@ -305,7 +305,7 @@ async def test_a_task_that_moves_between_two_looks_is_found(
 
     async def find_then_move(
         self: layouts.Entries, task_ids: Sequence[str]
-    ) -> list[layouts.Entry | None]:
+    ) -> list[layouts.EntryKeys | None]:
         nonlocal is_to_move
         found = await find_many(self, task_ids)
         if is_to_move:
@@ -461,7 +461,13 @@ async def snapshot(client: Redis, known: Layout, tasks: dict[str, TaskName]) -> 
         trace = None if kind == "wished" else await tree.read(str(task))
         heads = await journal.heads(task)
         results = [await journal.result(task, place) for place in heads]
-        found[kind] = entry, trace, heads, results, await ledger.wish(str(task))
+        found[kind] = (
+            entry,
+            trace,
+            heads,
+            results,
+            await ledger.cancel_request(str(task)),
+        )
     asked = await waits.read(str(tasks["asked"]), "0")
     assert asked is not None
     # What wakes its task needs these.
@@ -557,7 +563,7 @@ async def test_what_was_begun_in_layout_1_goes_on_in_layout_2(redis: Redis) -> N
     assert await ledger.hold([(tasks["running"], 1)], "w1", LEASE_MS) == []
     report = a_report(tasks["running"])
     assert await ledger.finish(tasks["running"], 1, "completed", report) is None
-    assert await ledger.begin(tasks["parked"], 1, "w2", 1, LEASE_MS) == Run(2)
+    assert await ledger.begin(tasks["parked"], 1, "w2", 1, LEASE_MS) == RunPermission(2)
     done = a_report(tasks["completed"])
     assert await ledger.begin(tasks["completed"], 1, "w2", 1, LEASE_MS) == done
     wished = await ledger.begin(tasks["wished"], 1, "w2", 1, LEASE_MS)
@@ -566,7 +572,9 @@ async def test_what_was_begun_in_layout_1_goes_on_in_layout_2(redis: Redis) -> N
     waits._entries._layout = Fixed("2")
     answer = WaitAnswer(value=True, at=datetime.now(UTC), door="http", digest="d")
     assert await waits.answer(str(tasks["asked"]), "0", answer) is None
-    assert isinstance(await ledger.begin(tasks["asked"], 1, "w2", 1, LEASE_MS), Run)
+    assert isinstance(
+        await ledger.begin(tasks["asked"], 1, "w2", 1, LEASE_MS), RunPermission
+    )
 
 
 async def test_a_task_that_names_no_agent_stops_the_last_step_unless_it_is_dropped(

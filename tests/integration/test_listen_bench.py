@@ -15,8 +15,8 @@ from tasklore.memory.queues.claims import Claim, Closing
 from tasklore.memory.queues.queue import Mended, PersonalQueue
 from tasklore.workers.execution.exclusive_runs import ExclusiveRuns
 from tasklore.workers.listening.backlog import Backlog
-from tasklore.workers.listening.bench import ListenBench
-from tasklore.workers.listening.outflow import Outflow, Pace
+from tasklore.workers.listening.outflow import ListenLimits, Outflow
+from tasklore.workers.listening.queue_listener import QueueListener
 from tasklore.workers.listening.wiring import demand_one_listener
 from tests.servers import PATIENCE_S
 
@@ -86,9 +86,13 @@ async def test_parked_rows_come_back_when_a_worker_with_a_model_starts(
         )
         await queue.release(claim)
         outflow = Outflow(
-            queue, NoWork(), Pace(1, 1, 60.0), holder="w2", exclusive=ExclusiveRuns()
+            queue,
+            NoWork(),
+            ListenLimits(1, 1, 60.0),
+            holder="w2",
+            exclusive=ExclusiveRuns(),
         )
-        bench = ListenBench(
+        bench = QueueListener(
             agent_id="Ear",
             queue_name="facts",
             queue=queue,

@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
-from tasklore.memory.long_term.entries import Remembered
+from tasklore.memory.long_term.entries import CachedResult
 from tasklore.memory.long_term.index import QUARANTINE_KEPT, EntryIndex
 from tasklore.memory.long_term.owners import EntryOwners
 from tasklore.memory.long_term.store import LongTermMemory
@@ -81,9 +81,14 @@ async def test_an_answer_is_recalled_byte_for_byte_until_a_newer_one_replaces_it
         await memory.remember(
             key("q:1"), result, computed_ms=103, ttl=HOUR, now_ms=number
         )
-        assert await memory.recall(key("q:1")) == Remembered(number, 103, result)
+        assert await memory.recall(key("q:1")) == CachedResult(number, 103, result)
     found = await memory.recall_many([key("q:2"), key("q:1"), key("q:2"), key("q:1")])
-    assert found == [None, Remembered(5, 103, b"[]"), None, Remembered(5, 103, b"[]")]
+    assert found == [
+        None,
+        CachedResult(5, 103, b"[]"),
+        None,
+        CachedResult(5, 103, b"[]"),
+    ]
     assert await memory.recall_many([]) == []
 
 
@@ -183,7 +188,7 @@ async def test_an_entry_is_shown_with_its_parameters_and_hits(
         "q",
     )
     assert (entry.answer, entry.hits, entry.parameters_json) == (
-        Remembered(7, 5, b'{"a":1}'),
+        CachedResult(7, 5, b'{"a":1}'),
         4,
         b'{"limit":50000}',
     )
@@ -206,10 +211,10 @@ async def test_a_result_put_by_hand_keeps_parameters_and_cost(
     await memory.put(key("q:2"), b"3", ttl=HOUR, now_ms=9)
     entry = await memory.show(key("q:1"))
     assert (entry.answer, entry.parameters_json) == (
-        Remembered(9, 5, b"2"),
+        CachedResult(9, 5, b"2"),
         b'{"limit":1}',
     )
-    assert await memory.recall(key("q:2")) == Remembered(9, 0, b"3")
+    assert await memory.recall(key("q:2")) == CachedResult(9, 0, b"3")
 
 
 async def test_listing_and_forgetting_take_entries_that_fit_every_condition(
@@ -416,7 +421,7 @@ async def test_an_unreadable_entry_is_a_counted_miss_and_dropped(
         await valkey_or_redis.set(key("q:1"), value)
         assert await memory.recall_many([key("q:1"), key("q:2")]) == [
             None,
-            Remembered(1, 1, b"2"),
+            CachedResult(1, 1, b"2"),
         ]
         assert memory.corrupt_entries == count
         assert await valkey_or_redis.exists(key("q:1")) == 0
@@ -431,7 +436,7 @@ async def test_an_entry_of_another_type_is_a_miss_and_gets_replaced(
     assert await memory.recall(key("q:1")) is None
     assert await names(memory) == ["q:2"]
     await memory.remember(key("q:1"), b"1", computed_ms=1, ttl=HOUR, now_ms=1)
-    assert await memory.recall(key("q:1")) == Remembered(1, 1, b"1")
+    assert await memory.recall(key("q:1")) == CachedResult(1, 1, b"1")
 
 
 async def test_hits_are_counted_by_a_server_that_forgot_the_script(
@@ -478,7 +483,7 @@ async def test_a_frozen_server_costs_a_few_budgets_and_then_nothing(
         server.resume()
         now[0] += 1.0
         quick = LongTermMemory(client, budget_s=60.0, breaker=breaker)
-        assert await quick.recall(key("q:1")) == Remembered(1, 1, b"1")
+        assert await quick.recall(key("q:1")) == CachedResult(1, 1, b"1")
         assert not breaker.is_open
 
 

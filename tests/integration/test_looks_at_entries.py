@@ -14,7 +14,7 @@ from tasklore.memory.ledger.ledger import Ledger, RunGlance
 from tasklore.memory.ledger.runs import Ended, RunName
 from tasklore.memory.ledger.waits import Waits
 from tasklore.supervisor.feed import signs
-from tasklore.supervisor.feed.events import BeganWaiting, FeedPosition, Question
+from tasklore.supervisor.feed.events import BeganWaiting, FeedPosition, PersonQuestion
 from tasklore.supervisor.feed.signs import SignSources, TaskSigns
 from tests.ledger_layouts import AGENT, LayoutUnderTest
 from tests.servers import PATIENCE_S
@@ -119,7 +119,7 @@ async def look(task_signs: TaskSigns) -> list[str]:
     await asyncio.sleep(0.001)
     shown = []
     for one in await task_signs.look(FeedPosition()):
-        if isinstance(one, Question):
+        if isinstance(one, PersonQuestion):
             shown.append(one.question.question)
         else:
             assert isinstance(one, BeganWaiting)

@@ -13,7 +13,7 @@ from tasklore.contracts.parameters.model import Field, Parameters
 from tasklore.contracts.parameters.neighbours import Neighbourhood
 from tasklore.contracts.quantities.amounts import Amount
 from tasklore.memory import keys
-from tasklore.memory.long_term.entries import Near
+from tasklore.memory.long_term.entries import NearMatch
 from tasklore.memory.long_term.owners import EntryOwners
 from tasklore.memory.long_term.store import LongTermMemory
 from tasklore.runtime.servers.embedded import ValkeyServer
@@ -103,7 +103,9 @@ async def test_the_nearest_within_the_tolerance_is_found(
     for limit in (100, 104, 111, -100, "100.5"):
         await remember(memory, limit)
     [found] = await memory.nearest([asking(101)])
-    assert found == Near(asking("100.5")[0], "100.5", found.answer if found else None)  # type: ignore[arg-type]
+    assert found == NearMatch(
+        asking("100.5")[0], "100.5", found.answer if found else None
+    )  # type: ignore[arg-type]
     assert found.answer[:3] == (1, 7, b"100.5")
     assert await nearest(memory, 102) == b"100.5"
     assert await nearest(memory, "102.25") == b"100.5"

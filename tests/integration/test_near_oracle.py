@@ -17,7 +17,7 @@ from tasklore.contracts.parameters.neighbours import Neighbourhood
 from tasklore.contracts.quantities.amounts import Amount, Duration, Percent, Quantity
 from tasklore.memory import keys
 from tasklore.memory.long_term import neighbours
-from tasklore.memory.long_term.entries import Near
+from tasklore.memory.long_term.entries import NearMatch
 from tasklore.memory.long_term.store import LongTermMemory
 from tasklore.runtime.servers.embedded import ValkeyServer
 
@@ -166,7 +166,7 @@ def test_the_nearest_that_may_be_served_is_served(
 
 async def _served(
     url: str, asked: Asked, known: list[tuple[Asked, str]], anna_is_forgotten: bool
-) -> tuple[Near | None, set[str]]:
+) -> tuple[NearMatch | None, set[str]]:
     """Return the served neighbour, and every place that an index has by then."""
     async with Redis.from_url(url) as client:
         await client.flushdb()

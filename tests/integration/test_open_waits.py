@@ -9,7 +9,7 @@ from tasklore.contracts.admission.waits import MOST_OPEN, Kind, Wait, WaitAnswer
 from tasklore.contracts.errors import InvalidInput
 from tasklore.memory import keys
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.runs import Ended, NotDue, Run, RunName
+from tasklore.memory.ledger.runs import Ended, NotDue, RunName, RunPermission
 from tasklore.memory.ledger.task_tree import MOST_WAITS, TaskTree
 from tasklore.memory.ledger.waits import WaitName, Waits
 from tasklore.supervisor.approvals.questions import list_questions, view_of
@@ -62,7 +62,7 @@ async def park(
     """Let a run of the task begin, and end in *open_ones*."""
     generation = open_ones[0].generation
     begun = await ledger.begin(task_id, generation, "w", 1, LEASE_MS, token="run")
-    assert isinstance(begun, Run)
+    assert isinstance(begun, RunPermission)
     ended = Ended(task_id, generation, "run")
     return await waits.begin(
         ended, open_ones, wait_s=86_400, due_s=86_400, assignment=b"{}"
@@ -147,7 +147,7 @@ async def test_a_task_that_a_worker_of_before_took_over_waits_for_what_that_one_
     await park(ledger, waits, first)
     await waits.answer(TASK, "0", an_answer(first))
     run = await ledger.begin(TASK, 1, "w", 1, LEASE_MS, token="of before")
-    assert isinstance(run, Run)
+    assert isinstance(run, RunPermission)
     await valkey_or_redis.hset(
         keys.task(TASK),
         mapping={"state:1": "waiting", "wait.4": later.model_dump_json()},
@@ -258,7 +258,7 @@ async def test_an_answer_to_one_of_several_lets_the_task_be_due_at_once(
     assert isinstance(begun, NotDue)
     assert await waits.answer(TASK, "2", an_answer(third)) is None
     begun = await ledger.begin(TASK, 1, "w", 1, LEASE_MS, token="again")
-    assert isinstance(begun, Run)
+    assert isinstance(begun, RunPermission)
     assert await waits.answer(TASK, "0", an_answer(first)) is None
     ended = Ended(TASK, 1, "again")
 

@@ -68,16 +68,16 @@ class House:
 
 
 @pytest.fixture
-async def house(redis: Redis) -> House:
-    house = House(redis)
-    assert await house.sessions.create("s1", project="house")
-    return house
+async def system(redis: Redis) -> House:
+    system = House(redis)
+    assert await system.sessions.create("s1", project="system")
+    return system
 
 
 async def test_the_session_has_a_result_before_the_ledger_however_it_was_found(
-    house: House,
+    system: House,
 ) -> None:
-    worker = house.worker()
+    worker = system.worker()
     worker.does = lambda _word, _context: asyncio.sleep(0.005)
     phases = iter(range(10))
 
@@ -93,9 +93,9 @@ async def test_the_session_has_a_result_before_the_ledger_however_it_was_found(
     outcomes = [report.memory.outcome for report in reports]
     assert outcomes == ["miss", "joined", "hit", "bypassed", "refreshed"]
     assert [
-        f"p{number}:results" in saw for number, saw in enumerate(house.ledger.saw)
+        f"p{number}:results" in saw for number, saw in enumerate(system.ledger.saw)
     ] == [True] * 5
-    found = await house.sessions.peek(
+    found = await system.sessions.peek(
         "s1", [f"p{number}:results" for number in range(5)]
     )
     assert [one.value if one else None for one in found] == [{"word": "hello"}] * 5
@@ -104,38 +104,38 @@ async def test_the_session_has_a_result_before_the_ledger_however_it_was_found(
     assert took == [reports[0].run_ms] * 3 + [reports[3].run_ms, reports[4].run_ms]
 
 
-async def test_a_phase_cut_off_before_the_ledger_runs_again(house: House) -> None:
-    first = house.worker()
-    second = house.worker()
-    house.ledger.answers.clear()
+async def test_a_phase_cut_off_before_the_ledger_runs_again(system: House) -> None:
+    first = system.worker()
+    second = system.worker()
+    system.ledger.answers.clear()
     dying = asyncio.create_task(first.work(a_task(task="mutter", **PHASE)))
-    await house.ledger.asked.wait()
+    await system.ledger.asked.wait()
     dying.cancel()
     with pytest.raises(asyncio.CancelledError):
         await dying
-    assert list(await house.entries()) == ["say:results"]
-    house.ledger.answers.set()
+    assert list(await system.entries()) == ["say:results"]
+    system.ledger.answers.set()
     await second.work(a_task(task="mutter", deliveries=2, **PHASE))
     assert (first.outbox.reports(), second.report().status) == ([], "completed")
-    assert [entry.hits for entry in (await house.entries()).values()] == [0]
+    assert [entry.hits for entry in (await system.entries()).values()] == [0]
 
 
-async def test_a_redelivery_after_the_ledger_writes_no_entry(house: House) -> None:
+async def test_a_redelivery_after_the_ledger_writes_no_entry(system: House) -> None:
     for number, task in enumerate(("speak", "mutter")):
-        first = house.worker()
-        second = house.worker()
+        first = system.worker()
+        second = system.worker()
         phase = PHASE | {"task": task, "task_id": f"t{number}", "phase": f"p{number}"}
         await first.work(a_task(**phase))
         for reader in ("t2", "t3"):
             assert (
-                await house.sessions.get("s1", f"p{number}:results", reader=reader)
+                await system.sessions.get("s1", f"p{number}:results", reader=reader)
                 is not None
             )
         await second.work(a_task(deliveries=2, **phase))
         assert [body for _, body, _ in first.outbox.stored] == [
             body for _, body, _ in second.outbox.stored
         ]
-        assert (second.runs, (await house.entries())[f"p{number}:results"].hits) == (
+        assert (second.runs, (await system.entries())[f"p{number}:results"].hits) == (
             [],
             2,
         )
@@ -143,13 +143,13 @@ async def test_a_redelivery_after_the_ledger_writes_no_entry(house: House) -> No
 
 @pytest.mark.parametrize("remembered", [False, True])
 async def test_a_task_whose_phase_was_given_to_another_is_cancelled(
-    house: House, remembered: bool
+    system: House, remembered: bool
 ) -> None:
-    worker = house.worker()
+    worker = system.worker()
     if remembered:
         await worker.work(a_task(task_id="t0"))
-    await house.sessions.set("s1", "say:results", "newer")
-    await house.redis.hset(keys.session("s1").tasks, "say", "t9")
+    await system.sessions.set("s1", "say:results", "newer")
+    await system.redis.hset(keys.session("s1").tasks, "say", "t9")
     await worker.work(a_task(**PHASE))
     report = worker.outbox.reports()[-1]
     assert report.error is not None
@@ -161,24 +161,24 @@ async def test_a_task_whose_phase_was_given_to_another_is_cancelled(
     assert [
         subject for subject, _, _ in worker.outbox.stored if subject.startswith("dead.")
     ] == []
-    found = await house.sessions.get("s1", "say:results")
+    found = await system.sessions.get("s1", "say:results")
     assert found.value == "newer"
 
 
 async def test_a_refusal_of_the_session_fails_the_phase_with_the_cure(
-    house: House,
+    system: House,
 ) -> None:
-    small = house.worker(
-        SessionCache(house.redis, max_value_bytes=1024, deadline_s=LONG_S)
+    small = system.worker(
+        SessionCache(system.redis, max_value_bytes=1024, deadline_s=LONG_S)
     )
     await small.work(a_task("x" * 2000, **PHASE))
     report = small.report()
     assert (report.status, report.error.type) == ("failed", "EntryTooLarge")
     assert "say:results" in report.error.message
     assert "1024" in report.error.message
-    assert await house.entries() == {}
-    worker = house.worker()
-    await house.sessions.drop("s1")
+    assert await system.entries() == {}
+    worker = system.worker()
+    await system.sessions.drop("s1")
     await worker.work(a_task(task_id="t2", **PHASE))
     report = worker.report()
     assert (report.status, report.error.type, report.attempt) == (
@@ -189,8 +189,10 @@ async def test_a_refusal_of_the_session_fails_the_phase_with_the_cure(
     assert "'s1'" in report.error.message
 
 
-async def test_outputs_are_timed_by_the_run_and_parts_as_declared(house: House) -> None:
-    worker = house.worker()
+async def test_outputs_are_timed_by_the_run_and_parts_as_declared(
+    system: House,
+) -> None:
+    worker = system.worker()
 
     async def write(_word: str, context: Context) -> None:
         await context.session.set("say:part:0", 0)
@@ -200,7 +202,7 @@ async def test_outputs_are_timed_by_the_run_and_parts_as_declared(house: House) 
     await worker.work(a_task(task="mutter", **PHASE | {"writes": ["word", "results"]}))
     took = {
         key: (one.computation_ms, one.is_timed)
-        for key, one in (await house.entries()).items()
+        for key, one in (await system.entries()).items()
     }
     ran = worker.report().run_ms, True
     assert took == {
@@ -211,7 +213,9 @@ async def test_outputs_are_timed_by_the_run_and_parts_as_declared(house: House) 
     }
 
 
-async def test_a_phase_runs_again_while_the_session_store_is_away(house: House) -> None:
+async def test_a_phase_runs_again_while_the_session_store_is_away(
+    system: House,
+) -> None:
     class Away(SessionCache):
         is_away = True
 
@@ -220,8 +224,8 @@ async def test_a_phase_runs_again_while_the_session_store_is_away(house: House) 
                 raise MemoryUnavailable("away")
             await super().set_many(*arguments, **options)
 
-    sessions = Away(house.redis, deadline_s=LONG_S)
-    worker = house.worker(sessions)
+    sessions = Away(system.redis, deadline_s=LONG_S)
+    worker = system.worker(sessions)
     for number in (1, 2):
         await worker.work(
             a_task(task="mutter", deliveries=number, max_attempts=1, **PHASE)

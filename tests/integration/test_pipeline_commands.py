@@ -39,7 +39,7 @@ from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.memory.sessions.session import SessionCache
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tests.acceptance.house import House
+from tests.acceptance.system import System
 from tests.interrupts import hear_interrupts
 
 #: Its task fails while there is a file `fail-{label}` in the folder, and waits while there is `hold-{label}`.
@@ -128,13 +128,13 @@ PATIENCE_S = 90.0
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """Run a supervisor and a worker for all tests here; each test uses sessions of its own."""
     folder = tmp_path_factory.mktemp("pipelines")
     (folder / "steps_agent.py").write_text(AGENT, "utf-8")
     servers = EmbeddedServers(folder / "servers")
     asyncio.run(servers.start())
-    built = House(servers, folder)
+    built = System(servers, folder)
     try:
         worker = built.worker(str(folder / "steps_agent.py"))
         start_supervisor(built)
@@ -155,22 +155,22 @@ def read_json(file: Path) -> Any:
     return json.loads(file.read_text("utf-8"))
 
 
-def start_supervisor(house: House) -> None:
+def start_supervisor(system: System) -> None:
     """Start a supervisor, whose API is where that of the one before it was, and wait until it is ready."""
-    house.supervisor(
+    system.supervisor(
         pipeline_lease_s=LEASE_S,
-        evidence_dir=house.folder / "evidence",
+        evidence_dir=system.folder / "evidence",
         api_port=API_PORT,
     ).ready()
 
 
 @pytest.fixture(autouse=True)
 def _place(
-    house: House, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    system: System, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[None]:
     """Let the commands find the house, and look into a folder of the test's own."""
-    monkeypatch.setenv("TASKLORE_NATS_URL", house.servers.nats_url)
-    monkeypatch.setenv("TASKLORE_REDIS_URL", house.servers.redis_url)
+    monkeypatch.setenv("TASKLORE_NATS_URL", system.servers.nats_url)
+    monkeypatch.setenv("TASKLORE_REDIS_URL", system.servers.redis_url)
     monkeypatch.setenv("TASKLORE_API_URL", f"http://127.0.0.1:{API_PORT}")
     monkeypatch.chdir(tmp_path)
     declare(PIPELINE)
@@ -232,9 +232,9 @@ async def until_begun(session_id: str, phase: str, done: str = "") -> None:
 
 
 @asynccontextmanager
-async def stores(house: House) -> AsyncIterator[valkey.Valkey]:
+async def stores(system: System) -> AsyncIterator[valkey.Valkey]:
     """Open the store of the house."""
-    async with valkey.connect(house.servers.redis_url) as redis:
+    async with valkey.connect(system.servers.redis_url) as redis:
         yield redis
 
 
@@ -486,12 +486,12 @@ async def test_a_kept_run_is_run_again_from_a_phase_or_by_changed_files(
 
 
 async def test_evidence_is_enough_to_go_on_from(
-    options: MakeOptions, tmp_path: Path, house: House, capsys: Output
+    options: MakeOptions, tmp_path: Path, system: System, capsys: Output
 ) -> None:
     session = str(options().session)
     (tmp_path / "fail-c").touch()
     assert await asyncio.to_thread(run_pipeline, options()) == FAILED
-    left = read_json(house.folder / "evidence" / f"{session}-failed.json")
+    left = read_json(system.folder / "evidence" / f"{session}-failed.json")
     assert (
         await asyncio.to_thread(
             write_evidence, session, Path("own.json"), is_forced=False
@@ -507,7 +507,7 @@ async def test_evidence_is_enough_to_go_on_from(
         await asyncio.to_thread(
             write_evidence, session, Path("own.json"), is_forced=False
         )
-    async with stores(house) as redis:
+    async with stores(system) as redis:
         assert await SessionCache(redis).drop(session)
     with pytest.raises(ApiRefused, match=r"what it left is in .*-failed\.json"):
         await asyncio.to_thread(resume_run, session, ResumeOptions())
@@ -587,15 +587,15 @@ async def test_a_run_is_cancelled_and_can_go_on(
 
 
 async def test_a_watched_run_survives_the_kill_of_its_supervisor(
-    options: MakeOptions, tmp_path: Path, house: House, capsys: Output
+    options: MakeOptions, tmp_path: Path, system: System, capsys: Output
 ) -> None:
     session = str(options().session)
     (tmp_path / "hold-b").touch()
     watching = asyncio.create_task(asyncio.to_thread(run_pipeline, options()))
     await until_begun(session, "second")
-    for process in house._processes[1:]:
+    for process in system._processes[1:]:
         process.kill()
-    start_supervisor(house)
+    start_supervisor(system)
     (tmp_path / "hold-b").unlink()
     async with asyncio.timeout(PATIENCE_S):
         assert await watching == OK
@@ -660,8 +660,8 @@ async def make_orphan(session_id: str, redis: valkey.Valkey) -> PipelineRuns:
     return runs
 
 
-async def test_a_follower_finds_an_end_whose_event_was_lost(house: House) -> None:
-    async with stores(house) as redis, asyncio.timeout(PATIENCE_S):
+async def test_a_follower_finds_an_end_whose_event_was_lost(system: System) -> None:
+    async with stores(system) as redis, asyncio.timeout(PATIENCE_S):
         runs = await make_orphan("silent", redis)
         looked = threading.Event()
         follower = RunFollower(LocalApi("pipelines"), "silent")
@@ -678,11 +678,11 @@ async def test_a_follower_finds_an_end_whose_event_was_lost(house: House) -> Non
 
 
 async def test_a_follower_gives_up_on_a_run_that_no_supervisor_drives(
-    house: House, monkeypatch: pytest.MonkeyPatch, capsys: Output
+    system: System, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     monkeypatch.setattr(follow, "SAY_AFTER_S", 0)
     monkeypatch.setattr(follow, "GIVE_UP_S", 1.5)
-    async with stores(house) as redis, asyncio.timeout(PATIENCE_S):
+    async with stores(system) as redis, asyncio.timeout(PATIENCE_S):
         await make_orphan("left", redis)
         follower = RunFollower(LocalApi("pipelines"), "left")
         with pytest.raises(Unreachable, match="status left --follow"):

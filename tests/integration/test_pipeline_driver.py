@@ -29,23 +29,23 @@ from tasklore.contracts.messages import (
 from tasklore.contracts.pipelines import Input, Phase, Pipeline
 from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.runs import Run
+from tasklore.memory.ledger.runs import RunPermission
 from tasklore.memory.projects.project import ProjectMemory
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.memory.sessions.session import NewEntry, SessionCache
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox, open_outbox
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.dispatch import Dispatch
-from tasklore.supervisor.pipelines.desk import PipelineDesk
-from tasklore.supervisor.pipelines.live import Parts, event_publisher
+from tasklore.supervisor.pipelines.driver import PipelineDriver
+from tasklore.supervisor.pipelines.live import DriverDependencies, event_publisher
 from tasklore.supervisor.pipelines.requests import Driving, PipelineRequests
-from tasklore.supervisor.reports.reports import ReportDesk
+from tasklore.supervisor.reports.reports import ReportWaiter
 
 #: Seconds for a fact on a busy machine.
 PATIENCE_S = 60.0
@@ -61,13 +61,13 @@ class Scene:
 
     client: Client
     redis: Redis
-    parts: Parts
+    parts: DriverDependencies
     requests: PipelineRequests
     works: dict[str, Work]
     outbox: Outbox
     ledger: Ledger
     runs: Counter[str] = field(default_factory=Counter)
-    desks: list[PipelineDesk] = field(default_factory=list)
+    desks: list[PipelineDriver] = field(default_factory=list)
     events: list[PipelineEvent] = field(default_factory=list)
     doing: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -83,7 +83,7 @@ class Scene:
 
     async def _work(self, task: TaskAssignment) -> None:
         begun = await self.ledger.begin(task.task_id, 1, "w", 1, 60_000, token="w")
-        if not isinstance(begun, Run):
+        if not isinstance(begun, RunPermission):
             return
         self.runs[task.phase] += 1
         result = self.works[task.task.name](task.task.parameters)
@@ -136,8 +136,8 @@ class Scene:
     @contextlib.asynccontextmanager
     async def desk(
         self, name: str = "d1", lease_s: float = 5.0
-    ) -> AsyncIterator[PipelineDesk]:
-        desk = PipelineDesk(self.parts, holder=name, lease_s=lease_s)
+    ) -> AsyncIterator[PipelineDriver]:
+        desk = PipelineDriver(self.parts, holder=name, lease_s=lease_s)
         self.desks.append(desk)
         working = asyncio.create_task(desk.run())
         try:
@@ -162,11 +162,11 @@ async def a_scene(
         await redis.flushdb()
         link = Link(client)
         outbox = await stack.enter_async_context(open_outbox(link))
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
         ledger = Ledger(redis, deadline_s=PATIENCE_S)
-        reports = ReportDesk(client, ledger)
+        reports = ReportWaiter(client, ledger)
         await link.listen(subjects.reports_to("S"), reports.hear_hint)
-        parts = Parts(
+        parts = DriverDependencies(
             supervisor_id="S",
             runs=PipelineRuns(redis, deadline_s=PATIENCE_S),
             cache=SessionCache(redis, deadline_s=PATIENCE_S),
@@ -183,7 +183,7 @@ async def a_scene(
         tasks = tuple(
             TaskCard(name=name, parameters={"type": "object"}) for name in works
         )
-        desks: list[PipelineDesk] = []
+        desks: list[PipelineDriver] = []
         driving = Driving(
             lambda session_id: [desk.look_soon(session_id) for desk in desks] and None,
             lambda session_id, reason: any(
@@ -281,7 +281,7 @@ async def test_a_desk_that_leaves_gives_its_runs_back_at_once(
 ) -> None:
     release, stop = a_gate()
     async with a_scene(servers, tmp_path, stop=stop) as scene:
-        desk = PipelineDesk(scene.parts, holder="first", lease_s=3600)
+        desk = PipelineDriver(scene.parts, holder="first", lease_s=3600)
         working = asyncio.create_task(desk.run())
         await scene.ask(
             "run", "s1", pipeline=Pipeline(name="p", phases=(a_phase("one", "stop"),))
@@ -342,7 +342,7 @@ async def test_a_run_goes_on_after_the_store_was_away(
     release, stop = a_gate()
     async with a_scene(own_servers, tmp_path, echo=echo, stop=stop) as scene:
         quick = replace(scene.parts, runs=PipelineRuns(scene.redis, deadline_s=0.2))
-        desk = PipelineDesk(quick, holder="d", lease_s=0.5)
+        desk = PipelineDriver(quick, holder="d", lease_s=0.5)
         working = asyncio.create_task(desk.run())
         phases = (
             a_phase("one"),

@@ -15,7 +15,7 @@ from tasklore.runtime.messaging.buckets import read_bucket
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.presences import live_workers
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor import attendance as attending
 from tasklore.supervisor.attendance import Attendance
@@ -43,7 +43,7 @@ async def client(
 ) -> AsyncIterator[Client]:
     monkeypatch.setattr(presences, "REFRESH_S", 0.05)
     async with connected(own_servers.nats_url, "worker") as client:
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
         yield client
 
 
@@ -77,7 +77,7 @@ async def test_buckets_that_were_deleted_are_made_and_filled_again(
     client: Client,
 ) -> None:
     async def heal() -> None:
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
 
     async with shown(client, heal):
         await until_seen(client)
@@ -95,7 +95,7 @@ async def test_a_worker_says_which_models_do_not_answer_it_for_as_long_as_that_i
     away = [AwayModel(model="gpt-6", since=datetime.now(UTC), said="503")]
 
     async def heal() -> None:
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
 
     showing = asyncio.create_task(
         show_presence(client, PRESENCE, CARD, heal, read_away=lambda: tuple(away))
@@ -127,7 +127,7 @@ async def test_a_worker_without_the_right_to_create_buckets_waits_for_them(
         )
         async with asyncio.timeout(PATIENCE_S):
             await asked.wait()
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
         await until_seen(client)
 
 

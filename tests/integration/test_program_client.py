@@ -13,11 +13,11 @@ from tasklore.contracts.messages import CompletionReport, MemoryNote, Status
 from tasklore.runtime import task_caller
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import ask_jetstream
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.program_client import Asker, asking
 from tasklore.supervisor.reports import reports
-from tasklore.supervisor.reports.reports import ReportDesk
+from tasklore.supervisor.reports.reports import ReportWaiter
 from tests.servers import PATIENCE_S
 
 NAME = "World"
@@ -29,7 +29,7 @@ WITHIN = timedelta(seconds=PATIENCE_S)
 async def client(own_servers: EmbeddedServers) -> AsyncIterator[Client]:
     """Connect to a NATS with the streams, as a worker would."""
     async with connected(own_servers.nats_url, "test") as client:
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
         yield client
 
 
@@ -83,7 +83,7 @@ async def report(
 async def test_a_report_is_read_from_the_stream_when_no_hint_of_it_comes(
     asker: Asker, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ReportDesk, "hear_hint", lambda _self, _arrival: None)
+    monkeypatch.setattr(ReportWaiter, "hear_hint", lambda _self, _arrival: None)
     asked = asyncio.ensure_future(
         asker.ask(AGENT, "nap", {}, task_id="t", within=WITHIN)
     )
@@ -127,7 +127,7 @@ async def test_a_task_that_its_stream_lost_is_stored_again_and_never_twice(
     assert info["state"]["last_seq"] == 1
 
     await ask_jetstream(client, f"STREAM.DELETE.{subjects.TASKS}")
-    await declare_streams(client, Sizes())
+    await declare_streams(client, StreamSizes())
     await taken(client)
     await report(client, "t")
     assert (await asked).result == 1

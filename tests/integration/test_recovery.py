@@ -28,11 +28,11 @@ from tasklore.memory.ledger.open_tasks import OpenTasks
 from tasklore.memory.ledger.runs import Ended, Finish
 from tasklore.memory.ledger.stream_epochs import StreamEpochs
 from tasklore.runtime import tracing
-from tasklore.runtime.messaging.connection import Listener, connected
+from tasklore.runtime.messaging.connection import ConnectionCallbacks, connected
 from tasklore.runtime.messaging.jetstream import ask_jetstream, ask_or_none
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import open_outbox
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.dispatch import Dispatch
@@ -147,7 +147,9 @@ async def a_scene(
 ) -> AsyncIterator[Scene]:
     """Open a supervisor's parts on *servers*; its streams are there."""
     listeners: list[Recovery] = []
-    told = Listener(reconnected=lambda: [one.look_soon() for one in listeners] and None)
+    told = ConnectionCallbacks(
+        reconnected=lambda: [one.look_soon() for one in listeners] and None
+    )
     async with contextlib.AsyncExitStack() as stack:
         client = await stack.enter_async_context(
             connected(servers.nats_url, "recovery", told)
@@ -157,9 +159,9 @@ async def a_scene(
 
         async def heal() -> None:
             if may_create:
-                await declare_streams(client, Sizes())
+                await declare_streams(client, StreamSizes())
 
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
         ledger = Ledger(redis, deadline_s=PATIENCE_S)
         meter = Meter()
         dispatch = Dispatch(outbox, ledger)
@@ -210,7 +212,7 @@ async def test_accepted_tasks_without_a_report_come_back_once(
         ids = await scene.accept(200)
         await scene.finish(ids[::4])
         await delete(scene)
-        await declare_streams(scene.client, Sizes())
+        await declare_streams(scene.client, StreamSizes())
         assert await scene.queued() == []
         counts = await asyncio.gather(scene.recovery.look(), other.recovery.look())
         wanted = {f"{task_id}:1" for number, task_id in enumerate(ids) if number % 4}
@@ -257,7 +259,7 @@ async def test_a_deleted_stream_is_filled_as_soon_as_the_server_tells(
             assert (
                 await ask_or_none(scene.client, f"STREAM.INFO.{subjects.TASKS}") is None
             )
-            await declare_streams(scene.client, Sizes())
+            await declare_streams(scene.client, StreamSizes())
         await scene.until_queued(20)
         assert len(await scene.queued()) == 20
 
@@ -357,7 +359,7 @@ async def test_the_server_tells_an_ordinary_connection_of_each_stream(
         for stream in streams:
             await client.subscribe(subjects.stream_notices(stream), cb=hear)
         await client.flush()
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
         for stream in streams:
             await ask_jetstream(client, f"STREAM.DELETE.{stream}")
         async with asyncio.timeout(PATIENCE_S):

@@ -18,10 +18,10 @@ from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.dead_letters import queue
 from tasklore.supervisor.dead_letters import stream as dead_stream
-from tasklore.supervisor.dead_letters.letters import Selection
+from tasklore.supervisor.dead_letters.letters import LetterSelection
 from tasklore.supervisor.dead_letters.queue import open_dead_letters
 from tasklore.supervisor.dead_letters.redrive import Renewal
-from tests.integration.burials import (
+from tests.integration.dead_letters import (
     Morgue,
     a_letter,
     an_assignment,
@@ -91,7 +91,7 @@ async def test_several_pages_of_letters_are_sent_again_each_once(
     morgue: Morgue,
 ) -> None:
     task_ids = await morgue.bury_many(300)
-    outcome = await morgue.letters.redrive(Selection())
+    outcome = await morgue.letters.redrive(LetterSelection())
     assert (outcome.redriven, outcome.kept) == (300, [])
     assert {headers["Nats-Msg-Id"] for _, headers, _ in await morgue.tasks()} == {
         f"{one}:2" for one in task_ids
@@ -109,9 +109,9 @@ async def test_a_redrive_that_was_killed_before_it_deleted_is_repeated_without_h
 
     with monkeypatch.context() as dying:
         dying.setattr(morgue.letters._stream, "remove", killed)
-        await morgue.letters.redrive(Selection())
+        await morgue.letters.redrive(LetterSelection())
     assert (await morgue.count("TASKS"), await morgue.count("DEAD")) == (20, 20)
-    outcome = await morgue.letters.redrive(Selection())
+    outcome = await morgue.letters.redrive(LetterSelection())
     assert (outcome.redriven, outcome.kept) == (20, [])
     assert (await morgue.count("TASKS"), await morgue.count("DEAD")) == (20, 0)
 
@@ -126,7 +126,7 @@ async def test_a_letter_of_a_task_that_ended_days_ago_stays_unless_forced(
     await morgue.finish_long_ago(task, generation, end)
     await morgue.bury(a_letter("done", generation=generation))
     for is_trial in (True, False):
-        outcome = await morgue.letters.redrive(Selection(), is_trial=is_trial)
+        outcome = await morgue.letters.redrive(LetterSelection(), is_trial=is_trial)
         assert outcome.redriven == 0
         assert f"{end} after this letter was written" in outcome.kept[0].why
     assert await morgue.count("TASKS") == 0
@@ -139,7 +139,7 @@ async def test_what_was_sent_again_and_ended_days_ago_is_not_sent_again(
     """Its redrive was killed before it deleted the letter."""
     await morgue.finish_long_ago(TaskName("TripAgent", "t1"), 2, "completed")
     await morgue.bury(a_letter("t1"))
-    assert (await morgue.letters.redrive(Selection())).redriven == 1
+    assert (await morgue.letters.redrive(LetterSelection())).redriven == 1
     assert (await morgue.count("TASKS"), await morgue.count("DEAD")) == (0, 0)
 
 
@@ -153,7 +153,7 @@ async def test_a_body_that_was_cut_comes_out_of_the_ledger_after_days(
     await morgue.ledger.accept(task, 1, long)
     await morgue.finish_long_ago(task, 1, "failed")
     await morgue.bury(a_letter("long", long))
-    outcome = await morgue.letters.redrive(Selection())
+    outcome = await morgue.letters.redrive(LetterSelection())
     assert (outcome.redriven, outcome.kept) == (1, [])
 
 
@@ -165,7 +165,7 @@ async def test_a_letter_of_a_task_that_ended_since_stays_unless_forced(
     await morgue.ledger.finish("done", 1, end, b"report")
     await morgue.ledger.finish("dead", 1, "failed", b"report")
     for is_trial in (True, False):
-        outcome = await morgue.letters.redrive(Selection(), is_trial=is_trial)
+        outcome = await morgue.letters.redrive(LetterSelection(), is_trial=is_trial)
         [(sequence, why)] = outcome.kept
         assert (outcome.redriven, sequence) == (2, 1)
         assert f"{end} after this letter was written; purge letter 1" in why
@@ -189,7 +189,7 @@ async def test_an_old_letter_of_a_task_that_a_later_redrive_completed_stays(
     ):
         for generation, end in enumerate(ends, start=1):
             await morgue.ledger.finish(task_id, generation, end, b"report")
-    outcome = await morgue.letters.redrive(Selection())
+    outcome = await morgue.letters.redrive(LetterSelection())
     assert (outcome.redriven, [kept.sequence for kept in outcome.kept]) == (1, [1])
     assert "task 'later' was completed after this letter" in outcome.kept[0].why
 
@@ -205,7 +205,7 @@ async def test_letters_that_arrive_during_a_redrive_stay(
         await morgue.bury(a_letter(uuid.uuid4().hex, generation=2))
 
     monkeypatch.setattr(morgue.letters._outbox, "put", dying_at_once)
-    assert (await morgue.letters.redrive(Selection())).redriven == 3
+    assert (await morgue.letters.redrive(LetterSelection())).redriven == 3
     assert await morgue.count("DEAD") == 3
 
 
@@ -218,14 +218,14 @@ async def test_a_letter_whose_deadline_has_passed_stays_until_it_gets_another(
     )
     for is_trial in (True, False):
         assert (await morgue.count("TASKS"), await morgue.count("DEAD")) == (0, 3)
-        outcome = await morgue.letters.redrive(Selection(), is_trial=is_trial)
+        outcome = await morgue.letters.redrive(LetterSelection(), is_trial=is_trial)
         [kept] = outcome.kept
         assert (outcome.redriven, kept.sequence) == (2, 1)
         assert "`no_deadline`" in kept.why
     # A worker that was killed between DEAD and the ledger left two letters of one generation: one more run.
     assert await morgue.count("TASKS") == 1
     assert (
-        await morgue.letters.redrive(Selection(), Renewal(timedelta(hours=1)))
+        await morgue.letters.redrive(LetterSelection(), Renewal(timedelta(hours=1)))
     ).redriven == 1
     assert await morgue.count("DEAD") == 0
     _, (_, _, body) = await morgue.tasks()
@@ -240,7 +240,7 @@ async def test_a_body_that_was_cut_comes_out_of_the_ledger(morgue: Morgue) -> No
     )
     await morgue.ledger.accept("long", 1, long)
     await morgue.ledger.accept("lost", 1, b"another one")
-    outcome = await morgue.letters.redrive(Selection())
+    outcome = await morgue.letters.redrive(LetterSelection())
     assert outcome.redriven == 1
     [(sequence, why)] = outcome.kept
     assert sequence == 2
@@ -257,7 +257,7 @@ async def test_a_letter_without_a_task_is_sent_again_as_it_was_when_that_is_said
     morgue: Morgue,
 ) -> None:
     await morgue.bury(a_letter(None, b"\x00\xff", reason="unreadable", task_name=None))
-    unreadable = Selection(reason="unreadable")
+    unreadable = LetterSelection(reason="unreadable")
     outcome = await morgue.letters.redrive(unreadable)
     assert (outcome.redriven, len(outcome.kept)) == (0, 1)
     outcome = await morgue.letters.redrive(unreadable, is_forced=True)
@@ -280,7 +280,7 @@ async def test_when_tasks_are_full_the_rest_stays_untried(
         morgue.link.client, "STREAM.UPDATE.TASKS", config | {"max_msgs": 2}
     )
     await morgue.bury_many(8)
-    outcome = await morgue.letters.redrive(Selection())
+    outcome = await morgue.letters.redrive(LetterSelection())
     assert outcome.redriven == 2
     assert outcome.stopped is not None
     assert "exceeded" in outcome.stopped
@@ -292,7 +292,7 @@ async def test_without_the_ledger_whole_letters_are_sent_again(morgue: Morgue) -
     whole = an_assignment("long", user_id="x" * DEAD_BODY)
     await morgue.bury(a_letter("t1"), a_letter("long", whole))
     morgue.servers.valkey.kill()
-    outcome = await morgue.letters.redrive(Selection())
+    outcome = await morgue.letters.redrive(LetterSelection())
     assert (outcome.redriven, [kept.sequence for kept in outcome.kept]) == (1, [2])
     assert outcome.stopped is None
     assert (await morgue.count("TASKS"), await morgue.count("DEAD")) == (1, 1)
@@ -306,7 +306,7 @@ async def test_two_operators_at_once_send_each_letter_once(morgue: Morgue) -> No
         open_dead_letters(morgue.link, outbox, morgue.ledger) as others,
     ):
         outcomes = await asyncio.gather(
-            morgue.letters.redrive(Selection()), others.redrive(Selection())
+            morgue.letters.redrive(LetterSelection()), others.redrive(LetterSelection())
         )
     assert sum(outcome.redriven for outcome in outcomes) == 300
     assert [outcome.kept for outcome in outcomes] == [[], []]
@@ -341,7 +341,7 @@ async def test_what_was_sent_before_is_not_sent_again_when_the_stream_forgot_it(
     """A redrive that was killed before it deleted is repeated after the stream's window for repeats."""
     await morgue.bury(a_letter("t1"), a_letter("t2"))
     await morgue.ledger.accept("t1", 2, an_assignment("t1"))
-    assert (await morgue.letters.redrive(Selection())).redriven == 2
+    assert (await morgue.letters.redrive(LetterSelection())).redriven == 2
     assert [headers["Nats-Msg-Id"] for _, headers, _ in await morgue.tasks()] == [
         "t2:2"
     ]
@@ -355,11 +355,11 @@ async def test_a_redrive_goes_on_call_by_call(
     monkeypatch.setattr(dead_stream, "PAGE", 4)
     monkeypatch.setattr(queue, "MOST_LOOKED_AT", 8)
     await morgue.bury_many(20)
-    outcome = await morgue.letters.redrive(Selection())
+    outcome = await morgue.letters.redrive(LetterSelection())
     assert (outcome.redriven, outcome.position) == (8, (8, 20))
     await morgue.bury(a_letter("later"))
     while outcome.position is not None:
-        await morgue.letters.redrive(Selection(), into=outcome)
+        await morgue.letters.redrive(LetterSelection(), into=outcome)
     assert (outcome.redriven, await morgue.count("DEAD")) == (20, 1)
     [group] = outcome.sent.groups
     assert (group.agent_id, group.error_type, group.count) == (
@@ -381,7 +381,7 @@ async def test_letters_that_cannot_be_sent_say_so_and_stay(morgue: Morgue) -> No
     gone = a_letter("gone", agent="GoneAgent")
     await morgue.bury(gone, subject="dead.tasks.GoneAgent.share_trip")
     for is_trial in (True, False):
-        outcome = await morgue.letters.redrive(Selection(), is_trial=is_trial)
+        outcome = await morgue.letters.redrive(LetterSelection(), is_trial=is_trial)
         assert outcome.redriven == 1
         whys = {kept.sequence: kept.why for kept in outcome.kept}
         assert sorted(whys) == [1, 2, 3, 5]
@@ -416,14 +416,14 @@ async def test_when_nats_goes_away_in_the_middle_the_repeat_sends_the_rest(
 
     with monkeypatch.context() as dying:
         dying.setattr(morgue.letters._stream, "remove", remove_and_die)
-        outcome = await morgue.letters.redrive(Selection())
+        outcome = await morgue.letters.redrive(LetterSelection())
     assert outcome.stopped is not None
     assert 4 <= outcome.redriven < 20
     await morgue.servers.nats.start()
     async with asyncio.timeout(60):
         while not morgue.link.client.is_connected:  # noqa: ASYNC110 - the client makes no event
             await asyncio.sleep(0.05)
-    again = await morgue.letters.redrive(Selection())
+    again = await morgue.letters.redrive(LetterSelection())
     assert again.stopped is None
     assert again.kept == []
     assert [headers["Nats-Msg-Id"] for _, headers, _ in await morgue.tasks()].count(

@@ -31,7 +31,7 @@ from tasklore.supervisor.requests.readings import (
     make_reading,
     parse_turn,
 )
-from tasklore.supervisor.requests.work import Work
+from tasklore.supervisor.requests.work import InFlightRequests
 from tasklore.supervisor.service import Service
 from tasklore.supervisor.understanding import (
     Interpretation,
@@ -349,7 +349,7 @@ async def test_over_http_a_repeated_key_is_answered_by_the_first_reading_after_a
     fickle = Fickle([ONE, OTHER])
     service = desk.service(fickle)
     async with http_stand(
-        servers, redis, service=service, work=Work(service, records)
+        servers, redis, service=service, work=InFlightRequests(service, records)
     ) as first:
         sent = await over_http(first.url, "POST", "/v1/requests", body, key)
         assert sent.status == 202
@@ -362,7 +362,7 @@ async def test_over_http_a_repeated_key_is_answered_by_the_first_reading_after_a
     await desk.report(assignment)
     other = desk.service(fickle)
     async with http_stand(
-        servers, redis, service=other, work=Work(other, records)
+        servers, redis, service=other, work=InFlightRequests(other, records)
     ) as second:
         told = await over_http(second.url, "POST", "/v1/requests", body, key)
     assert (told.status, told.body["task"], fickle.asked) == (
@@ -384,7 +384,7 @@ async def test_over_http_a_key_of_another_user_is_refused(
         "user": "bob",
         "conversation": desk.conversation_id,
     }
-    work = Work(service, RequestRecords(redis, deadline_s=PATIENCE_S))
+    work = InFlightRequests(service, RequestRecords(redis, deadline_s=PATIENCE_S))
     async with http_stand(servers, redis, service=service, work=work) as api:
         told = [await over_http(api.url, "POST", "/v1/requests", body, header)]
         other = await service.answer(

@@ -17,10 +17,10 @@ from tasklore.runtime import tracing
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.pull import Delivery
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.runtime.tracing.spans import Value
-from tasklore.supervisor.reports.reports import ReportDesk
+from tasklore.supervisor.reports.reports import ReportWaiter
 from tests.integration.test_comparison import a_report
 from tests.servers import PATIENCE_S
 from tests.unit.workers.execution.fake_worker import FakeEngine
@@ -79,7 +79,7 @@ class Stage:
     def __init__(self, client: Client, ledger: Ledger) -> None:
         self.client = client
         self.ledger = ledger
-        self.desk = ReportDesk(client, ledger)
+        self.desk = ReportWaiter(client, ledger)
         self.task_id = new_id(0)
         self.subject = subjects.report("Other", self.task_id, 1)
         self.body = a_report(self.task_id)
@@ -113,7 +113,7 @@ class Stage:
 async def stage(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stage]:
     async with contextlib.AsyncExitStack() as stack:
         client = await stack.enter_async_context(connected(servers.nats_url, "spans"))
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
         yield Stage(client, Ledger(redis, deadline_s=PATIENCE_S))
 
 

@@ -22,8 +22,8 @@ from tasklore.memory.schedules import store
 from tasklore.memory.schedules.store import (
     MOST_OF_USER,
     Schedule,
+    ScheduleState,
     ScheduleStore,
-    State,
     UserSchedules,
 )
 from tasklore.runtime.messaging.jetstream import ask_jetstream
@@ -31,7 +31,7 @@ from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
 from tasklore.supervisor.schedules.book import ScheduleBook
-from tasklore.supervisor.schedules.desk import ScheduleDesk
+from tasklore.supervisor.schedules.scheduler import Scheduler
 from tests.http_client import Answer, ask
 from tests.integration.http_stand import CARD, Stand, http_stand
 from tests.servers import PATIENCE_S
@@ -89,7 +89,7 @@ async def started(stand: Stand) -> list[TaskAssignment]:
 async def test_two_desks_make_each_tick_once_and_in_time(stand: Stand) -> None:
     """Each tick is a task whose id follows from schedule and time."""
     assert (await add(stand, every=1, id="beat")).status == 201
-    desks = [ScheduleDesk(stand.parts.schedules, stand.parts.ticks) for _ in range(2)]
+    desks = [Scheduler(stand.parts.schedules, stand.parts.ticks) for _ in range(2)]
     running = [asyncio.create_task(desk.run()) for desk in desks]
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -115,7 +115,7 @@ async def test_a_paused_schedule_withdraws_its_next_tick_and_missed_none_when_it
 ) -> None:
     """Pausing and removing take back the task that already waits in LATER."""
     await add(stand, every=4, id="slow")
-    desk = ScheduleDesk(stand.parts.schedules, stand.parts.ticks)
+    desk = Scheduler(stand.parts.schedules, stand.parts.ticks)
     running = asyncio.create_task(desk.run())
     store = stand.parts.schedules.store
     async with asyncio.timeout(PATIENCE_S):
@@ -334,7 +334,7 @@ async def test_after_an_outage_missed_ticks_are_made_up_for_by_policy(
     )
     clock[0] += timedelta(hours=12, minutes=10)
     maker = FakeMaker(catalogue)
-    desk = ScheduleDesk(book, maker)  # type: ignore[arg-type]  # a double
+    desk = Scheduler(book, maker)  # type: ignore[arg-type]  # a double
     for _ in range(3):
         for key in await desk.due(10):
             await desk.attend(key)
@@ -406,7 +406,7 @@ async def test_a_full_book_is_no_owners_fault_and_stops_no_ticks(
     with pytest.raises(QueueFull, match="remove one") as refused:
         await book.add(first.model_copy(update={"id": "second"}))
     assert not isinstance(refused.value, OwnerFull)
-    desk = ScheduleDesk(book, FakeMaker(catalogue))  # type: ignore[arg-type]  # a double
+    desk = Scheduler(book, FakeMaker(catalogue))  # type: ignore[arg-type]  # a double
     assert list(await desk.due(10)) == ["first"]
 
 
@@ -422,7 +422,7 @@ async def test_forgetting_a_user_removes_their_schedules_of_every_supervisor(
             stamps = {"anchor": NOW, "created_at": NOW, "changed_at": NOW}
             await one.put(
                 Schedule(id=name, timing=Timing(every_s=60), user_id=user, **stamps),
-                State(NOW),
+                ScheduleState(NOW),
                 NOW,
             )
     owned = UserSchedules(redis, deadline_s=PATIENCE_S)
@@ -443,6 +443,6 @@ async def test_forgetting_a_user_removes_their_schedules_of_every_supervisor(
 
 async def test_a_state_survives_its_spelling() -> None:
     """As one desk leaves it, the next one reads it."""
-    state = State(NOW, None, "t", 3, "no room")
-    assert State.read(state.spell().encode()) == state
-    assert json.loads(State().spell()) == [None, None, None, 0, ""]
+    state = ScheduleState(NOW, None, "t", 3, "no room")
+    assert ScheduleState.read(state.spell().encode()) == state
+    assert json.loads(ScheduleState().spell()) == [None, None, None, 0, ""]

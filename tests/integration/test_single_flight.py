@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.memory import keys
-from tasklore.memory.long_term.entries import Remembered
+from tasklore.memory.long_term.entries import CachedResult
 from tasklore.memory.long_term.single_flight import Leader, SingleFlight
 from tasklore.memory.stories.shared_answers import KEEP, SharedAnswers, open_answers
 from tests.integration.flights import KEY, LONG_S, ROOT, Process, Work, awaited
@@ -18,13 +18,17 @@ from tests.integration.flights import KEY, LONG_S, ROOT, Process, Work, awaited
 
 @pytest.fixture
 async def process(redis: Redis) -> AsyncIterator[Process]:
-    async with SingleFlight[Remembered](redis, owner="one", budget_s=LONG_S) as flights:
+    async with SingleFlight[CachedResult](
+        redis, owner="one", budget_s=LONG_S
+    ) as flights:
         yield Process(redis, flights)
 
 
 @pytest.fixture
 async def neighbour(redis: Redis) -> AsyncIterator[Process]:
-    async with SingleFlight[Remembered](redis, owner="two", budget_s=LONG_S) as flights:
+    async with SingleFlight[CachedResult](
+        redis, owner="two", budget_s=LONG_S
+    ) as flights:
         yield Process(redis, flights)
 
 

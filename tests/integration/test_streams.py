@@ -15,8 +15,8 @@ from tasklore.contracts.messages import AgentCard
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import ask_jetstream, ask_or_none
 from tasklore.runtime.messaging.streams import (
-    Sizes,
-    Source,
+    PullSource,
+    StreamSizes,
     declare_consumer,
     declare_streams,
     find_consumer,
@@ -25,8 +25,8 @@ from tasklore.runtime.messaging.streams import (
 from tasklore.runtime.servers.embedded import NatsServer
 from tasklore.supervisor.cards import CardIndex, Warn, read_cards
 
-SIZES = Sizes(tasks_max_bytes=64 * 1024**2)
-READER = Source(
+SIZES = StreamSizes(tasks_max_bytes=64 * 1024**2)
+READER = PullSource(
     stream=subjects.TASKS,
     durable="Somebody",
     filter_subject=subjects.tasks_of("Somebody"),
@@ -178,7 +178,7 @@ async def test_changed_sizes_apply_at_the_next_start(
         "DEAD": 3 * megabytes * 1024**2
     }
     for _ in range(2):
-        await declare_streams(client, Sizes(wanted["TASKS"], 1, wanted["DEAD"]))
+        await declare_streams(client, StreamSizes(wanted["TASKS"], 1, wanted["DEAD"]))
     after = await configurations(client)
     assert {name for name in after if after[name] != before[name]} == set(wanted)
     for name, size in wanted.items():
@@ -229,7 +229,7 @@ async def test_a_consumer_is_declared_twice_and_its_timing_is_adjusted(
         await declare_consumer(client, READER)
     await declare_consumer(
         client,
-        Source(
+        PullSource(
             stream=READER.stream,
             durable=READER.durable,
             filter_subject=READER.filter_subject,
@@ -248,7 +248,7 @@ async def test_a_consumer_is_declared_twice_and_its_timing_is_adjusted(
     ):
         await declare_consumer(
             client,
-            Source(
+            PullSource(
                 stream=READER.stream,
                 durable=READER.durable,
                 filter_subject="tasks.Other.>",
@@ -288,7 +288,7 @@ async def test_a_stream_changed_by_hand_stops_no_process_at_work(
         {"name": "DEAD", "subjects": ["dead.>"], "max_age": 60 * 10**9},
     )
     await ask_jetstream(client, "STREAM.DELETE.TASKS")
-    source = Source(
+    source = PullSource(
         stream="TASKS",
         durable="Healed",
         filter_subject="tasks.Healed.>",

@@ -6,7 +6,7 @@ from redis.asyncio import Redis
 
 from tasklore.contracts.edits import Insert
 from tasklore.memory.documents.draft import Draft
-from tasklore.memory.documents.guard import Limits
+from tasklore.memory.documents.guard import DocumentLimits
 from tasklore.memory.documents.items import make_item, slug
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.plans import Origin, Plan
@@ -33,7 +33,7 @@ async def remember(
         edits=(edit,),
         origin=Origin(by="person", at=yesterday),
     )
-    draft = Draft(await store.snapshot(user), Limits(), now=yesterday)
+    draft = Draft(await store.snapshot(user), DocumentLimits(), now=yesterday)
     draft.apply(plan)
     await store.commit(draft)
 

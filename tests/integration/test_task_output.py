@@ -22,16 +22,16 @@ from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox, open_outbox
 from tasklore.runtime.messaging.output import (
-    Emitted,
+    EmittedEvents,
     Item,
-    OutputDesk,
+    OutputFollower,
     OutputGap,
+    OutputPosition,
     OutputReader,
     OutputRestart,
-    Position,
     open_output,
 )
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.workers.context import output as task_output
 from tasklore.workers.context.output import MOST_WAITING, TaskOutputWriter
@@ -41,7 +41,7 @@ from tests.servers import PATIENCE_S
 
 
 @asynccontextmanager
-async def reading(servers: EmbeddedServers) -> AsyncIterator[OutputDesk]:
+async def reading(servers: EmbeddedServers) -> AsyncIterator[OutputFollower]:
     """Open the output of tasks on a connection of its own."""
     async with (
         connected(servers.nats_url, "reader") as client,
@@ -57,7 +57,7 @@ async def worker(servers: EmbeddedServers) -> AsyncIterator[Outbox]:
     Nothing is left in them of earlier tests: a task of the same name there would have run already.
     """
     async with connected(servers.nats_url, "test-output") as client:
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
         for stream in (subjects.OUTPUT, subjects.REPORTS):
             await client.jetstream().purge_stream(stream)
         async with open_outbox(Link(client)) as outbox:
@@ -109,7 +109,7 @@ def text_of(items: list[Item]) -> str:
     return "".join(
         str(event)
         for item in items
-        if isinstance(item, Emitted)
+        if isinstance(item, EmittedEvents)
         for event in item.events
     )
 
@@ -129,7 +129,7 @@ async def test_the_first_event_goes_out_at_once_and_later_ones_in_batches(
             await output.close()
             found += await read_all(reader, until=lambda item: item.at.sequence == 100)
     assert text_of(found) == "".join(f"{number} " for number in range(100))
-    assert isinstance(found[0], Emitted)
+    assert isinstance(found[0], EmittedEvents)
     assert found[0].events == ("0 ",)
     assert len(found) == 2
     assert reader.has_ended
@@ -150,7 +150,7 @@ async def test_a_reader_resumes_after_any_event_with_exactly_the_rest(
             await output.close()
 
         async def read_on(after: int) -> str:
-            async with desk.follow("resumed", Position(1, 1, after)) as reader:
+            async with desk.follow("resumed", OutputPosition(1, 1, after)) as reader:
                 return text_of(
                     await read_all(
                         reader, until=lambda item: item.at.sequence == len(words)
@@ -190,7 +190,7 @@ async def test_a_new_attempt_is_announced_and_an_old_one_no_longer_read(
         found = await read_all(reader, until=lambda item: item.at == (1, 2, 2))
         assert isinstance(found[0], OutputRestart)
         assert text_of(found) == "a whole answer"
-        async with desk.follow("again", Position(1, 1, 1)) as late:
+        async with desk.follow("again", OutputPosition(1, 1, 1)) as late:
             resumed = await read_all(late, until=lambda item: item.at == (1, 2, 2))
         assert isinstance(resumed[0], OutputRestart)
         assert text_of(resumed) == "a whole answer"
@@ -246,9 +246,9 @@ async def test_what_cannot_be_sent_is_left_out_and_shows_as_a_gap(
         await output.emit("\ud800after")
         await output.close()
         found = await read_all(reader, until=lambda item: item.at.sequence == 5)
-    assert [type(item) for item in found] == [Emitted, OutputGap, Emitted]
-    assert found[1] == OutputGap(Position(1, 1, 3), 2)
-    assert isinstance(found[2], Emitted)
+    assert [type(item) for item in found] == [EmittedEvents, OutputGap, EmittedEvents]
+    assert found[1] == OutputGap(OutputPosition(1, 1, 3), 2)
+    assert isinstance(found[2], EmittedEvents)
     value, after = found[2].events
     assert isinstance(value, EmittedValue)
     assert value.kind == "tool_call"
@@ -276,7 +276,7 @@ async def test_a_server_that_is_away_costs_a_task_little_and_no_memory(
         await output.close()
         async with reading(own_servers) as desk, desk.follow("away") as reader:
             found = await read_all(reader, until=lambda item: item.at.sequence == 103)
-    assert [type(item) for item in found if not isinstance(item, Emitted)] == [
+    assert [type(item) for item in found if not isinstance(item, EmittedEvents)] == [
         OutputGap
     ]
     assert text_of(found).startswith("begun xxx")

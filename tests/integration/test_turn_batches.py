@@ -13,7 +13,7 @@ from tasklore.contracts.errors import LlmTimeout
 from tasklore.contracts.messages import ChatTurn, ExtractedFacts, Fact
 from tasklore.memory.conversations.notices import Notices
 from tasklore.workers.listening.context import ListenContext
-from tasklore.workers.listening.debounce import Patience
+from tasklore.workers.listening.debounce import BatchLimits
 from tasklore.workers.listening.values import TurnBatch, TurnFacts
 from tests.integration.listening import Room, eventually, now
 from tests.integration.sessions import until
@@ -24,7 +24,7 @@ Learn = Callable[[TurnBatch], Awaitable[Sequence[TurnFacts]]]
 
 @pytest.fixture
 def room(redis: Redis) -> Room:
-    room = Room(redis, patience=Patience(3, 1_000, 5_000))
+    room = Room(redis, patience=BatchLimits(3, 1_000, 5_000))
     room.services.llm.configured = True
     return room
 
@@ -131,7 +131,7 @@ async def is_calm(notices: Notices) -> bool:
 
 async def test_each_turn_of_a_failed_batch_runs_alone(room: Room) -> None:
     ears = Batches(spoils="poison")
-    room.patience = Patience(3, idle_s=0)
+    room.patience = BatchLimits(3, idle_s=0)
     await room.say("ann", "one", "poison", "three")
     async with room.listening(ears.agent, "turns"):
         await room.closed("turns", "ann")

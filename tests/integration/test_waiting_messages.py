@@ -10,7 +10,7 @@ from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.direct import open_direct_reads
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.link import Link
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.admission.waiting_messages import HELD_S, WaitingMessages
 
@@ -40,7 +40,7 @@ async def nats_client(own_servers: EmbeddedServers) -> AsyncIterator[Client]:
 @pytest.fixture
 async def messages(nats_client: Client, clock: Clock) -> AsyncIterator[WaitingMessages]:
     """Read a stream that is there and empty."""
-    await declare_streams(nats_client, Sizes())
+    await declare_streams(nats_client, StreamSizes())
     link = Link(nats_client)
     async with open_direct_reads(link, subjects.WAITING) as reads:
         yield WaitingMessages(link, reads, clock)
@@ -120,7 +120,7 @@ async def test_a_stream_that_was_made_anew_is_read_from_its_beginning(
     await put(nats_client, 5)
     assert len(await read(messages)) == 5
     await ask_jetstream(nats_client, f"STREAM.DELETE.{subjects.WAITING}")
-    await declare_streams(nats_client, Sizes())
+    await declare_streams(nats_client, StreamSizes())
     await put(nats_client, 2)
     assert await read(messages) == []
     await messages.find_stream()

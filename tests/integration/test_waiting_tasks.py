@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 from tasklore.contracts.admission.limits import CallUsage, Limits, read_limits
 from tasklore.contracts.errors import LlmThrottled
 from tasklore.memory import keys
-from tasklore.memory.budgets.governor import Governor
+from tasklore.memory.budgets.governor import ModelBudget
 from tasklore.memory.budgets.overview import read_accounts
 from tasklore.memory.budgets.store import WAITING, Budgets
 from tasklore.memory.budgets.waiting_tasks import WaitingTasks
@@ -41,7 +41,7 @@ async def declare(redis: Redis, *limits: dict[str, Any]) -> Limits:
 
 async def asks(redis: Redis, task: str, **payer: Any) -> Any:
     """Make a call of *task* by a process that read the limits just now; return None where it has to wait."""
-    governor = Governor(redis)
+    governor = ModelBudget(redis)
     try:
         held = await governor.reserve(call(task_id=task, run=f"{task}:1:1", **payer))
     except LlmThrottled:

@@ -23,20 +23,20 @@ from tasklore.memory.webhooks import outbox as store
 from tasklore.memory.webhooks.outbox import (
     Callback,
     Kept,
-    State,
     Webhook,
     WebhookOutbox,
+    WebhookState,
 )
 from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.networks import networks_in
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
 from tasklore.supervisor.watches import CallbackWatch
-from tasklore.supervisor.webhooks import desk as desks
+from tasklore.supervisor.webhooks import sender as desks
 from tasklore.supervisor.webhooks.addresses import Addresses
-from tasklore.supervisor.webhooks.desk import WebhookDesk
+from tasklore.supervisor.webhooks.delivery import NotDelivered, Sender, parse_secrets
 from tasklore.supervisor.webhooks.events import MOST_BYTES, WebhookEvents
-from tasklore.supervisor.webhooks.sender import NotDelivered, Sender, parse_secrets
+from tasklore.supervisor.webhooks.sender import WebhookSender
 from tests.http_client import ask
 from tests.integration.http_stand import CARD, http_stand
 from tests.ledger_layouts import set_layout
@@ -67,7 +67,7 @@ async def running(
     """Run desks, each as the process of a supervisor has it."""
     metrics = Metrics("test")
     made = [
-        WebhookDesk(outbox, Sender(LOCAL, SECRETS, deadline_s=deadline_s), metrics)
+        WebhookSender(outbox, Sender(LOCAL, SECRETS, deadline_s=deadline_s), metrics)
         for _ in range(count)
     ]
     tasks = [asyncio.create_task(desk.run()) for desk in made]
@@ -339,7 +339,7 @@ async def test_what_was_given_up_stays_until_it_is_sent_again_or_removed(
         now = datetime.now(UTC)
         receiver.statuses.insert(0, 503)
         assert await outbox.note(
-            kept, "waits", State(now, now - timedelta(days=1), 20, ""), now
+            kept, "waits", WebhookState(now, now - timedelta(days=1), 20, ""), now
         )
         await until_counts(outbox, 0, 2)
         late, gone = await outbox.find("failed", 10)
@@ -621,7 +621,7 @@ async def test_the_api_takes_an_address_by_the_rights_of_the_key_and_shows_the_o
         await outbox.note(
             kept,
             "failed",
-            State(kept.state.due, kept.state.since, 9, "answered 500"),
+            WebhookState(kept.state.due, kept.state.since, 9, "answered 500"),
             datetime.now(UTC),
         )
         for who in ("ann", "own", "reader"):

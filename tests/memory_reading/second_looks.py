@@ -22,7 +22,7 @@ from tasklore.contracts.messages import ChatTurn
 from tasklore.workers.agent_files import load_agent_files
 from tasklore.workers.agents.switchboard.answer import HeardFact
 from tasklore.workers.agents.switchboard.checks import Checked
-from tasklore.workers.agents.switchboard.prompt import Scene
+from tasklore.workers.agents.switchboard.prompt import PromptScene
 from tasklore.workers.agents.switchboard.second_look import (
     FOLDER,
     SecondLook,
@@ -113,7 +113,7 @@ def write_prompts(folder: Path) -> int:
 
 def _case(raw: Mapping[str, Any]) -> Case:
     turns = list(_turns(raw))
-    scene = Scene((turns[-1],), tuple(turns))
+    scene = PromptScene((turns[-1],), tuple(turns))
     facts = [_checked(one) for one in raw["facts"]]
     system = load_agent_files(FOLDER).render()
     schema = json.dumps(SecondLook.model_json_schema(), sort_keys=True)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasklore.memory import keys
-from tasklore.memory.long_term.entries import Remembered, decode, encode
+from tasklore.memory.long_term.entries import CachedResult, decode, encode
 from tasklore.memory.long_term.seed_file import TaskForm, entry_of, read, write
 
 NAMES = st.from_regex(r"[A-Za-z0-9_-]{1,12}", fullmatch=True)
@@ -59,7 +59,7 @@ def test_a_stored_result_comes_back_byte_for_byte(
         agent_version="1.1",
         parameters_json=b"{}",
     )
-    assert decode(value) == Remembered(created_at_ms, computed_ms, result)
+    assert decode(value) == CachedResult(created_at_ms, computed_ms, result)
 
 
 @given(st.binary(max_size=200))

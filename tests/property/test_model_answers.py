@@ -12,8 +12,8 @@ import pytest
 from tasklore.contracts.messages import TaskCall
 from tasklore.supervisor.understanding.answers import (
     IntentAnswer,
-    Reading,
     SlotAnswer,
+    UtteranceReading,
     check,
 )
 from tasklore.supervisor.understanding.model import LlmInterpreter
@@ -22,7 +22,7 @@ from tasklore.supervisor.understanding.outcome import (
     Understood,
     Unfitting,
 )
-from tasklore.supervisor.understanding.prompt import Remembered, sources_of
+from tasklore.supervisor.understanding.prompt import PersonalMemory, sources_of
 from tasklore.supervisor.understanding.routing import Router
 from tasklore.supervisor.understanding.rules import RuleInterpreter
 from tests.property.examples import scale
@@ -48,9 +48,9 @@ class NoRules(RuleInterpreter):
 class Memory:
     """What is remembered of everybody alike."""
 
-    async def of(self, user_id: str | None, text: str) -> Sequence[Remembered]:
+    async def of(self, user_id: str | None, text: str) -> Sequence[PersonalMemory]:
         """Return it."""
-        return (Remembered("resource_notes facts[0]", MEMORY),)
+        return (PersonalMemory("resource_notes facts[0]", MEMORY),)
 
 
 #: By kind: what is written, and what a model that is right answers.
@@ -121,7 +121,7 @@ def test_what_is_right_by_construction_is_never_vetoed() -> None:
         slot = SlotAnswer(field=field, value=value, quotation=words, source="now")
         agent_id, name = task.split(".")
         intent = IntentAnswer(agent_id=agent_id, task_name=name, slots=(slot,))
-        reading = Reading(reasoning="right", intents=(intent,), unfit=())
+        reading = UtteranceReading(reasoning="right", intents=(intent,), unfit=())
         answer = check(reading, router, sources_of(text, [], (), NOW))
         [checked] = answer.intents
         if answer.faults or collapse_space(

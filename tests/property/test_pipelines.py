@@ -25,7 +25,7 @@ from tasklore.supervisor.pipelines.declaration.graph import (
     result_keys,
 )
 from tasklore.supervisor.pipelines.declaration.references import Reference, resolve
-from tasklore.supervisor.pipelines.declaration.schemas import Schema, mismatches
+from tasklore.supervisor.pipelines.declaration.schemas import PhaseSchema, mismatches
 from tasklore.supervisor.pipelines.planning import (
     Changes,
     next_steps,
@@ -500,7 +500,7 @@ def ask(asked: Asked) -> str:
     raise NotImplementedError
 
 
-SCHEMA = Schema.of(card_of(agent).tasks[0].parameters)
+SCHEMA = PhaseSchema.of(card_of(agent).tasks[0].parameters)
 
 
 @examples(300)

@@ -7,8 +7,14 @@ from datetime import UTC, datetime, timedelta
 from redis.asyncio import Redis
 
 from tasklore.memory import keys
+from tasklore.memory.concurrency.semaphore import (
+    Full,
+    HeldElsewhere,
+    Permit,
+    Semaphore,
+    Taken,
+)
 from tasklore.memory.functions import load_functions
-from tasklore.memory.places.store import Elsewhere, Full, Places, RunPlace, Taken
 from tasklore.runtime.servers.embedded import EmbeddedServers
 
 SEQUENCES = int(os.environ.get("TASKLORE_PLACE_SEQUENCES", "20"))
@@ -39,7 +45,7 @@ class Model:
         """How many places there are left."""
         return self.limit - len(self.held)
 
-    def ahead(self, place: RunPlace) -> int:
+    def ahead(self, place: Permit) -> int:
         """Return how many wait that go before a task."""
         arrival = self.queue.get(place.task, place.arrival)
         listed = [(at, task) for task, at in self.queue.items() if task != place.task]
@@ -47,11 +53,11 @@ class Model:
             return sum(one < (arrival, place.task) for one in listed)
         return sum(at < arrival for at, _ in listed)
 
-    def take(self, place: RunPlace) -> type:
+    def take(self, place: Permit) -> type:
         """Return the kind of answer that a run gets."""
         if (own := self.held.get(place.task)) is not None:
             if own[0] != place.worker_id:
-                return Elsewhere
+                return HeldElsewhere
         elif self.ahead(place) >= self.free:
             return Full
         self.held[place.task] = (
@@ -85,7 +91,7 @@ async def play(redis: Redis, seed: int) -> None:
     model = Model(draw.randint(1, 3))
     begun = datetime(2026, 1, 1, tzinfo=UTC)
     bound = f"A.run:{seed}"
-    store = Places(redis, LEASE_S, now=lambda: begun + timedelta(seconds=model.now))
+    store = Semaphore(redis, LEASE_S, now=lambda: begun + timedelta(seconds=model.now))
     tokens = dict.fromkeys(range(8), 0)
     for step in range(60):
         model.now = round(model.now + draw.choice((0, 0.5, 5, 20, 40, 400)), 1)
@@ -108,7 +114,7 @@ async def play(redis: Redis, seed: int) -> None:
         tokens[number] += kind in ("take", "take twice", "crash")
         token = f"t{number}-{tokens[number]}"
         arrival = 1_000 + (number * 5) % 8
-        place = RunPlace(
+        place = Permit(
             bound, f"t{number}:1", model.limit, f"w{draw.randrange(3)}", token, arrival
         )
         if kind == "crash":
@@ -131,7 +137,7 @@ async def play(redis: Redis, seed: int) -> None:
         )
 
 
-async def act(kind: str, store: Places, model: Model, place: RunPlace) -> bool:
+async def act(kind: str, store: Semaphore, model: Model, place: Permit) -> bool:
     """Do one thing with both, and return whether they agree."""
     task = place.task
     own = model.held.get(place.task)
@@ -163,9 +169,9 @@ async def test_those_that_wait_begin_in_order_of_arrival(
     """Also before a newcomer that looks at the moment when a place is given up."""
     async with Redis.from_url(servers.redis_url) as redis:
         await load_functions(redis)
-        store = Places(redis)
+        store = Semaphore(redis)
         places = [
-            RunPlace("A.order", f"t{number}:1", 1, "w", f"token{number}", number)
+            Permit("A.order", f"t{number}:1", 1, "w", f"token{number}", number)
             for number in range(5)
         ]
         assert isinstance(await store.take(places[0]), Taken)
@@ -187,9 +193,9 @@ async def test_a_place_that_is_kept_goes_to_the_next_run_of_its_task_and_lapses_
     async with Redis.from_url(servers.redis_url) as redis:
         await load_functions(redis)
         at = datetime(2026, 1, 1, tzinfo=UTC)
-        store = Places(redis, now=lambda: at)
+        store = Semaphore(redis, now=lambda: at)
         mine, other = [
-            RunPlace("A.keep", f"t{number}:1", 1, "w", f"token{number}", number)
+            Permit("A.keep", f"t{number}:1", 1, "w", f"token{number}", number)
             for number in range(2)
         ]
         for is_late in (False, True):
@@ -212,9 +218,9 @@ async def test_a_task_whose_turn_came_before_it_was_listed_is_told_so(
     """No one would call it."""
     async with Redis.from_url(servers.redis_url) as redis:
         await load_functions(redis)
-        store = Places(redis)
+        store = Semaphore(redis)
         first, second = [
-            RunPlace("A.race", f"t{number}:1", 1, "w", f"token{number}", number)
+            Permit("A.race", f"t{number}:1", 1, "w", f"token{number}", number)
             for number in range(2)
         ]
         assert isinstance(await store.take(first), Taken)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasklore.contracts.messages import Fact
-from tasklore.memory.documents.entries import Entry, entries_of, reference_of
+from tasklore.memory.documents.entries import DocumentEntry, entries_of, reference_of
 from tasklore.memory.documents.items import Body, slug
 from tasklore.memory.documents.kinds import Place
 from tasklore.memory.episodes.words import words_of
@@ -114,7 +114,7 @@ def test_what_no_fact_takes_back_goes_on_holding(
         assert not lost, f"{entry.reference} is gone on {lost[0]}"
 
 
-def _entries(stored: Mapping[str, Any]) -> Sequence[Entry]:
+def _entries(stored: Mapping[str, Any]) -> Sequence[DocumentEntry]:
     return [
         entry
         for name, document in stored.items()
@@ -122,12 +122,12 @@ def _entries(stored: Mapping[str, Any]) -> Sequence[Entry]:
     ]
 
 
-def _holds(entry: Entry, day: date) -> bool:
+def _holds(entry: DocumentEntry, day: date) -> bool:
     assert entry.item is not None
     return entry.item.state(day) == "current"
 
 
-def _takes_back(said: Fact, entry: Entry) -> bool:
+def _takes_back(said: Fact, entry: DocumentEntry) -> bool:
     """Return whether *said* is against *entry*: by name, by all its words, or at the one place or a contrary one."""
     assert entry.place is not None
     is_named = said.relation in CHANGING and entry.reference in said.related

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.understanding import Understood
 from tasklore.supervisor.understanding.routing import Router
-from tasklore.supervisor.understanding.utterance import Utterance
+from tasklore.supervisor.understanding.utterance import ReadUtterance
 from tests.understanding_cases import BUDGET, GREETER, RIDE, TRIP, understand
 
 CARDS = [BUDGET, TRIP, RIDE, GREETER]
@@ -33,11 +33,11 @@ anything = st.text(max_size=80) | words
 @given(anything)
 def test_a_choice_is_one_of_the_tasks_and_the_same_each_time(text: str) -> None:
     """With rivals that are others."""
-    choice = ROUTER.choose(Utterance(text))
+    choice = ROUTER.choose(ReadUtterance(text))
     if choice is not None:
         assert choice.task in ROUTER.tasks
         assert choice.task not in choice.rivals
-        again = ROUTER.choose(Utterance(text))
+        again = ROUTER.choose(ReadUtterance(text))
         assert again is not None
         assert (again.task, set(again.rivals)) == (choice.task, set(choice.rivals))
 
@@ -45,8 +45,8 @@ def test_a_choice_is_one_of_the_tasks_and_the_same_each_time(text: str) -> None:
 @given(words, st.permutations(CARDS))
 def test_the_order_of_the_cards_changes_nothing(text: str, cards: list) -> None:  # type: ignore[type-arg]
     """A catalogue is a set."""
-    mine = ROUTER.choose(Utterance(text))
-    other = Router(Catalogue(cards)).choose(Utterance(text))
+    mine = ROUTER.choose(ReadUtterance(text))
+    other = Router(Catalogue(cards)).choose(ReadUtterance(text))
     assert (mine is None) == (other is None)
     if mine is not None and other is not None:
         assert mine.score == other.score
@@ -59,7 +59,7 @@ def test_the_order_of_the_cards_changes_nothing(text: str, cards: list) -> None:
 )
 def test_a_value_alone_chooses_nothing(text: str) -> None:
     """Whatever it is."""
-    assert ROUTER.choose(Utterance(text)) is None
+    assert ROUTER.choose(ReadUtterance(text)) is None
 
 
 @given(

@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 
 from tasklore.contracts.analysis.background import KnownFact
 from tasklore.contracts.analysis.pieces import Section
-from tasklore.contracts.analysis.roster import model_of
+from tasklore.contracts.analysis.section_agents import model_of
 from tasklore.contracts.analysis.stories import (
     Bond,
     Relations,

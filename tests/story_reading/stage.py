@@ -5,7 +5,7 @@ from typing import Any
 
 from tasklore import Context
 from tasklore.contracts.analysis.pieces import Section
-from tasklore.contracts.analysis.roster import ROSTER, model_of
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS, model_of
 from tasklore.contracts.analysis.stories import (
     SeatSettings,
     StoryBase,
@@ -43,7 +43,7 @@ class Telling:
         own: dict[str, StoryChange] = {}
         services = KitServices(llm, NOW, story_calls=self._calls)
         # Whoever waits for others comes after them in the roster.
-        for seat in ROSTER:
+        for seat in SECTION_AGENTS:
             sections = {
                 name: one.model_dump(mode="json") for name, one in found.items()
             }

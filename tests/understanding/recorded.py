@@ -20,7 +20,7 @@ from tasklore.contracts.errors import LlmError
 from tasklore.contracts.messages import ChatTurn, TaskCall
 from tasklore.runtime.models.client import _response_format
 from tasklore.supervisor.catalogue import Catalogue
-from tasklore.supervisor.understanding.answers import Reading
+from tasklore.supervisor.understanding.answers import UtteranceReading
 from tasklore.supervisor.understanding.outcome import (
     Interpretation,
     Several,
@@ -30,7 +30,7 @@ from tasklore.supervisor.understanding.outcome import (
 )
 from tasklore.supervisor.understanding.prompt import (
     SYSTEM,
-    Remembered,
+    PersonalMemory,
     narrow,
     question,
     sources_of,
@@ -101,13 +101,14 @@ class Case:
         return turns
 
     @property
-    def recollection(self) -> Sequence[Remembered]:
+    def recollection(self) -> Sequence[PersonalMemory]:
         """What is remembered of the person."""
         return tuple(
-            Remembered(f"notes {place}", text) for place, text in enumerate(self.memory)
+            PersonalMemory(f"notes {place}", text)
+            for place, text in enumerate(self.memory)
         )
 
-    async def of(self, user_id: str | None, text: str) -> Sequence[Remembered]:
+    async def of(self, user_id: str | None, text: str) -> Sequence[PersonalMemory]:
         """Return that, as the interpreter looks it up."""
         return self.recollection if user_id else ()
 
@@ -158,7 +159,7 @@ def messages(case: Case) -> dict[str, Any]:
     tasks = Router(CATALOGUE).tasks
     sources = sources_of(case.say, case.previous, case.recollection, NOW)
     user = question(sources, *narrow(tasks, lambda: tasks))
-    schema: Any = _response_format(Reading)
+    schema: Any = _response_format(UtteranceReading)
     return {
         "id": case.id,
         "system": SYSTEM,

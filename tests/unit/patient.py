@@ -19,7 +19,7 @@ from tasklore.commands.doctor.facts import (
 from tasklore.commands.doctor.rules import Diagnosis
 from tasklore.commands.doctor.stream_checks import declare_streams
 from tasklore.contracts.messages import AgentCard, TaskCard, WorkerPresence
-from tasklore.runtime.messaging.streams import Source
+from tasklore.runtime.messaging.streams import PullSource
 from tasklore.runtime.settings import Settings
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -55,7 +55,7 @@ def consumer(
     name: str = "TripAgent", stream: str = "TASKS", **changes: Any
 ) -> dict[str, Any]:
     """Return what the server says of a consumer; a change of a name that its configuration has is made there."""
-    configuration = Source(
+    configuration = PullSource(
         stream=stream, durable=name, filter_subject=f"tasks.{name}.>", ack_wait_s=30.0
     ).configuration()
     info: dict[str, Any] = {"name": name, "config": configuration, "num_waiting": 1}

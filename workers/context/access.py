@@ -12,7 +12,7 @@ REMEMBER_FOR = timedelta(days=30)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Access:
+class DeclaredAccess:
     """The declarations of a task that its context checks; every `demand_...` raises UndeclaredAccess with the cure."""
 
     name: str

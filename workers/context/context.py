@@ -18,7 +18,7 @@ from tasklore.contracts.errors import (
 from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import Progress, TaskAssignment, Usage
 from tasklore.runtime.models.llm import Spent
-from tasklore.workers.context.access import Access
+from tasklore.workers.context.access import DeclaredAccess
 from tasklore.workers.context.branches import Branches
 from tasklore.workers.context.calls import TaskCaller
 from tasklore.workers.context.children import aware
@@ -78,7 +78,7 @@ class Context(TaskCaller, TaskAsker):
 
     def __init__(
         self,
-        task: Access,
+        task: DeclaredAccess,
         assignment: TaskAssignment,
         services: "Services",
         *,

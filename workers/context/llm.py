@@ -9,7 +9,13 @@ from tasklore.contracts.errors import LlmError
 from tasklore.runtime.models.answer_reader import T
 
 if TYPE_CHECKING:
-    from tasklore.runtime.models.llm import Llm, LlmRole, LlmSettings, Sent, Spent
+    from tasklore.runtime.models.llm import (
+        Llm,
+        LlmRole,
+        LlmSettings,
+        SentRequest,
+        Spent,
+    )
 
 
 class TaskLlm:
@@ -56,7 +62,7 @@ class TaskLlm:
 
     def request(
         self, role: str, model: str, *, text: str = ""
-    ) -> "AbstractAsyncContextManager[Sent]":
+    ) -> "AbstractAsyncContextManager[SentRequest]":
         """Account to the task for a request that another client sends in the block; see `Llm.request`."""
         return self._model.request(role, model, self._spent, text=text)
 

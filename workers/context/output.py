@@ -35,7 +35,7 @@ PATIENCE_S = 30.0
 FLUSH_S = 5.0
 
 
-class Send(Protocol):
+class PublishBatch(Protocol):
     """How a batch is published: the `send` of an outbox."""
 
     def __call__(
@@ -66,7 +66,7 @@ class TaskOutputWriter:
     def __init__(
         self,
         *,
-        send: Send,
+        send: PublishBatch,
         supervisor_id: str,
         task_id: str,
         generation: int,

@@ -26,15 +26,15 @@ from tasklore.contracts.errors import (
     MessageTooLarge,
     NotAccepted,
 )
-from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.places.store import (
-    Elsewhere,
-    Entangled,
+from tasklore.memory.concurrency.semaphore import (
     Full,
-    Places,
-    RunPlace,
+    HeldElsewhere,
+    Permit,
+    Semaphore,
     Taken,
+    WouldDeadlock,
 )
+from tasklore.memory.ledger.ledger import Ledger
 from tasklore.runtime.messaging.pull import PullEngine
 from tasklore.workers.context.children import identity_of
 from tasklore.workers.execution.job import Job
@@ -70,11 +70,11 @@ class HeldPlaces:
     def __init__(self) -> None:
         #: By bound and token.
         self._held: dict[
-            tuple[str, str], tuple[RunPlace, RunningJob, asyncio.TimerHandle]
+            tuple[str, str], tuple[Permit, RunningJob, asyncio.TimerHandle]
         ] = {}
 
     def add(
-        self, place: RunPlace, running: RunningJob, at: float, lease_s: float
+        self, place: Permit, running: RunningJob, at: float, lease_s: float
     ) -> None:
         """Keep *place*, which was asked for *at* a time of the monotonic clock, for *lease_s* from then."""
         if (earlier := self._held.get(name := (place.bound, place.token))) is not None:
@@ -83,19 +83,19 @@ class HeldPlaces:
         timer = asyncio.get_running_loop().call_later(left_s, self.lose, place)
         self._held[name] = place, running, timer
 
-    def drop(self, place: RunPlace) -> None:
+    def drop(self, place: Permit) -> None:
         """Renew *place* no more."""
         if (held := self._held.pop((place.bound, place.token), None)) is not None:
             held[2].cancel()
 
-    def lose(self, place: RunPlace) -> None:
+    def lose(self, place: Permit) -> None:
         """End the run that held *place*; its task runs again."""
         if (held := self._held.get((place.bound, place.token))) is not None:
             log.warning("place_lost", bound=place.bound, task_id=held[1].name[0])
             if held[1].job.task.idempotent:
                 held[1].hand_back("its place could not be kept")
 
-    async def renew(self, store: Places, owner: asyncio.AbstractEventLoop) -> None:
+    async def renew(self, store: Semaphore, owner: asyncio.AbstractEventLoop) -> None:
         """Renew all in *store*; for the thread of leases, *owner* is the loop of the runs."""
         places = [place for place, _, _ in self._held.copy().values()]
         at = time.monotonic()
@@ -109,8 +109,8 @@ class HeldPlaces:
 
     def _note(
         self,
-        places: Sequence[RunPlace],
-        lost: Sequence[RunPlace],
+        places: Sequence[Permit],
+        lost: Sequence[Permit],
         at: float,
         lease_s: float,
     ) -> None:
@@ -128,15 +128,15 @@ class RunPlaces:
         self,
         runs: "BoundedRuns",
         running: RunningJob,
-        own: Sequence[RunPlace],
-        limited: Sequence[RunPlace],
+        own: Sequence[Permit],
+        limited: Sequence[Permit],
     ) -> None:
         self._runs = runs
         self._running = running
         self.own = own
         self.limited = list(limited)
         #: Those that it has, by bound.
-        self.taken: dict[str, RunPlace] = {}
+        self.taken: dict[str, Permit] = {}
 
     async def lend(self) -> None:
         """Give up the places under limits while the run waits for tasks that it called: these may need them."""
@@ -158,7 +158,7 @@ class RunPlaces:
                 )
             raise
 
-    async def leave(self, places: Sequence[RunPlace]) -> None:
+    async def leave(self, places: Sequence[Permit]) -> None:
         """Give *places* up, of which it may wait for some."""
         for place in places:
             is_held = self.taken.pop(place.bound, None) is not None
@@ -190,7 +190,7 @@ class BoundedRuns:
         self,
         *,
         worker_id: str,
-        store: Places,
+        store: Semaphore,
         held: HeldPlaces,
         ledger: Ledger,
         client: Client,
@@ -287,7 +287,7 @@ class BoundedRuns:
             )
             engine.hand_back(job.delivery, _PARKED_S)
             return False
-        if isinstance(found, Entangled):
+        if isinstance(found, WouldDeadlock):
             name = f"{job.assignment.agent_id}.{job.task.name}"
             msg = (
                 f"{name} would wait for ever: a task above it holds its place "
@@ -296,13 +296,13 @@ class BoundedRuns:
             raise InvalidInput(
                 f"{msg}; do its work in that task, or call it with another value of `per`"
             )
-        if isinstance(found, Elsewhere):
+        if isinstance(found, HeldElsewhere):
             engine.hand_back(job.delivery, min(_PARKED_S, found.wait_ms / 1000))
         else:
             await self._park(job, place, found, engine)
         return False
 
-    async def take_again(self, place: RunPlace, running: RunningJob) -> bool:
+    async def take_again(self, place: Permit, running: RunningJob) -> bool:
         """Take *place* for a run that had lent it; return False where it has to wait."""
         at = time.monotonic()
         try:
@@ -314,7 +314,7 @@ class BoundedRuns:
             log.info("place_not_taken", bound=place.bound, error=str(error))
         return False
 
-    def _place_of(self, job: Job) -> RunPlace:
+    def _place_of(self, job: Job) -> Permit:
         assignment = job.assignment
         task = job.task
         root = assignment.root_id or assignment.task_id
@@ -324,7 +324,7 @@ class BoundedRuns:
             for one in assignment.ancestors or ()
             if one.startswith(name)
         ]
-        return RunPlace(
+        return Permit(
             bound_of(task, assignment, job.parameters, job.user),
             task=f"{assignment.task_id}:{job.generation}",
             limit=task.at_most or 1,
@@ -336,7 +336,7 @@ class BoundedRuns:
         )
 
     async def _park(
-        self, job: Job, place: RunPlace, found: Full, engine: PullEngine
+        self, job: Job, place: Permit, found: Full, engine: PullEngine
     ) -> None:
         """Let *job* wait for its turn, in LATER where it may."""
         now = datetime.now(UTC)
@@ -364,7 +364,7 @@ class BoundedRuns:
                 job.delivery, min(_POLL_S * (1 + found.rank), _LONGEST_POLL_S)
             )
 
-    async def _note_wait(self, job: Job, place: RunPlace, until: datetime) -> None:
+    async def _note_wait(self, job: Job, place: Permit, until: datetime) -> None:
         """Note for readers of *job* that it waits for *place*."""
         name = f"{job.assignment.agent_id}.{job.task.name}"
         kind: WaitReason = "bound"
@@ -386,7 +386,7 @@ class BoundedRuns:
                 job.assignment.named, job.generation, wait, job.make_row()
             )
 
-    async def leave(self, place: RunPlace) -> None:
+    async def leave(self, place: Permit) -> None:
         """Give *place* up, and let those come whose turn it is; without a token, wait for it no more."""
         self._held.drop(place)
         try:
@@ -396,7 +396,7 @@ class BoundedRuns:
         except MemoryUnavailable as error:
             log.info("place_not_left", bound=place.bound, error=str(error))
 
-    async def _call(self, place: RunPlace, tasks: Sequence[str]) -> None:
+    async def _call(self, place: Permit, tasks: Sequence[str]) -> None:
         """Bring the runs of *tasks* forward, whose turn it is; one that has ended makes room for the next."""
         waiting = list(tasks)
         while waiting:
@@ -411,7 +411,7 @@ class BoundedRuns:
             self._following[name] = following
             following.add_done_callback(lambda _: self._following.pop(name))
 
-    async def _follow(self, place: RunPlace) -> None:
+    async def _follow(self, place: Permit) -> None:
         """Look whether those that were called came: one may have been answered from memory, or have expired."""
         pause_s = _FOLLOWED_S
         while pause_s < _LAST_FOLLOWED_S:
@@ -439,7 +439,7 @@ class BoundedRuns:
                 with contextlib.suppress(MemoryUnavailable):
                     await self._call_under(place)
 
-    async def _call_under(self, place: RunPlace) -> None:
+    async def _call_under(self, place: Permit) -> None:
         """Call those whose turn it is under the bound of *place*; all, once, where it bounds nothing any more."""
         called = await self._store.leave(place._replace(task=""))
         if called and place.limit < MOST_RUNS:

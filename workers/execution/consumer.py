@@ -9,7 +9,7 @@ import structlog
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import NotAccepted
 from tasklore.contracts.messages import TaskAssignment
-from tasklore.memory.long_term.entries import Remembered
+from tasklore.memory.long_term.entries import CachedResult
 from tasklore.runtime.messaging.dead_letter import dead_letter
 from tasklore.runtime.messaging.pull import Delivery, PullEngine
 from tasklore.runtime.metrics import Metrics
@@ -17,7 +17,7 @@ from tasklore.workers.agent import Agent
 from tasklore.workers.execution.due_copies import DueCopies
 from tasklore.workers.execution.executor import Executor
 from tasklore.workers.execution.job import Job, JobReader, UnfitJob
-from tasklore.workers.execution.outcome import Outcome, outcome_of
+from tasklore.workers.execution.outcome import TaskOutcome, outcome_of
 from tasklore.workers.execution.recall import recall
 from tasklore.workers.execution.report_publisher import ReportPublisher
 from tasklore.workers.execution.run_waits import explain_expiry
@@ -110,7 +110,7 @@ class Consumer:
 
     async def _read(
         self, batch: list[Delivery], now: datetime
-    ) -> tuple[list[Job], list[Outcome], list[UnfitJob]]:
+    ) -> tuple[list[Job], list[TaskOutcome], list[UnfitJob]]:
         """Return the jobs of *batch*, the outcomes of those that no run can mend, and those without a known sender."""
         jobs: list[Job] = []
         refused: list[tuple[UnfitJob, TaskAssignment]] = []
@@ -138,13 +138,13 @@ class Consumer:
         outcomes = await asyncio.gather(*(self._refuse(*one) for one in refused))
         return jobs, outcomes, unknown
 
-    async def _refuse(self, job: UnfitJob, assignment: TaskAssignment) -> Outcome:
+    async def _refuse(self, job: UnfitJob, assignment: TaskAssignment) -> TaskOutcome:
         problem = job.problem
         if job.is_expired:
             problem = await explain_expiry(
                 self._stores.ledger, assignment.named, job.generation, problem
             )
-        return Outcome(
+        return TaskOutcome(
             delivery=job.delivery,
             assignment=assignment,
             generation=job.generation,
@@ -158,7 +158,7 @@ class Consumer:
             error=problem,
         )
 
-    def _serve(self, job: Job, answer: Remembered, now_ms: int) -> Outcome:
+    def _serve(self, job: Job, answer: CachedResult, now_ms: int) -> TaskOutcome:
         job.memory = "hit" if job.near is None else "near"
         if (key := job.entry_key) is not None:
             self._stores.count_hit(key, job.user)

@@ -36,10 +36,10 @@ from tasklore.memory.ledger.runs import (
     Held,
     NotDue,
     ReportExpired,
-    Run,
+    RunPermission,
     Suspect,
 )
-from tasklore.memory.long_term.entries import Remembered
+from tasklore.memory.long_term.entries import CachedResult
 from tasklore.memory.long_term.single_flight import Joined
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.pull import PullEngine
@@ -63,7 +63,7 @@ from tasklore.workers.execution.running_jobs import (
     Leaving,
     RunningJob,
     RunningJobs,
-    contain,
+    run_contained,
 )
 from tasklore.workers.execution.stores import Stores
 from tasklore.workers.middleware import Call, Hooks, call_task, notify
@@ -217,13 +217,13 @@ class Executor:
             found = (await self._stores.long_term.recall_many([key]))[0]
         if found is None or found.result_json != turn.value:
             # How long computing it took is not known.
-            found = Remembered(int(self._now().timestamp() * 1000), 0, turn.value)
+            found = CachedResult(int(self._now().timestamp() * 1000), 0, turn.value)
         await self._hand_on(running, found, "joined", engine)
 
     async def _hand_on(
         self,
         running: RunningJob,
-        answer: Remembered,
+        answer: CachedResult,
         memory: MemoryOutcome,
         engine: PullEngine,
     ) -> None:
@@ -303,7 +303,7 @@ class Executor:
                 found = await self._begin(
                     job, engine, alone=alone, most_crashes=most_crashes or 0
                 )
-                if isinstance(found, Run):
+                if isinstance(found, RunPermission):
                     return await self._run(running, engine, slot)
             finally:
                 slot.leave()
@@ -332,7 +332,7 @@ class Executor:
         *,
         alone: bool = False,
         most_crashes: int = 0,
-    ) -> Run | Suspect | None:
+    ) -> RunPermission | Suspect | None:
         """Ask the ledger for a run; a generation with a report gets it again, one at work elsewhere is left there.
 
         A suspect has crashed more than *most_crashes* times and does not run *alone*. None when it is dealt with.
@@ -358,7 +358,7 @@ class Executor:
             if job.task.idempotent:
                 # Without the ledger the deliveries count the runs, of which some may have been handed back unstarted.
                 job.attempt = min(job.attempt, job.runs_allowed)
-                return Run(job.attempt)
+                return RunPermission(job.attempt)
             log.warning(
                 "parked_without_ledger", task_id=assignment.task_id, error=str(error)
             )
@@ -368,7 +368,7 @@ class Executor:
             return None
         if isinstance(found, Suspect):
             return found
-        if isinstance(found, Run):
+        if isinstance(found, RunPermission):
             job.attempt = found.number
             job.crashes = found.crashes
             job.excused = found.excused
@@ -407,7 +407,7 @@ class Executor:
             # A program published it to TASKS; one of a supervisor comes out of LATER in time.
             return NotDue((assignment.waits_from - now) // timedelta(milliseconds=1))
         above = dict.fromkeys(filter(None, (assignment.parent_id, assignment.root_id)))
-        if above and (wish := await ledger.wish(*above)) is not None:
+        if above and (wish := await ledger.cancel_request(*above)) is not None:
             return CancelRequest(f"its parent was cancelled: {wish.reason}")
         found = await ledger.begin(
             assignment.named,
@@ -421,7 +421,7 @@ class Executor:
             token=job.delivery.reply,
             make_row=job.make_row,
         )
-        if isinstance(found, Run | Suspect) and found.is_news:
+        if isinstance(found, RunPermission | Suspect) and found.is_news:
             self._metrics.count_crashed_run()
         return found
 
@@ -441,7 +441,7 @@ class Executor:
 
         async def call_in_time(call: Call, variables: contextvars.Context) -> bytes:
             nonlocal run_ms
-            run = asyncio.create_task(contain(job, call), context=variables)
+            run = asyncio.create_task(run_contained(job, call), context=variables)
             try:
                 return await running.run(run, context, job.seconds_left(self._now()))
             finally:

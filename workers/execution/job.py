@@ -19,7 +19,7 @@ from tasklore.contracts.parameters.neighbours import Neighbourhood
 from tasklore.memory import keys
 from tasklore.memory.ledger.run_rows import RunRow, row_of
 from tasklore.memory.ledger.runs import Ended
-from tasklore.memory.long_term.entries import Remembered
+from tasklore.memory.long_term.entries import CachedResult
 from tasklore.runtime.messaging.pull import Delivery
 from tasklore.workers.agent import Agent
 from tasklore.workers.task import Task
@@ -29,7 +29,7 @@ _CLOCKS_DIFFER = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbour:
+class NearResult:
     """An answer to a neighbouring question: the *key* of its entry, and its distance by field, as text.
 
     *farthest* is the largest distance as a number; *computed_for* are the parameters of that question, as JSON holds
@@ -37,7 +37,7 @@ class Neighbour:
     """
 
     key: str
-    answer: Remembered
+    answer: CachedResult
     distances: dict[str, str]
     farthest: float
     computed_for: dict[str, Any]
@@ -72,8 +72,8 @@ class Job:
     crashes: int = 0
     excused: int = 0
     waited_for: RunWait | None = None
-    recalled: Remembered | None = None
-    near: Neighbour | None = None
+    recalled: CachedResult | None = None
+    near: NearResult | None = None
 
     def to_ended(self, *, excused: bool = False, uncounted: bool = False) -> Ended:
         """Return the run that began with this delivery, as one that ended without a report."""

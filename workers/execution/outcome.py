@@ -19,13 +19,13 @@ from tasklore.contracts.messages import (
 )
 from tasklore.runtime.messaging.dead_letter import error_note
 from tasklore.runtime.messaging.pull import Delivery
-from tasklore.workers.execution.job import Job, Neighbour
+from tasklore.workers.execution.job import Job, NearResult
 
 _NO_USAGE = b'{"input_tokens":0,"output_tokens":0,"cost_usd":0.0}'
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Outcome:
+class TaskOutcome:
     """The terminal status of *delivery*. `result_json` is spliced into the report as it was computed or remembered.
 
     `error` is the exception behind a status other than `completed`; a `dead_reason` sends the delivery to DEAD as well.
@@ -54,7 +54,7 @@ class Outcome:
     usage: Usage | None = None
     dead_reason: str | None = None
     saved_ms: int = 0
-    near: Neighbour | None = None
+    near: NearResult | None = None
     must_be_fenced: bool = False
 
     def become_cancelled(self, error: BaseException) -> None:
@@ -142,7 +142,7 @@ def _spell_second(second: int) -> str:
     return datetime.fromtimestamp(second, UTC).isoformat()[:-6]
 
 
-def _nearness(near: Neighbour) -> str:
+def _nearness(near: NearResult) -> str:
     """Return the members of a memory note that an answer to a neighbouring question adds."""
     note = MemoryNote(
         outcome="near",
@@ -163,9 +163,9 @@ def outcome_of(
     *,
     result_json: bytes | None = None,
     run_ms: int | None = None,
-) -> Outcome:
+) -> TaskOutcome:
     """Return the outcome *status* of *job*, with the memory's part in it so far."""
-    return Outcome(
+    return TaskOutcome(
         delivery=job.delivery,
         assignment=job.assignment,
         generation=job.generation,

@@ -9,8 +9,8 @@ import structlog
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.parameters.model import Parameters
 from tasklore.contracts.parameters.neighbours import Neighbourhood
-from tasklore.memory.long_term.entries import Near, Remembered
-from tasklore.workers.execution.job import Job, Neighbour
+from tasklore.memory.long_term.entries import CachedResult, NearMatch
+from tasklore.workers.execution.job import Job, NearResult
 from tasklore.workers.middleware import Hooks, Middleware, notify_async
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class NearMatches(Middleware):
                 _serve_neighbour(job, neighbourhood, near)
 
 
-def _serve_neighbour(job: Job, neighbourhood: Neighbourhood, near: Near) -> None:
+def _serve_neighbour(job: Job, neighbourhood: Neighbourhood, near: NearMatch) -> None:
     try:
         job.near = neighbour_at(
             job.parameters,
@@ -97,13 +97,13 @@ def neighbour_at(
     neighbourhood: Neighbourhood,
     place: str,
     key: str,
-    answer: Remembered,
-) -> Neighbour:
+    answer: CachedResult,
+) -> NearResult:
     """Return *answer*, the one remembered at *key*, as that of a neighbour at *place*."""
     distances = neighbourhood.distances(place)
     farthest = float(max(number for number, _ in distances.values()))
     texts = {name: text for name, (_, text) in distances.items()}
-    return Neighbour(
+    return NearResult(
         key=key,
         answer=answer,
         distances=texts,

@@ -35,7 +35,7 @@ from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.tracing import within
 from tasklore.workers.execution.acknowledger import Acknowledger
 from tasklore.workers.execution.job import Job
-from tasklore.workers.execution.outcome import Outcome
+from tasklore.workers.execution.outcome import TaskOutcome
 from tasklore.workers.execution.tracing import note_outcome
 from tasklore.workers.middleware import Hooks, Middleware, notify
 
@@ -73,7 +73,9 @@ class ReportPublisher:
         #: What runs that end in one turn report, is written to the ledger, and listed, at once.
         self._finishes = GatheredCalls(self._finish)
 
-    async def publish(self, outcomes: Sequence[Outcome], engine: PullEngine) -> bool:
+    async def publish(
+        self, outcomes: Sequence[TaskOutcome], engine: PullEngine
+    ) -> bool:
         """Publish the reports of *outcomes*; return when all are on their way, each is acknowledged when it is stored.
 
         False when some were handed back instead, since DEAD did not take them. Tasks that must not run twice wait here
@@ -111,7 +113,7 @@ class ReportPublisher:
         return len(due) == len(outcomes)
 
     async def _publish_fenced(
-        self, outcomes: Sequence[Outcome], engine: PullEngine
+        self, outcomes: Sequence[TaskOutcome], engine: PullEngine
     ) -> None:
         """Let the ledger decide, and publish its decision: a cancel request makes another outcome of one."""
         bodies = [_fitting_body(outcome) for outcome in outcomes]
@@ -222,7 +224,7 @@ class ReportPublisher:
             with within(trace):
                 sent.publish(body)
 
-    async def _put_into_dead(self, outcome: Outcome, engine: PullEngine) -> bool:
+    async def _put_into_dead(self, outcome: TaskOutcome, engine: PullEngine) -> bool:
         """Return whether DEAD has the delivery of *outcome*; when not, it is handed back."""
         reason = outcome.dead_reason or "gave_up"
         letter = dead_letter(
@@ -349,7 +351,7 @@ class Metering(Middleware):
         self._task_names = frozenset(task_names)
         self._metrics = metrics
 
-    def on_reports(self, outcomes: Sequence[Outcome]) -> None:
+    def on_reports(self, outcomes: Sequence[TaskOutcome]) -> None:
         """Count *outcomes* by task and status, and the computing time that was spared."""
         agent_id = self._agent_id
         metrics = self._metrics
@@ -375,7 +377,7 @@ class Metering(Middleware):
             metrics.count_saved(saved_ms / 1000)
 
 
-def _finish_of(agent_id: str, outcome: Outcome, body: bytes) -> Finish:
+def _finish_of(agent_id: str, outcome: TaskOutcome, body: bytes) -> Finish:
     """Return the entry for the ledger, with the token of its user, so that forgetting them finds it.
 
     A task that names another agent than the one it was sent to ends with *agent_id*, which refuses it.
@@ -419,7 +421,7 @@ def _user_headers(assignment: TaskAssignment) -> dict[str, str] | None:
     )
 
 
-def _fitting_body(outcome: Outcome) -> bytes:
+def _fitting_body(outcome: TaskOutcome) -> bytes:
     """Return the report of *outcome*; a result that is too large turns it into a failure that says so."""
     body = outcome.body("ledger")
     if len(body) <= subjects.MAX_BODY:

@@ -128,7 +128,7 @@ class Retries:
         try:
             await self._schedule(job, until, uncounted=False)
         except (NotAccepted, MessageTooLarge) as error:
-            # Where roles are enforced a worker has no access to LATER: there the desk alone wakes the task.
+            # Where roles are enforced a worker has no access to LATER: there the notifier alone wakes the task.
             log.info("wait_not_scheduled", task_id=task_id, error=str(error))
             has_schedule = False
             # One that is too large with the headers of a schedule comes again from TASKS.
@@ -136,7 +136,7 @@ class Retries:
                 min(wait_s, NOT_DUE_S) if isinstance(error, MessageTooLarge) else None
             )
         try:
-            # The desk takes off its list what is not there by then.
+            # The notifier takes off its list what is not there by then.
             stored_by = self._now() + _STORED_WITHIN
             await self._waits.look_at_many(
                 {_name(task_id, one): min(one.until, stored_by) for one in waits}
@@ -178,7 +178,7 @@ class Retries:
             engine.hand_back(job.delivery)
 
     async def close(self, job: Job) -> None:
-        """Take the open waits of *job*, which has ended, off the list of all; else the desk does so later."""
+        """Take the open waits of *job*, which has ended, off the list of all; else the notifier does so later."""
         try:
             await self._waits.close(job.assignment.named)
         except MemoryUnavailable as error:

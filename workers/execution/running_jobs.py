@@ -219,7 +219,9 @@ class RunningJob:
             return b""
 
         if self.job.assignment.approval is not None:
-            await self.run(asyncio.create_task(contain(self.job, ask)), context, left_s)
+            await self.run(
+                asyncio.create_task(run_contained(self.job, ask)), context, left_s
+            )
 
     def _cut_short(self, end: TaskloreError) -> None:
         if self._end is not None:
@@ -353,7 +355,7 @@ class RunningJobs:
             running.leave()
 
 
-async def contain(job: Job, call: Call) -> bytes:
+async def run_contained(job: Job, call: Call) -> bytes:
     """Await *call*; an end of the whole process (sys.exit, a panic in an extension) is a failure of *job* alone."""
     bind_task(job.assignment.agent_id, job.assignment.task_id)
     try:

@@ -13,13 +13,13 @@ from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.messages import Usage
 from tasklore.contracts.parameters.neighbours import Neighbourhood
 from tasklore.memory.ledger.runs import Ended
-from tasklore.memory.long_term.entries import Near, Remembered, Standing
+from tasklore.memory.long_term.entries import CachedResult, IndexPosition, NearMatch
 from tasklore.memory.long_term.single_flight import SingleFlight
 from tasklore.workers.context.phase_outputs import entries_of
 
 if TYPE_CHECKING:
     from tasklore.contracts.messages import TaskAssignment
-    from tasklore.memory.budgets.governor import Governor
+    from tasklore.memory.budgets.governor import ModelBudget
     from tasklore.memory.ledger.ledger import Ledger
     from tasklore.memory.sessions.session import SessionCache
     from tasklore.workers.execution.job import Job
@@ -36,7 +36,7 @@ _MOST_KEPT = 10_000
 class LongTerm(Protocol):
     """The long-term memory that a worker needs: `tasklore.memory.long_term.store.LongTermMemory` fits."""
 
-    async def recall_many(self, entry_keys: Sequence[str]) -> list[Remembered | None]:
+    async def recall_many(self, entry_keys: Sequence[str]) -> list[CachedResult | None]:
         """Return the answer remembered for each key, in one round trip."""
 
     async def remember(
@@ -49,14 +49,14 @@ class LongTerm(Protocol):
         now_ms: int,
         user_token: str | None = None,
         parameters_json: bytes = b"{}",
-        near: Standing | None = None,
+        near: IndexPosition | None = None,
         nano_usd: int = 0,
     ) -> None:
         """Store a result, for questions next to it as well when *near* says where it stands."""
 
     async def nearest(
         self, asked: Sequence[tuple[str, Neighbourhood]]
-    ) -> list[Near | None]:
+    ) -> list[NearMatch | None]:
         """Return the nearest remembered neighbour of each question, None without one."""
 
 
@@ -105,9 +105,9 @@ class Stores:
     hits: Counter[str] = field(default_factory=Counter)
     own_hits: Counter[tuple[str, str]] = field(default_factory=Counter)
     ended: EndedRuns = field(default_factory=EndedRuns)
-    governor: "Governor | None" = None
+    governor: "ModelBudget | None" = None
 
-    def usage_of(self, job: "Job", answer: Remembered) -> Usage | None:
+    def usage_of(self, job: "Job", answer: CachedResult) -> Usage | None:
         """Return the usage of a report that *answer* served, and enter into the books what that spared."""
         if not answer.nano_usd:
             return None

@@ -14,7 +14,7 @@ from tasklore.runtime.messaging.pull import Delivery
 from tasklore.runtime.tracing import known_span_id
 from tasklore.runtime.tracing.letters import processing
 from tasklore.workers.execution.job import Job
-from tasklore.workers.execution.outcome import Outcome
+from tasklore.workers.execution.outcome import TaskOutcome
 from tasklore.workers.middleware import Middleware
 
 
@@ -77,13 +77,13 @@ class Tracing(Middleware):
                 "recall", parent=parent, attributes=attributes, began_ns=began_ns
             ).end()
 
-    def on_reports(self, outcomes: Sequence[Outcome]) -> None:
+    def on_reports(self, outcomes: Sequence[TaskOutcome]) -> None:
         """Note the status on the span of each of *outcomes*."""
         for outcome in outcomes:
             note_outcome(outcome)
 
 
-def note_outcome(outcome: Outcome) -> None:
+def note_outcome(outcome: TaskOutcome) -> None:
     """Note on the span of its delivery how a task ended; nothing where no spans are recorded."""
     span = outcome.delivery.span
     span.note(

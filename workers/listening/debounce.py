@@ -14,7 +14,7 @@ _MOST_OWNERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class BatchLimits:
     """When a batch is ready: at *turns* turns, *idle_s* seconds after its last or *longest_s* after its first one."""
 
     turns: int = 8
@@ -38,7 +38,10 @@ class Debounce:
     """
 
     def __init__(
-        self, patience: Patience, notices: Notices | None, now: Callable[[], datetime]
+        self,
+        patience: BatchLimits,
+        notices: Notices | None,
+        now: Callable[[], datetime],
     ) -> None:
         self._patience = patience
         self._notices = notices

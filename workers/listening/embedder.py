@@ -12,8 +12,8 @@ from tasklore.memory.episodes.minilm import load_minilm
 from tasklore.memory.episodes.store import Episodes, open_episodes
 from tasklore.memory.episodes.vectors import VectorIndex
 from tasklore.runtime.extensions import EMBEDDER_GROUP, make_extension
-from tasklore.runtime.models.embeddings import Door, Endpoint, GovernedEmbedder
-from tasklore.runtime.models.governor import Governor
+from tasklore.runtime.models.embeddings import Endpoint, GovernedEmbedder, ThreadGate
+from tasklore.runtime.models.governor import ModelGate
 from tasklore.runtime.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -25,7 +25,7 @@ _PAUSE_S = 5.0
 
 
 async def lend_episodes(
-    redis: Redis, settings: Settings, governor: Governor | None = None
+    redis: Redis, settings: Settings, governor: ModelGate | None = None
 ) -> Episodes:
     """Return the store of turns, with vectors where an embedder is configured; loading MiniLM takes a second.
 
@@ -34,7 +34,9 @@ async def lend_episodes(
     Raises:
         ConfigurationError: the embedder or its weights are not installed, or its endpoint is not configured.
     """
-    door = None if governor is None else Door(governor, asyncio.get_running_loop())
+    door = (
+        None if governor is None else ThreadGate(governor, asyncio.get_running_loop())
+    )
     embedder = await asyncio.to_thread(_load_embedder, settings, door)
     return open_episodes(
         redis,
@@ -43,7 +45,7 @@ async def lend_episodes(
     )
 
 
-def _load_embedder(settings: Settings, door: Door | None) -> Embedder | None:
+def _load_embedder(settings: Settings, door: ThreadGate | None) -> Embedder | None:
     if settings.episodes_embedder == "none":
         return None
     if settings.episodes_embedder == "minilm":

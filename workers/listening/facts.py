@@ -18,18 +18,18 @@ from tasklore.contracts.errors import EditRefused, LlmError, MemoryUnavailable
 from tasklore.contracts.messages import ExtractedFacts
 from tasklore.memory.conversations.notices import Notices
 from tasklore.memory.documents.draft import AppliedPlan, Draft, Plan, Snapshot
-from tasklore.memory.documents.guard import LIMITS, Limits
+from tasklore.memory.documents.guard import LIMITS, DocumentLimits
 from tasklore.memory.documents.storage.repository import Committed
 from tasklore.memory.documents.storage.store import DocumentStore
-from tasklore.memory.queues.claims import Claim, Closing, Row
+from tasklore.memory.queues.claims import Claim, Closing, QueueRow
 from tasklore.runtime.lease_loop import LeaseLost
-from tasklore.workers.listening.fates import (
+from tasklore.workers.listening.row_outcomes import (
     MOST_MODEL_RESTS,
     Fate,
     Unreadable,
-    contain,
     demand_harmless,
     fate_of,
+    run_contained,
 )
 from tasklore.workers.listening.rows import RowWork, group_rows
 from tasklore.workers.listening.rulings import closings_of
@@ -52,17 +52,17 @@ _MOST_LATER = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ReadableRow:
     """A row that could be read."""
 
-    row: Row
+    row: QueueRow
     pending: PendingFact
-    said: "Said"
+    said: "FactTime"
     tenant: str | None = None
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Said:
+class FactTime:
     """When a fact was said: the time of its turn's facts, and its number among them."""
 
     at: datetime
@@ -75,7 +75,7 @@ class WatchedDraft(Draft):
     def __init__(
         self,
         snapshot: Snapshot,
-        limits: Limits,
+        limits: DocumentLimits,
         now: datetime,
         *,
         known: Collection[str] = (),
@@ -146,12 +146,12 @@ class FactWork(RowWork):
                 return _CONTENDED_S * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
         return 0.0
 
-    async def _read(self, claim: Claim) -> list[Known]:
+    async def _read(self, claim: Claim) -> list[ReadableRow]:
         """Return the facts of *claim* that can be worked on; the others are set aside.
 
         A fact that waited for a model comes with the facts that were said after it and are done.
         """
-        found: list[Known] = []
+        found: list[ReadableRow] = []
         for row in claim.rows:
             try:
                 demand_harmless(row, self.max_attempts)
@@ -185,7 +185,7 @@ class FactWork(RowWork):
         return found
 
     async def _rule(
-        self, claim: Claim, group: Sequence[Known], spans: RulingSpans
+        self, claim: Claim, group: Sequence[ReadableRow], spans: RulingSpans
     ) -> bool:
         """Have *group* ruled on and stored; False when others kept changing the documents."""
         batch = FactBatch(claim.owner, tuple(known.pending for known in group))
@@ -203,7 +203,9 @@ class FactWork(RowWork):
             context = self.context(
                 claim.owner, attempt, draft=draft, tenant=group[0].tenant
             )
-            rulings = await contain(self.listener, self.listener.rule(batch, context))
+            rulings = await run_contained(
+                self.listener, self.listener.rule(batch, context)
+            )
             closings = closings_of(self.listener.label, batch, rulings, draft.applied)
             await self._note_parked(claim, closings)
             spans.begin_commit()
@@ -256,7 +258,7 @@ class FactWork(RowWork):
                 log.info("reply_waits_in_vain", error=str(error))
 
     async def _end(
-        self, claim: Claim, group: Sequence[Known], fate: Fate
+        self, claim: Claim, group: Sequence[ReadableRow], fate: Fate
     ) -> float | None:
         """Close *group* by *fate*; return the seconds that its user rests, None when the next facts may go on."""
         log.warning(
@@ -292,7 +294,9 @@ class FactWork(RowWork):
                 self.meter.count_edit(edit.operation, "refused")
 
 
-def _read_fact(row_id: str, body: bytes, owner: str, row: Row | None = None) -> Known:
+def _read_fact(
+    row_id: str, body: bytes, owner: str, row: QueueRow | None = None
+) -> ReadableRow:
     """Return the fact of *body*; *row* is its row where it is claimed."""
     try:
         extracted = ExtractedFacts.model_validate_json(body)
@@ -304,10 +308,10 @@ def _read_fact(row_id: str, body: bytes, owner: str, row: Row | None = None) -> 
     if extracted.user_id != owner or len(extracted.facts) != 1:
         raise Unreadable("the row is not one fact of this user")
     fact = extracted.facts[0]
-    row = row or Row(row_id=row_id, body=body)
+    row = row or QueueRow(row_id=row_id, body=body)
     number = fact.fact_id.rpartition("-")[2]
-    said = Said(extracted.at, int(number) if number.isdecimal() else 0)
-    return Known(
+    said = FactTime(extracted.at, int(number) if number.isdecimal() else 0)
+    return ReadableRow(
         row,
         PendingFact(
             fact=fact,

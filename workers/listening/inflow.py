@@ -19,7 +19,7 @@ from tasklore.memory.queues.queue import PersonalQueue
 from tasklore.memory.rendering.recalled import without_rendered
 from tasklore.runtime.messaging.erasure import Eraser
 from tasklore.runtime.messaging.outbox import Outbox
-from tasklore.runtime.messaging.partitions import PartitionDesk, Whose
+from tasklore.runtime.messaging.partitions import Owner, PartitionHandler
 from tasklore.runtime.messaging.pull import Delivery
 from tasklore.runtime.messaging.signatures import Publishers
 from tasklore.runtime.metrics import Metrics
@@ -36,13 +36,13 @@ class Arrived(NamedTuple):
     episode: Episode | None = None
 
 
-class InflowDesk(PartitionDesk):
+class InflowHandler(PartitionHandler):
     """Appends the messages of *stream* to *queue*, turns to *episodes* first; calls *appended* when rows wait."""
 
     def __init__(
         self,
         stream: str,
-        whose: Whose,
+        whose: Owner,
         *,
         queue: PersonalQueue,
         eraser: Eraser | None,

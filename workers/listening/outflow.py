@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 _BUSY_S = 10.0
 
 
-class Work(Protocol):
+class RowWork(Protocol):
     """Works on the rows of one user."""
 
     async def work(
@@ -39,7 +39,7 @@ class Work(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ListenLimits:
     """Rows of one user and users at once, and the seconds of a lease."""
 
     items: int
@@ -66,8 +66,8 @@ class Outflow(LeaseLoop[str, Claim]):
     def __init__(
         self,
         queue: PersonalQueue,
-        work: Work,
-        pace: Pace,
+        work: RowWork,
+        pace: ListenLimits,
         *,
         holder: str,
         exclusive: ExclusiveRuns,

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 import structlog
 from pydantic import BaseModel
 
-from tasklore.memory.queues.claims import Claim, Closing, Row
+from tasklore.memory.queues.claims import Claim, Closing, QueueRow
 from tasklore.memory.queues.queue import PersonalQueue
 from tasklore.runtime.lease_loop import LeaseLost
 from tasklore.runtime.metrics import Metrics
@@ -16,7 +16,7 @@ from tasklore.workers.context.services import Services
 from tasklore.workers.execution.retry_decision import RetryPolicy
 from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.declaration import Listener
-from tasklore.workers.listening.fates import Fate
+from tasklore.workers.listening.row_outcomes import Fate
 
 log = structlog.get_logger(__name__)
 
@@ -78,7 +78,7 @@ class RowWork:
         if not await self.queue.note(claim, row_id, note):
             raise LeaseLost("the lease ended while its rows were worked on")
 
-    def closings_of(self, rows: Sequence[Row], fate: Fate) -> list[Closing]:
+    def closings_of(self, rows: Sequence[QueueRow], fate: Fate) -> list[Closing]:
         """Return how *fate*, which is no outage, closes *rows*."""
         if fate.state != "retry":
             state: Literal["needs_model", "failed"] = (
@@ -101,7 +101,7 @@ class RowWork:
 
 
 def group_rows(
-    found: Sequence[T], row_of: Callable[[T], Row], most: int
+    found: Sequence[T], row_of: Callable[[T], QueueRow], most: int
 ) -> list[list[T]]:
     """Return *found* in order, in groups of at most *most*.
 
@@ -119,6 +119,6 @@ def group_rows(
     return groups
 
 
-def is_suspect(row: Row) -> bool:
+def is_suspect(row: QueueRow) -> bool:
     """Return whether a run of *row* failed or crashed before."""
     return row.attempts > 0 or row.crashes > 0

@@ -7,13 +7,13 @@ from contextlib import ExitStack, contextmanager
 from tasklore.contracts.traces import spelled_context
 from tasklore.memory.documents.draft import Draft
 from tasklore.memory.documents.storage.repository import Committed
-from tasklore.memory.queues.claims import QueueName, Row
+from tasklore.memory.queues.claims import QueueName, QueueRow
 from tasklore.runtime import tracing
 from tasklore.runtime.tracing import Span
 
 
 @contextmanager
-def process_span(queue: QueueName, row: Row) -> Iterator[None]:
+def process_span(queue: QueueName, row: QueueRow) -> Iterator[None]:
     """Span the block in the trace of the message that brought *row*."""
     parent = spelled_context(row.trace) if row.trace else None
     with tracing.span(
@@ -28,7 +28,7 @@ def process_span(queue: QueueName, row: Row) -> Iterator[None]:
 class RulingSpans:
     """Spans of one ruling on facts of possibly several traces: one in each; questions to a model are in the first."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[QueueRow]) -> None:
         self._rows = rows
         self._spans: dict[str, Span] = {}
         self._committing_ns = 0
@@ -86,7 +86,7 @@ class RulingSpans:
                 ).end()
 
 
-def _about(queue: QueueName, row: Row) -> dict[str, str | int | float | bool]:
+def _about(queue: QueueName, row: QueueRow) -> dict[str, str | int | float | bool]:
     return {
         "messaging.system": "nats",
         "messaging.operation.name": "process",

@@ -25,16 +25,16 @@ from tasklore.contracts.errors import (
 )
 from tasklore.contracts.messages import ChatTurn, ExtractedFacts
 from tasklore.memory.conversations.notices import Notices
-from tasklore.memory.queues.claims import Claim, Closing, Row
+from tasklore.memory.queues.claims import Claim, Closing, QueueRow
 from tasklore.runtime.lease_loop import LeaseLost
 from tasklore.runtime.messaging.outbox import Outbox
-from tasklore.workers.listening.debounce import Debounce, Patience
-from tasklore.workers.listening.fates import (
+from tasklore.workers.listening.debounce import BatchLimits, Debounce
+from tasklore.workers.listening.row_outcomes import (
     Unreadable,
-    contain,
     demand_harmless,
     fate_of,
     is_outage,
+    run_contained,
 )
 from tasklore.workers.listening.rows import RowWork, group_rows, is_suspect
 from tasklore.workers.listening.tracing import process_span
@@ -105,7 +105,7 @@ class Lesson(ExtractedFacts):
         return extracted.model_dump_json(exclude_none=True).encode()
 
 
-def read_lesson(row: Row) -> Lesson | None:
+def read_lesson(row: QueueRow) -> Lesson | None:
     """Return the lesson noted beside *row*, None without a note.
 
     Raises:
@@ -126,7 +126,7 @@ def read_lesson(row: Row) -> Lesson | None:
 class _Heard:
     """A row that can be worked on: its turn, and the lesson that an earlier run noted beside it."""
 
-    row: Row
+    row: QueueRow
     turn: ChatTurn
     lesson: Lesson | None
 
@@ -140,7 +140,7 @@ class TurnWork(RowWork):
     """
 
     outbox: Outbox = field(kw_only=True)
-    patience: Patience = field(default_factory=Patience, kw_only=True)
+    patience: BatchLimits = field(default_factory=BatchLimits, kw_only=True)
     notices: Notices | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -150,7 +150,7 @@ class TurnWork(RowWork):
     async def work(
         self, claim: Claim, is_leaving: Callable[[], bool], rests: int
     ) -> float:
-        """Work on the turns of *claim* in order; see `tasklore.workers.listening.outflow.Work`."""
+        """Work on the turns of *claim* in order; see `tasklore.workers.listening.outflow.RowWork`."""
         groups = deque(group_rows(claim.rows, lambda row: row, self._most))
         parted = set[str]()
         while groups and not is_leaving():
@@ -182,7 +182,7 @@ class TurnWork(RowWork):
                     return rest_s
         return 0.0
 
-    async def _read(self, claim: Claim, rows: Sequence[Row]) -> list[_Heard]:
+    async def _read(self, claim: Claim, rows: Sequence[QueueRow]) -> list[_Heard]:
         """Return the turns of *rows* that can be worked on; the others are closed."""
         heard: list[_Heard] = []
         for row in rows:
@@ -227,7 +227,7 @@ class TurnWork(RowWork):
         return heard
 
     async def _pause_s(
-        self, claim: Claim, group: Sequence[Row], heard: Sequence[_Heard]
+        self, claim: Claim, group: Sequence[QueueRow], heard: Sequence[_Heard]
     ) -> float:
         """Return for how long *heard* wait for more turns; only turns for a model do."""
         is_fresh = all(
@@ -286,7 +286,9 @@ class TurnWork(RowWork):
         batch = TurnBatch(claim.owner, turns, before, known)
         answers = {
             one.turn_id: one
-            for one in await contain(self.listener, self.listener.learn(batch, context))
+            for one in await run_contained(
+                self.listener, self.listener.learn(batch, context)
+            )
         }
         lessons: dict[str, Lesson] = {}
         for one in heard:
@@ -304,7 +306,7 @@ class TurnWork(RowWork):
                 await self.note(claim, one.row.row_id, lesson.as_note())
         return lessons
 
-    async def _publish(self, claim: Claim, row: Row, lesson: Lesson) -> str:
+    async def _publish(self, claim: Claim, row: QueueRow, lesson: Lesson) -> str:
         """Publish the facts that are left of *lesson*, close its turn, and return the label that counts it."""
         if not lesson.is_published:
             where = subjects.facts(claim.owner)
@@ -358,7 +360,7 @@ class TurnWork(RowWork):
         return tuple(sorted(found, key=lambda turn: turn.at))
 
     async def _end(
-        self, claim: Claim, rows: Sequence[Row], error: Exception, rests: int
+        self, claim: Claim, rows: Sequence[QueueRow], error: Exception, rests: int
     ) -> float | None:
         """Close *rows* by the fate that *error* brings; return the seconds that their user rests, None to go on."""
         now = self.services.now()

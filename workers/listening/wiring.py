@@ -22,13 +22,13 @@ from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.runtime.messaging.partitions import (
     ACK_WAIT_S,
-    Whose,
+    Owner,
     open_partitions,
     ordered_sources,
 )
 from tasklore.runtime.messaging.pull import PullEngine
 from tasklore.runtime.messaging.signatures import open_publishers
-from tasklore.runtime.messaging.streams import Source
+from tasklore.runtime.messaging.streams import PullSource
 from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.settings import Settings
 from tasklore.workers.agent import Agent
@@ -36,13 +36,13 @@ from tasklore.workers.context.services import Services
 from tasklore.workers.execution.exclusive_runs import ExclusiveRuns
 from tasklore.workers.execution.retry_decision import RetryPolicy
 from tasklore.workers.listening.backlog import Backlog
-from tasklore.workers.listening.bench import ListenBench
-from tasklore.workers.listening.debounce import Patience
+from tasklore.workers.listening.debounce import BatchLimits
 from tasklore.workers.listening.declaration import Listener, Queue
 from tasklore.workers.listening.embedder import Embedding
 from tasklore.workers.listening.facts import FactWork
-from tasklore.workers.listening.inflow import InflowDesk
-from tasklore.workers.listening.outflow import Outflow, Pace, Work
+from tasklore.workers.listening.inflow import InflowHandler
+from tasklore.workers.listening.outflow import ListenLimits, Outflow, RowWork
+from tasklore.workers.listening.queue_listener import QueueListener
 from tasklore.workers.listening.sweep import Sweeper
 from tasklore.workers.listening.turns import TurnWork
 
@@ -57,7 +57,7 @@ _STREAMS: dict[Queue, str] = {"turns": subjects.TURNS, "facts": subjects.FACTS}
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class ListenerDependencies:
     """Connections and stores that listeners of a worker share; *heal* makes a consumer anew and returns its time."""
 
     client: Client
@@ -70,7 +70,7 @@ class Ground:
     metrics: Metrics
     settings: Settings
     worker_id: str
-    heal: Callable[[Source], Awaitable[str]]
+    heal: Callable[[PullSource], Awaitable[str]]
     exclusive: ExclusiveRuns
 
 
@@ -92,19 +92,23 @@ def demand_one_listener(agents: Sequence[Agent]) -> None:
             heard[queue] = listener
 
 
-async def open_listeners(agent: Agent, ground: Ground) -> list[ListenBench]:
+async def open_listeners(
+    agent: Agent, ground: ListenerDependencies
+) -> list[QueueListener]:
     """Return the listeners of *agent*, ready to be started; their consumers are made where that is allowed."""
     return [
         await _open(agent, listener, ground) for listener in agent.listeners.values()
     ]
 
 
-def sources_of(queue: Queue, ack_wait_s: float) -> list[Source]:
+def sources_of(queue: Queue, ack_wait_s: float) -> list[PullSource]:
     """Return the partitions of *queue*: one message at a time in each, so that its order holds over all workers."""
     return ordered_sources(_STREAMS[queue], queue, ack_wait_s)
 
 
-async def _open(agent: Agent, declared: Listener, ground: Ground) -> ListenBench:
+async def _open(
+    agent: Agent, declared: Listener, ground: ListenerDependencies
+) -> QueueListener:
     settings = ground.settings
     listener = declared.with_defaults(
         items=settings.listen_items,
@@ -118,7 +122,7 @@ async def _open(agent: Agent, declared: Listener, ground: Ground) -> ListenBench
     )
     queue = PersonalQueue(ground.redis, listener.queue, keep=keep)
     # A silent worker's rows go to another after as long as its tasks do.
-    pace = Pace(listener.items or 1, listener.users or 1, settings.ack_wait_s)
+    pace = ListenLimits(listener.items or 1, listener.users or 1, settings.ack_wait_s)
     work = _work_of(agent, listener, queue, ground)
     outflow = Outflow(
         queue, work, pace, holder=ground.worker_id, exclusive=ground.exclusive
@@ -132,7 +136,7 @@ async def _open(agent: Agent, declared: Listener, ground: Ground) -> ListenBench
         store = DocumentStore(ground.redis, ground.services.kinds)
         owners = DocumentOwners(ground.redis)
         sweeper = Sweeper(store, owners, ground.services.now, EXPIRY_SWEEP_S)
-    return ListenBench(
+    return QueueListener(
         agent_id=agent.agent_id,
         queue_name=listener.queue,
         queue=queue,
@@ -153,8 +157,8 @@ async def _open(agent: Agent, declared: Listener, ground: Ground) -> ListenBench
 
 
 def _work_of(
-    agent: Agent, listener: Listener, queue: PersonalQueue, ground: Ground
-) -> Work:
+    agent: Agent, listener: Listener, queue: PersonalQueue, ground: ListenerDependencies
+) -> RowWork:
     settings = ground.settings
     retry = RetryPolicy(settings.retry_base_s, settings.retry_cap_s)
     if listener.queue == "turns":
@@ -168,7 +172,7 @@ def _work_of(
             retry=retry,
             agent_files=settings.agent_files,
             agent_id=agent.agent_id,
-            patience=Patience(BATCH_TURNS, settings.listen_idle_s, LONGEST_S),
+            patience=BatchLimits(BATCH_TURNS, settings.listen_idle_s, LONGEST_S),
             notices=Notices(ground.redis),
         )
     return FactWork(
@@ -190,12 +194,12 @@ async def _engines(
     name: Queue,
     queue: PersonalQueue,
     outflow: Outflow,
-    ground: Ground,
+    ground: ListenerDependencies,
     embedding: Embedding | None,
 ) -> list[PullEngine]:
-    desk = InflowDesk(
+    handler = InflowHandler(
         _STREAMS[name],
-        Whose(ground.worker_id, agent.agent_id),
+        Owner(ground.worker_id, agent.agent_id),
         queue=queue,
         eraser=Eraser(ground.client)
         if ground.settings.erase_said == "at_once"
@@ -210,7 +214,7 @@ async def _engines(
     return await open_partitions(
         ground.link,
         sources_of(name, min(ACK_WAIT_S, ground.settings.ack_wait_s)),
-        desk,
+        handler,
         leases=ground.leases,
         meter=ground.metrics,
         heal=ground.heal,

@@ -46,7 +46,7 @@ from tasklore.contracts.errors import (
 )
 from tasklore.runtime import tracing
 from tasklore.runtime.models.governor import PATIENCE_S
-from tasklore.runtime.models.llm import Sent
+from tasklore.runtime.models.llm import SentRequest
 from tasklore.runtime.models.prices import Tokens
 from tasklore.runtime.models.wire import estimate_tokens
 from tasklore.runtime.tracing.spans import Value
@@ -87,7 +87,7 @@ _is_in_unit: ContextVar[bool] = ContextVar("is_in_unit", default=False)
 
 
 @dataclass
-class Written:
+class WrittenResults:
     """The results of the writing calls of one run of a task, by agent, tool and arguments."""
 
     results: dict[str, object] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class Written:
     )
 
 
-_written: "WeakKeyDictionary[Context, Written]" = WeakKeyDictionary()
+_written: "WeakKeyDictionary[Context, WrittenResults]" = WeakKeyDictionary()
 
 
 @dataclass(kw_only=True)
@@ -115,7 +115,7 @@ class TaskRun:
     #: Whether None is an answer of the agent, so that its model need not say anything.
     may_be_silent: bool = False
     has_shown: bool = False
-    sent: Sent | None = None
+    sent: SentRequest | None = None
 
     async def show(self, text: str) -> None:
         """Hand out *text*, which cannot be taken back."""
@@ -126,9 +126,9 @@ class TaskRun:
             await self.on_text(text)
 
     @property
-    def written(self) -> Written:
+    def written(self) -> WrittenResults:
         """The writing calls of all agents in this run of the task."""
-        return _written.setdefault(self.context, Written())
+        return _written.setdefault(self.context, WrittenResults())
 
 
 class StepBackend(JournalCallableOperationBackend[StepConfig]):

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Literal
 
 from tasklore.contracts.quantities.times import find_durations, find_moments
-from tasklore.workers.statements.table import Form, load_table
+from tasklore.workers.statements.table import PatternForm, load_table
 
 __all__ = ["Attitude", "Statement", "attitude_of", "read"]
 
@@ -195,7 +195,7 @@ def _statements(
 
 def _match(
     clause: str, expiry: date | None
-) -> tuple[Form | None, re.Match[str] | None, date | None]:
+) -> tuple[PatternForm | None, re.Match[str] | None, date | None]:
     for form in load_table().forms:
         if (match := form.expression.fullmatch(clause)) is not None:
             return form, match, expiry

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["Form", "Pattern", "Table", "load_table"]
+__all__ = ["Pattern", "PatternForm", "Table", "load_table"]
 
 #: Capitalised words, with the signs that stand in names.
 _CAPITAL = r"[A-Z\u00c0-\u00de\u0100-\u017f\u0400-\u042f]"
@@ -71,7 +71,7 @@ class Pattern(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class PatternForm:
     """One wording of a pattern. `slot` is the group of its value, `is_list` is true where several may be joined."""
 
     pattern: Pattern
@@ -105,8 +105,8 @@ class Table:
     `attitudes` are those of likes and dislikes that are kept as they were said.
     """
 
-    forms: tuple[Form, ...]
-    attitudes: tuple[Form, ...]
+    forms: tuple[PatternForm, ...]
+    attitudes: tuple[PatternForm, ...]
     words: Words
 
 
@@ -166,14 +166,16 @@ def _terms(text: str) -> str:
     )
 
 
-def _form(pattern: Pattern, wording: str, terms: dict[str, str]) -> Form:
+def _form(pattern: Pattern, wording: str, terms: dict[str, str]) -> PatternForm:
     slots = [name for name in _SLOT.findall(wording) if name != "span"]
     slot = next((name for name in slots if name in terms or name == "Name"), slots[0])
     expression = _wording_pattern(wording)
     for name in dict.fromkeys(_SLOT.findall(wording)):
         inner = _OPEN.get(name) or _list_pattern(name, terms[name])
         expression = expression.replace(f"{{{name}}}", f"(?P<{name}>{inner})")
-    return Form(pattern, re.compile(expression, re.IGNORECASE), slot, slot in _SEVERAL)
+    return PatternForm(
+        pattern, re.compile(expression, re.IGNORECASE), slot, slot in _SEVERAL
+    )
 
 
 def _list_pattern(name: str, terms: str) -> str:

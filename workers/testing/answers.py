@@ -1,7 +1,7 @@
 """What a kit remembers: its own answers, and which of them is near to a question, as the long-term memory finds it."""
 
 from tasklore.memory import keys
-from tasklore.memory.long_term.entries import Remembered
+from tasklore.memory.long_term.entries import CachedResult
 from tasklore.workers.execution.job import Job
 from tasklore.workers.execution.recall import neighbour_at
 
@@ -10,10 +10,10 @@ class KitAnswers:
     """Answers by entry key, for as long as the kit is there."""
 
     def __init__(self) -> None:
-        self._answers: dict[str, Remembered] = {}
+        self._answers: dict[str, CachedResult] = {}
         self._places: dict[tuple[str, str], dict[str, str]] = {}
 
-    def keep(self, job: Job, answer: Remembered) -> None:
+    def keep(self, job: Job, answer: CachedResult) -> None:
         """Keep *answer* unless nothing is remembered of the task."""
         if job.memory_key is None:
             return
@@ -22,7 +22,7 @@ class KitAnswers:
             frame = keys.near_of(job.memory_key), job.neighbourhood.frame
             self._places.setdefault(frame, {})[job.neighbourhood.place] = job.memory_key
 
-    def find(self, job: Job) -> Remembered | None:
+    def find(self, job: Job) -> CachedResult | None:
         """Return the answer to *job*, else to its nearest neighbour, which is then its `near`; None without one."""
         key = job.memory_key
         near = job.neighbourhood

@@ -10,12 +10,12 @@ from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.storage.history import read_entry
 from tasklore.memory.documents.storage.repository import (
     DocumentRepository,
+    DocumentWrite,
     RemovedDocuments,
     StoredDocument,
     StoredDocuments,
     Transaction,
     Word,
-    Written,
 )
 from tasklore.memory.documents.storage.store import DocumentStore
 
@@ -141,7 +141,7 @@ class _FakeRepository(DocumentRepository):
         return self._tables.setdefault(token, _Table())
 
 
-def _has_moved(table: _Table, resource_id: str, written: Written) -> bool:
+def _has_moved(table: _Table, resource_id: str, written: DocumentWrite) -> bool:
     kept = table.documents.get(resource_id)
     stored = (0, "") if kept is None else (kept.revision, kept.born)
     return stored != (written.found_revision, written.found_born)

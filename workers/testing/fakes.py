@@ -20,7 +20,7 @@ from tasklore.runtime.models.llm import (
     LlmRole,
     LlmSettings,
     Reply,
-    Sent,
+    SentRequest,
     Spent,
     check_answer_model,
 )
@@ -149,9 +149,9 @@ class ScriptedLlm:
         spent: Spent | None = None,
         *,
         text: str = "",  # noqa: ARG002
-    ) -> AsyncIterator[Sent]:
+    ) -> AsyncIterator[SentRequest]:
         """Account for a request of another client, such as a test model of pydantic-ai; nothing costs anything."""
-        sent = Sent()
+        sent = SentRequest()
         yield sent
         if spent is not None:
             spent.add(Expense(sent.tokens.input, sent.tokens.output))

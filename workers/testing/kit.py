@@ -31,14 +31,14 @@ from tasklore.contracts.messages import (
 )
 from tasklore.contracts.parameters.model import Parameters
 from tasklore.memory.ledger.runs import RunName
-from tasklore.memory.long_term.entries import Remembered
+from tasklore.memory.long_term.entries import CachedResult
 from tasklore.runtime.messaging.pull import Delivery
 from tasklore.workers.agent import Agent
 from tasklore.workers.context.branches import RunParked
 from tasklore.workers.context.context import Context
 from tasklore.workers.context.phase_outputs import entries_of
 from tasklore.workers.execution.job import Job, JobReader, UnfitJob
-from tasklore.workers.execution.outcome import Outcome, elapsed_ms, outcome_of
+from tasklore.workers.execution.outcome import TaskOutcome, elapsed_ms, outcome_of
 from tasklore.workers.execution.retry_decision import RetryPolicy, decide_retry
 from tasklore.workers.middleware import Hooks, call_task, notify, notify_async
 from tasklore.workers.testing.answers import KitAnswers
@@ -218,7 +218,7 @@ class AgentKit:
             assignment = job.assignment
             assert assignment is not None, job.problem  # noqa: S101 - the kit wrote it itself
             return self._report(
-                Outcome(
+                TaskOutcome(
                     delivery=job.delivery,
                     assignment=assignment,
                     generation=1,
@@ -324,7 +324,7 @@ class AgentKit:
             park=park,
         )
 
-    async def _serve(self, job: Job, answer: Remembered) -> CompletionReport:
+    async def _serve(self, job: Job, answer: CachedResult) -> CompletionReport:
         job.memory = "hit" if job.near is None else "near"
         try:
             await self._put_into_session(job, answer.result_json, answer.computed_ms)
@@ -349,7 +349,7 @@ class AgentKit:
                     )
                 result = await call_task(job, context, self._hooks, run.call)
                 run_ms = elapsed_ms(context.started)
-                self._answers.keep(job, Remembered(self._now_ms(), run_ms, result))
+                self._answers.keep(job, CachedResult(self._now_ms(), run_ms, result))
                 await self._put_into_session(job, result, run_ms)
             except RunParked as waiting:
                 self.services.at = self.services.waits.end(
@@ -403,7 +403,7 @@ class AgentKit:
         outcome.usage = context.usage if context is not None else None
         return self._report(outcome)
 
-    def _report(self, outcome: Outcome) -> CompletionReport:
+    def _report(self, outcome: TaskOutcome) -> CompletionReport:
         notify(self._hooks.on_reports, (outcome,))
         return CompletionReport.model_validate_json(outcome.body("none"))
 

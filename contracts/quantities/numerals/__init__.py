@@ -9,6 +9,6 @@ from tasklore.contracts.quantities.numerals.finding import (
     parse_amount,
     parse_number,
 )
-from tasklore.contracts.quantities.numerals.found import Found
+from tasklore.contracts.quantities.numerals.found import FoundAmount
 
-__all__ = ["DecimalMark", "Found", "find_amounts", "parse_amount", "parse_number"]
+__all__ = ["DecimalMark", "FoundAmount", "find_amounts", "parse_amount", "parse_number"]

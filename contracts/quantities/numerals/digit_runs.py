@@ -18,7 +18,7 @@ _QUOTED = re.compile(r"\d{1,3}(?:['_]\d{3})++(?:[.,]\d++)?")
 _LOST_DIGIT = re.compile(r"[1-9]\d?(?:,\d{2})++")
 
 
-class Piece(NamedTuple):
+class RunNumber(NamedTuple):
     """One number of a run: its place inside the run and its readings (two when it is ambiguous)."""
 
     start: int
@@ -28,7 +28,7 @@ class Piece(NamedTuple):
 
 def read_run(
     run: str, decimal_mark: DecimalMark | None = None, *, has_unit: bool = False
-) -> tuple[Piece, ...]:
+) -> tuple[RunNumber, ...]:
     """Read digits joined by ``.``, ``,``, ``'`` or ``_``; empty when the run is no quantity (a version, an address).
 
     Args:
@@ -44,7 +44,7 @@ def read_run(
         undeclared = _one_number(run, None, has_unit=has_unit)
         readings = undeclared if len(undeclared) == 1 else ()
     if readings:
-        return (Piece(0, len(run), readings),)
+        return (RunNumber(0, len(run), readings),)
     if "," not in run or "'" in run or "_" in run:
         return ()
     return tuple(_read_list(run, decimal_mark))
@@ -53,7 +53,7 @@ def read_run(
 @lru_cache(2048)
 def pieces_of(
     run: str, decimal_mark: DecimalMark | None, has_unit: bool
-) -> tuple[Piece, ...]:
+) -> tuple[RunNumber, ...]:
     """Return what `read_run` does, from memory where the same digits were read before; an exponent may end them."""
     digits, mark, power = run.lower().partition("e")
     pieces = read_run(digits, decimal_mark, has_unit=has_unit)
@@ -62,19 +62,19 @@ def pieces_of(
     exponent = int(power) if len(power) <= 5 else LONGEST_RUN + 1
     # "1.500e3" is scientific, hence a decimal point
     last = pieces[-1]
-    raised = Piece(last.start, len(run), (last.readings[0].scaleb(exponent),))
+    raised = RunNumber(last.start, len(run), (last.readings[0].scaleb(exponent),))
     return (*pieces[:-1], raised) if abs(exponent) <= LONGEST_RUN else ()
 
 
-def _read_list(run: str, decimal_mark: DecimalMark | None) -> Iterator[Piece]:
+def _read_list(run: str, decimal_mark: DecimalMark | None) -> Iterator[RunNumber]:
     parts = run.split(",")
     if any(len(part) > 1 and part[0] == "0" and part[1] != "." for part in parts[1:]):
-        yield Piece(0, len(run), _broken_grouping(run))
+        yield RunNumber(0, len(run), _broken_grouping(run))
         return
     place = 0
     for part in parts:
         if readings := _one_number(part, decimal_mark, has_unit=False):
-            yield Piece(place, place + len(part), readings)
+            yield RunNumber(place, place + len(part), readings)
         place += len(part) + 1
 
 

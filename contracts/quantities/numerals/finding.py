@@ -12,10 +12,10 @@ from tasklore.contracts.quantities.errors import AmbiguousAmount, InvalidAmount
 from tasklore.contracts.quantities.numerals import words
 from tasklore.contracts.quantities.numerals.digit_runs import (
     DecimalMark,
-    Piece,
+    RunNumber,
     pieces_of,
 )
-from tasklore.contracts.quantities.numerals.found import CALCULATION, Found, plain
+from tasklore.contracts.quantities.numerals.found import CALCULATION, FoundAmount, plain
 from tasklore.contracts.quantities.numerals.joining import join_parts, share_units
 from tasklore.contracts.quantities.numerals.locales import mark_of
 from tasklore.contracts.quantities.numerals.money import (
@@ -48,7 +48,7 @@ _NO_PREFIX = Prefix(None, 1, 0)
 
 def find_amounts(
     text: str, *, decimal_mark: DecimalMark | None = None, locale: str | None = None
-) -> tuple[Found, ...]:
+) -> tuple[FoundAmount, ...]:
     """Return every amount in *text*, in order and without overlaps.
 
     Identifiers, versions, addresses, dates, times of day, ordinals and powers are no amounts, and neither are loose
@@ -70,7 +70,7 @@ def find_amounts(
 
 def parse_amount(
     text: str, *, decimal_mark: DecimalMark | None = None, locale: str | None = None
-) -> Found:
+) -> FoundAmount:
     """Return the one amount that *text* consists of; it may be ambiguous.
 
     Raises:
@@ -78,7 +78,7 @@ def parse_amount(
     """
     if _PLAIN.fullmatch(text):
         value = Decimal(text)
-        return Found(
+        return FoundAmount(
             value=value,
             unit=None,
             start=0,
@@ -128,7 +128,7 @@ class _Finder:
         self.units = Units(self.numbers)
         self.previous_end = -1
 
-    def amounts(self) -> Iterator[Found]:
+    def amounts(self) -> Iterator[FoundAmount]:
         place = 0
         count = len(self.sentence.tokens)
         while place < count:
@@ -204,7 +204,7 @@ class _Finder:
             or self.units.unit_after(place).unit is not None
         )
 
-    def _amount(self, place: int) -> tuple[tuple[Found, ...], int]:
+    def _amount(self, place: int) -> tuple[tuple[FoundAmount, ...], int]:
         """Return the amounts that open at *place* and the place after them; none for what is read over."""
         sentence = self.sentence
         if sentence.tokens[place].kind == "number" and sentence.kind(place + 1) not in {
@@ -258,7 +258,7 @@ class _Finder:
             or self.sentence.word(place) in words.OPENING_WORDS
         )
 
-    def _read_run(self, prefix: Prefix) -> tuple[Found, ...] | None:
+    def _read_run(self, prefix: Prefix) -> tuple[FoundAmount, ...] | None:
         """Return the numbers of a run of digits that holds several or none; None when it is one number."""
         sentence = self.sentence
         token = sentence.tokens[prefix.end]
@@ -280,12 +280,12 @@ class _Finder:
             return ()
         return tuple(self._piece(token.start, piece) for piece in pieces)
 
-    def _piece(self, start: int, piece: Piece) -> Found:
+    def _piece(self, start: int, piece: RunNumber) -> FoundAmount:
         readings = tuple(plain(reading) for reading in piece.readings)
         value = readings[0] if len(readings) == 1 else None
         first = start + piece.start
         end = start + piece.end
-        return Found(
+        return FoundAmount(
             value=value,
             unit=None,
             start=first,
@@ -295,7 +295,7 @@ class _Finder:
             said=value,
         )
 
-    def _single(self, place: int) -> tuple[tuple[Found, ...], int]:
+    def _single(self, place: int) -> tuple[tuple[FoundAmount, ...], int]:
         is_one = (
             self.sentence.word(place) in words.ARTICLES and place != self.previous_end
         )
@@ -310,7 +310,7 @@ class _Finder:
         prefix: Prefix,
         readings: tuple[Decimal | Fraction | int, ...],
         suffix: Suffix,
-    ) -> Found:
+    ) -> FoundAmount:
         unit = suffix.unit
         first = place if unit is not None or prefix.unit is None else prefix.end
         start, stop, text = self.sentence.cut(first, suffix.end)
@@ -318,7 +318,7 @@ class _Finder:
         factor = prefix.sign * suffix.scale
         if unit is None and factor == 1:
             value = said[0] if len(said) == 1 else None
-            return Found(
+            return FoundAmount(
                 value=value,
                 unit=None,
                 start=start,
@@ -338,7 +338,7 @@ class _Finder:
         )
         is_sure = len(worth) == 1
         code, also = (unit.code, unit.also) if unit else (None, ())
-        return Found(
+        return FoundAmount(
             value=worth[0] if is_sure else None,
             unit=code,
             start=start,

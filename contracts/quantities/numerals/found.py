@@ -35,7 +35,7 @@ def plain(value: Decimal | Fraction | int) -> Decimal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundAmount:
     """One amount of a sentence, `sentence[start:end]` being *text*.
 
     *value* is None when the text has two *readings*. *unit* is an ISO currency code, "%" or a unit such as "km"; cents

@@ -10,7 +10,7 @@ from dataclasses import replace
 from decimal import Context, Decimal
 from itertools import product
 
-from tasklore.contracts.quantities.numerals.found import Found, plain
+from tasklore.contracts.quantities.numerals.found import FoundAmount, plain
 from tasklore.contracts.quantities.numerals.words import SCALES, SHORT_SCALES
 from tasklore.contracts.quantities.units import CURRENCIES, measure_named
 from tasklore.contracts.quantities.units.currencies import PART_NAMES
@@ -52,9 +52,9 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 _FACTORS = SCALES | SHORT_SCALES
 
 
-def join_parts(amounts: Iterator[Found], text: str) -> Iterator[Found]:
+def join_parts(amounts: Iterator[FoundAmount], text: str) -> Iterator[FoundAmount]:
     """Join the *amounts* of *text* that make one, each with its neighbour."""
-    last: Found | None = None
+    last: FoundAmount | None = None
     # what the last part said is a part of: 1 for dollars, 0.1 for mao, 0.01 for cents
     step = _ONE
     for amount in amounts:
@@ -71,13 +71,15 @@ def join_parts(amounts: Iterator[Found], text: str) -> Iterator[Found]:
         yield last
 
 
-def _step(amount: Found, step: Decimal) -> Decimal:
+def _step(amount: FoundAmount, step: Decimal) -> Decimal:
     if amount.said and amount.value and amount.unit:
         return abs(amount.value / amount.said)
     return step / (_HUNDRED if step == 1 else 10)
 
 
-def _join(last: Found, amount: Found, text: str, step: Decimal) -> Found | None:
+def _join(
+    last: FoundAmount, amount: FoundAmount, text: str, step: Decimal
+) -> FoundAmount | None:
     if last.value is None or amount.value is None:
         return None
     gap = text[last.end : amount.start].strip().lower()
@@ -120,7 +122,7 @@ def _join(last: Found, amount: Found, text: str, step: Decimal) -> Found | None:
 
 
 def _compound(
-    first: Found, second: Found, joint: str, text: str
+    first: FoundAmount, second: FoundAmount, joint: str, text: str
 ) -> tuple[Decimal, str] | None:
     """Return what "5 ft 2 in" and "six foot two" are together in the unit of the first, to 34 digits."""
     units = [
@@ -180,7 +182,7 @@ def _add(
 
 
 def _with_fraction(
-    last: Found, amount: Found, gap: str
+    last: FoundAmount, amount: FoundAmount, gap: str
 ) -> tuple[Decimal, Decimal] | None:
     """Add the half of "two dollars and a half" to value and wording."""
     is_part = gap == "and" and amount.unit is None and amount.text[:1].isalpha()
@@ -196,7 +198,9 @@ def _with_fraction(
     return last.value * said / last.said, said
 
 
-def _join_repeat(last: Found, amount: Found, text: str) -> Found | None:
+def _join_repeat(
+    last: FoundAmount, amount: FoundAmount, text: str
+) -> FoundAmount | None:
     """Join "forty-five (45)" and "thirty (30) days", whose unit stands behind the bracket."""
     if ")" in amount.text:
         is_same = last.unit is None and last.said == amount.said
@@ -219,7 +223,9 @@ def _join_repeat(last: Found, amount: Found, text: str) -> Found | None:
     )
 
 
-def _with_parts(last: Found, amount: Found, step: Decimal) -> Decimal | None:
+def _with_parts(
+    last: FoundAmount, amount: FoundAmount, step: Decimal
+) -> Decimal | None:
     """Add the cents of "3 dollars and 50 cents" and the fen of "1 yuan 5 jiao 5 fen"."""
     if (
         last.value is None
@@ -235,7 +241,7 @@ def _with_parts(last: Found, amount: Found, step: Decimal) -> Decimal | None:
 
 
 def _with_bare(
-    last: Found, amount: Found, gap: str, text: str, step: Decimal
+    last: FoundAmount, amount: FoundAmount, gap: str, text: str, step: Decimal
 ) -> Decimal | None:
     """Add the 50 of "15 dollars 50" as cents, when nothing is counted by it; after cents the next smaller coin."""
     if (
@@ -268,7 +274,7 @@ def _with_bare(
     return last.value + (amount.value / _HUNDRED).copy_sign(last.value)
 
 
-def share_units(amounts: list[Found], text: str) -> tuple[Found, ...]:
+def share_units(amounts: list[FoundAmount], text: str) -> tuple[FoundAmount, ...]:
     """Return *amounts*, neighbours in *text*, with the unit of each span at both its ends."""
     for place in range(len(amounts) - 2, -1, -1):
         first = amounts[place]
@@ -286,7 +292,7 @@ def share_units(amounts: list[Found], text: str) -> tuple[Found, ...]:
     return tuple(amounts)
 
 
-def _is_span(text: str, after: int, first: Found, second: Found) -> bool:
+def _is_span(text: str, after: int, first: FoundAmount, second: FoundAmount) -> bool:
     if first.value is None or second.value is None:
         return False
     gap = text[first.end : second.start].strip().lower()
@@ -304,11 +310,11 @@ def _is_span(text: str, after: int, first: Found, second: Found) -> bool:
     )
 
 
-def _stands_before(amount: Found) -> bool:
+def _stands_before(amount: FoundAmount) -> bool:
     return bool(amount.said_unit) and amount.text.startswith(amount.said_unit)
 
 
-def _first_end(first: Found, second: Found) -> Found:
+def _first_end(first: FoundAmount, second: FoundAmount) -> FoundAmount:
     """Return the first end of a span as the second one completes it."""
     if first.unit is None and second.unit is not None and not _stands_before(second):
         shared = _in_unit_of(second, first)
@@ -333,7 +339,7 @@ def _first_end(first: Found, second: Found) -> Found:
     )
 
 
-def _in_unit_of(lender: Found, amount: Found) -> Found:
+def _in_unit_of(lender: FoundAmount, amount: FoundAmount) -> FoundAmount:
     """Return *amount* in the unit of *lender*, cents as parts of their currency."""
     factor = _ONE
     if (

@@ -5,7 +5,11 @@ from fractions import Fraction
 
 from tasklore.contracts.quantities.numerals import words
 from tasklore.contracts.quantities.numerals.digit_runs import pieces_of
-from tasklore.contracts.quantities.numerals.whole import Numbers, Reading, fraction_of
+from tasklore.contracts.quantities.numerals.whole import (
+    Numbers,
+    WholeReading,
+    fraction_of,
+)
 from tasklore.contracts.quantities.units import measure_after, unit_named
 
 #: "two million and a half" is 2,500,000, "two hundred and a half" is 200.5.
@@ -56,7 +60,7 @@ def _ambiguous(numbers: Numbers, readings: tuple[Decimal, ...], place: int) -> R
     )
 
 
-def _ordinal_end(numbers: Numbers, start: int, reading: Reading) -> int:
+def _ordinal_end(numbers: Numbers, start: int, reading: WholeReading) -> int:
     """Return the place after the ordinal that *reading* opens ("twenty-first", "one hundred fifth"), 0 for none."""
     sentence = numbers.sentence
     last = sentence.word(reading.end - 1)
@@ -85,7 +89,7 @@ def _ordinal_end(numbers: Numbers, start: int, reading: Reading) -> int:
     return after + 1 if is_ordinal else 0
 
 
-def _with_fraction(numbers: Numbers, reading: Reading) -> Reading:
+def _with_fraction(numbers: Numbers, reading: WholeReading) -> WholeReading:
     """Add the "and a half" of "three million and a half"; divide by the "fifths" of "twenty-three fifths"."""
     sentence = numbers.sentence
     (value, end, scale) = reading
@@ -96,16 +100,16 @@ def _with_fraction(numbers: Numbers, reading: Reading) -> Reading:
         and sentence.word(part.end) != "of"
     ):
         is_scaled = scale >= _SCALED_HALF or scale == words.DOZENS["dozen"]
-        return Reading(value + part.value * (scale if is_scaled else 1), part.end)
+        return WholeReading(value + part.value * (scale if is_scaled else 1), part.end)
     parts_place = sentence.after_hyphen(end)
     name = sentence.word(parts_place)
     # "3 quarters" are nine months as well
     if (parts := words.PARTS.get(name)) and (
         sentence.kind(end - 1) == "word" or parts > 4
     ):
-        return _scale(numbers, Reading(Fraction(value) / parts, parts_place + 1))
+        return _scale(numbers, WholeReading(Fraction(value) / parts, parts_place + 1))
     if value == 1 and scale != 1 and sentence.word(parts_place) in words.ORDINALS:
-        return Reading(Fraction(value) / words.ORDINALS[name], parts_place + 1)
+        return WholeReading(Fraction(value) / words.ORDINALS[name], parts_place + 1)
     return (
         _scale(numbers, reading)
         if 0 < value < 1 and sentence.word(end) == "of"
@@ -113,13 +117,13 @@ def _with_fraction(numbers: Numbers, reading: Reading) -> Reading:
     )
 
 
-def _fraction_first(numbers: Numbers, place: int) -> Reading | None:
+def _fraction_first(numbers: Numbers, place: int) -> WholeReading | None:
     """Read a number that opens with a fraction, and the scale that it is a part of: "half a lakh"."""
     sentence = numbers.sentence
     fraction = numbers.part_of_one(place)
     if fraction is None and sentence.word(place) == "quarter":
         # a lone "quarter" is three months
-        quarter = _scale(numbers, Reading(Fraction(1, 4), place + 1))
+        quarter = _scale(numbers, WholeReading(Fraction(1, 4), place + 1))
         return (
             quarter if quarter.end > place + 1 or _is_measured(numbers, place) else None
         )
@@ -133,7 +137,7 @@ def _fraction_first(numbers: Numbers, place: int) -> Reading | None:
     )
 
 
-def _scale(numbers: Numbers, fraction: Reading) -> Reading:
+def _scale(numbers: Numbers, fraction: WholeReading) -> WholeReading:
     sentence = numbers.sentence
     # "half-a-million"
     place = sentence.after_hyphen(fraction.end)
@@ -143,8 +147,10 @@ def _scale(numbers: Numbers, fraction: Reading) -> Reading:
     hundred = sentence.word(place) in words.HUNDREDS
     scale = numbers.scale(place + hundred)
     if scale is None:
-        return Reading(fraction.value * 100, place + 1) if hundred else fraction
-    return Reading(fraction.value * scale.value * (100 if hundred else 1), scale.end)
+        return WholeReading(fraction.value * 100, place + 1) if hundred else fraction
+    return WholeReading(
+        fraction.value * scale.value * (100 if hundred else 1), scale.end
+    )
 
 
 def _stands_alone(numbers: Numbers, place: int, end: int) -> bool:
@@ -194,7 +200,7 @@ def _is_measured(numbers: Numbers, place: int) -> bool:
     return measure is not None and measure[0].dimension in _EXTENTS
 
 
-def _read_mixed(numbers: Numbers, place: int) -> Reading | None:
+def _read_mixed(numbers: Numbers, place: int) -> WholeReading | None:
     """Read "2 1/4", "2-1/4" and "2½", with a scale when there is one."""
     sentence = numbers.sentence
     part_place = sentence.after_hyphen(place + 1)
@@ -213,6 +219,6 @@ def _read_mixed(numbers: Numbers, place: int) -> Reading | None:
     )
     if value is None or value >= 1 or not is_joined or part.start > whole.end + 2:
         return None
-    mixed = Reading(int(whole.text) + value, part_place + 1)
+    mixed = WholeReading(int(whole.text) + value, part_place + 1)
     scale = numbers.scale(mixed.end)
-    return Reading(mixed.value * scale.value, scale.end) if scale else mixed
+    return WholeReading(mixed.value * scale.value, scale.end) if scale else mixed

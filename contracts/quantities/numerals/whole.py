@@ -29,7 +29,7 @@ _SIGNS = SYMBOLS.keys() - {"%"}
 _SPOKEN_ZERO = frozenset({"oh", "o"})
 
 
-class Reading(NamedTuple):
+class WholeReading(NamedTuple):
     """A value that ends before token *end*; *scale* is the last one named in it, 1 for none."""
 
     value: Fraction | int
@@ -68,20 +68,20 @@ class Numbers:
         value = pieces[0].readings[0]
         return int(value) if token.text.isdigit() else Fraction(value)
 
-    def scale(self, place: int) -> Reading | None:
+    def scale(self, place: int) -> WholeReading | None:
         """Read a scale word ("million", "k" after digits, "dozen") as its factor."""
         sentence = self.sentence
         long_place = sentence.after_hyphen(place)
         word = sentence.word(long_place)
         if (factor := words.SCALES.get(word) or words.DOZENS.get(word)) is not None:
-            return Reading(factor, long_place + 1)
+            return WholeReading(factor, long_place + 1)
         word = sentence.word(place)
         factor = words.SHORT_SCALES.get(word)
         if factor is None or (
             word in words.UNSURE_SCALES and not self._is_scale(word, place)
         ):
             return None
-        return Reading(factor, place + 1)
+        return WholeReading(factor, place + 1)
 
     def _is_scale(self, word: str, place: int) -> bool:
         """True for an "M", for what counts money, and for the "m" of "5m" that is no metre."""
@@ -116,16 +116,20 @@ class Numbers:
             word
         ) is not None
 
-    def below_hundred(self, place: int) -> Reading | None:
+    def below_hundred(self, place: int) -> WholeReading | None:
         """Read "seven", "seventeen", "seventy-seven", "zero seven"; also "one twenty two", the spoken 122."""
         sentence = self.sentence
         word = sentence.word(place)
         if tens := words.TENS.get(word):
             after = sentence.after_hyphen(place + 1)
             unit = words.UNITS.get(sentence.word(after), 0)
-            return Reading(tens + unit, after + 1) if unit else Reading(tens, place + 1)
+            return (
+                WholeReading(tens + unit, after + 1)
+                if unit
+                else WholeReading(tens, place + 1)
+            )
         if teen := words.TEENS.get(word):
-            return Reading(teen, place + 1)
+            return WholeReading(teen, place + 1)
         unit_or_none = words.UNITS.get(word)
         if unit_or_none is None:
             return None
@@ -135,16 +139,20 @@ class Numbers:
             while sentence.word(place) == "zero" and place < first + _MOST_ZEROS:
                 place += 1
             following = words.UNITS.get(sentence.word(place))
-            return Reading(following, place + 1) if following else Reading(0, first)
+            return (
+                WholeReading(following, place + 1)
+                if following
+                else WholeReading(0, first)
+            )
         if (
             sentence.word(place) in words.TENS
             and (rest := self.below_hundred(place))
             and rest.end > place + 1
         ):
-            return Reading(unit_or_none * 100 + rest.value, rest.end)
-        return Reading(unit_or_none, place)
+            return WholeReading(unit_or_none * 100 + rest.value, rest.end)
+        return WholeReading(unit_or_none, place)
 
-    def _leaf(self, place: int, *, is_first: bool) -> Reading | None:
+    def _leaf(self, place: int, *, is_first: bool) -> WholeReading | None:
         sentence = self.sentence
         if sentence.kind(place) == "number":
             value = self.digits(place)
@@ -155,20 +163,20 @@ class Numbers:
                 or sentence.word(sentence.after_hyphen(after)) in words.HUNDREDS
             ):
                 return None
-            return Reading(value, after)
+            return WholeReading(value, after)
         word = sentence.word(place)
         if word in words.ARTICLES:
             following = sentence.word(place + 1)
             if following == "couple":
-                return Reading(2, place + 2 + (sentence.word(place + 2) == "of"))
+                return WholeReading(2, place + 2 + (sentence.word(place + 2) == "of"))
             is_counted = following in words.OPENING_SCALES or following in words.DOZENS
-            return Reading(1, place + 1) if is_counted else None
+            return WholeReading(1, place + 1) if is_counted else None
         if (
             is_first
             and (word in words.OPENING_SCALES or word == "dozen")
             and self._opens(place, word)
         ):
-            return Reading(1, place)
+            return WholeReading(1, place)
         return self.below_hundred(place)
 
     def _opens(self, place: int, word: str) -> bool:
@@ -206,7 +214,9 @@ class Numbers:
             and unit_named(word) is not None
         )
 
-    def _hundreds(self, place: int, *, is_first: bool) -> tuple[Reading, bool] | None:
+    def _hundreds(
+        self, place: int, *, is_first: bool
+    ) -> tuple[WholeReading, bool] | None:
         leaf = self._leaf(place, is_first=is_first)
         if leaf is None:
             return None
@@ -227,17 +237,17 @@ class Numbers:
             and (whole := sentence.whole(after_and)) is not None
             and 0 < whole < 100
         ):
-            rest = Reading(whole, after_and + 1)
+            rest = WholeReading(whole, after_and + 1)
         is_whole = (
             rest is not None
             and rest.value < 100
             and sentence.word(rest.end) not in words.HUNDREDS
         )
         if rest is None or not is_whole or (after_and and self._counts_parts(rest)):
-            return Reading(value, end), True
-        return Reading(value + rest.value, rest.end), True
+            return WholeReading(value, end), True
+        return WholeReading(value + rest.value, rest.end), True
 
-    def _counts_parts(self, rest: Reading) -> bool:
+    def _counts_parts(self, rest: WholeReading) -> bool:
         """True for the "one half" in "two hundred and one half" and the "three quarters" of them."""
         word = self.sentence.word(self.sentence.after_hyphen(rest.end))
         return (
@@ -276,7 +286,7 @@ class Numbers:
             has_hundred=has_hundred,
         )
 
-    def cardinal(self, place: int) -> Reading | None:
+    def cardinal(self, place: int) -> WholeReading | None:
         """Read a number in words and digits with its scales and additions."""
         if bare := self.decimals(place):
             return bare
@@ -301,8 +311,8 @@ class Numbers:
             end = part.end
             limit = part.scale
         if limit > 1 and not part.is_final and (decimals := self.decimals(end)):
-            return Reading(total + decimals.value, decimals.end, limit)
-        return Reading(total, end, 1 if part.is_final else limit)
+            return WholeReading(total + decimals.value, decimals.end, limit)
+        return WholeReading(total, end, 1 if part.is_final else limit)
 
     def _raise(
         self, place: int, total: Fraction | int, limit: int
@@ -357,16 +367,18 @@ class Numbers:
         return None if has_comma and is_list else part
 
     def _counts_part(self, part: NumberPart) -> bool:
-        return part.scale == 1 and self._counts_parts(Reading(part.value, part.end))
+        return part.scale == 1 and self._counts_parts(
+            WholeReading(part.value, part.end)
+        )
 
-    def decimals(self, place: int) -> Reading | None:
+    def decimals(self, place: int) -> WholeReading | None:
         """Read "point two five", "point 25" and "point twenty five" as a fraction."""
         sentence = self.sentence
         if sentence.word(place) != "point":
             return None
         token = sentence.token(place + 1)
         if token and token.kind == "number" and token.text.isdigit():
-            return Reading(Fraction(f"0.{token.text}"), place + 2)
+            return WholeReading(Fraction(f"0.{token.text}"), place + 2)
         digits = ""
         end = place + 1
         while len(digits) < _DIGITS_AFTER_POINT:
@@ -379,21 +391,21 @@ class Numbers:
         if not digits and (spoken := self.below_hundred(end)):
             digits = str(spoken.value)
             end = spoken.end
-        return Reading(Fraction(f"0.{digits}"), end) if digits else None
+        return WholeReading(Fraction(f"0.{digits}"), end) if digits else None
 
-    def part_of_one(self, place: int) -> Reading | None:
+    def part_of_one(self, place: int) -> WholeReading | None:
         """Read "half", "a half", "one third", "three quarters", "1/2", "½"."""
         sentence = self.sentence
         if sentence.kind(place) == "fraction":
             value = fraction_of(sentence.tokens[place].text)
-            return Reading(value, place + 1) if value is not None else None
+            return WholeReading(value, place + 1) if value is not None else None
         word = sentence.word(place)
         if word == "half":
-            return Reading(Fraction(1, 2), place + 1)
+            return WholeReading(Fraction(1, 2), place + 1)
         after = sentence.after_hyphen(place + 1)
         if word in words.ARTICLES or word == "one":
             if parts := words.PART.get(sentence.word(after)):
-                return Reading(Fraction(1, parts), after + 1)
+                return WholeReading(Fraction(1, parts), after + 1)
             return self._compound_part(after)
         several = self.below_hundred(place)
         if several is None:
@@ -403,15 +415,21 @@ class Numbers:
         # "three quarter million"
         is_quarter = name == "quarter" and several.value == 3
         named = words.PART[name] if is_quarter else words.PARTS.get(name)
-        return Reading(Fraction(several.value, named), after + 1) if named else None
+        return (
+            WholeReading(Fraction(several.value, named), after + 1) if named else None
+        )
 
-    def _compound_part(self, place: int) -> Reading | None:
+    def _compound_part(self, place: int) -> WholeReading | None:
         """Read the "twenty-fifth" of "one twenty-fifth"."""
         tens = words.TENS.get(self.sentence.word(place))
         unit = self.sentence.after_hyphen(place + 1)
         rest = words.ORDINALS.get(self.sentence.word(unit), words.ROUND)
         is_part = tens is not None and unit > place + 1 and rest < 10
-        return Reading(Fraction(1, tens + rest), unit + 1) if tens and is_part else None
+        return (
+            WholeReading(Fraction(1, tens + rest), unit + 1)
+            if tens and is_part
+            else None
+        )
 
 
 def fraction_of(written: str) -> Fraction | None:

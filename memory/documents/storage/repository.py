@@ -38,7 +38,7 @@ class StoredDocuments:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class DocumentWrite:
     """One document to be written: its former revision must still be stored. Without a body it was only read."""
 
     found_revision: int
@@ -67,7 +67,7 @@ class Transaction:
 
     keep: int
     plans: Sequence[Recorded] = ()
-    documents: Mapping[str, Written] = field(default_factory=dict)
+    documents: Mapping[str, DocumentWrite] = field(default_factory=dict)
     claim: Claim | None = None
     closings: Sequence[Closing] = ()
 
@@ -212,7 +212,7 @@ def _pairs(token: str, resources: Iterable[str]) -> list[str]:
     ]
 
 
-def _writing(written: Written) -> list[str | int | bytes]:
+def _writing(written: DocumentWrite) -> list[str | int | bytes]:
     if written.body is None:
         return ["", "", "", "", 0]
     entries = [word for entry in written.entries for word in entry]

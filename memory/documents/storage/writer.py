@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 
 from tasklore.contracts.errors import InvalidInput
 from tasklore.memory.documents.draft import Draft
-from tasklore.memory.documents.guard import LIMITS, Limits
+from tasklore.memory.documents.guard import LIMITS, DocumentLimits
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.plans import Document
 from tasklore.memory.documents.storage.history import (
@@ -19,10 +19,10 @@ from tasklore.memory.documents.storage.history import (
 from tasklore.memory.documents.storage.reader import DocumentReader, token_of
 from tasklore.memory.documents.storage.repository import (
     Committed,
+    DocumentWrite,
     Recorded,
     Stale,
     Transaction,
-    Written,
 )
 from tasklore.memory.queues.claims import Claim, Closing
 
@@ -46,7 +46,7 @@ class DocumentWriter(DocumentReader):
         kinds: Kinds,
         *,
         deadline_s: float = 1.0,
-        limits: Limits = LIMITS,
+        limits: DocumentLimits = LIMITS,
         keep_revisions: int = KEEP_REVISIONS,
     ) -> None:
         super().__init__(client, kinds, deadline_s=deadline_s)
@@ -104,7 +104,7 @@ class DocumentWriter(DocumentReader):
         written = dict.fromkeys(
             resource_id for applied in plans for resource_id in applied.steps
         )
-        documents: dict[str, Written] = {}
+        documents: dict[str, DocumentWrite] = {}
         after: dict[str, Document] = {}
         for resource_id in [
             *written,
@@ -112,7 +112,7 @@ class DocumentWriter(DocumentReader):
         ]:
             before = draft.snapshot.documents[resource_id]
             if resource_id not in written:
-                documents[resource_id] = Written(
+                documents[resource_id] = DocumentWrite(
                     found_revision=before.revision, found_born=before.born
                 )
                 continue
@@ -124,7 +124,7 @@ class DocumentWriter(DocumentReader):
                 for number, applied in enumerate(plans, 1)
                 if resource_id in applied.steps
             ]
-            documents[resource_id] = Written(
+            documents[resource_id] = DocumentWrite(
                 found_revision=before.revision,
                 found_born=before.born,
                 revision=last.revision,

@@ -20,7 +20,7 @@ from tasklore.supervisor.http.admission.key_file import KeyEntry
 from tasklore.supervisor.http.admission.keys import ANYBODY, CALLER, Caller
 from tasklore.supervisor.http.admission.limits import Rates
 from tasklore.supervisor.http.admission.stream_tokens import take_token
-from tasklore.supervisor.http.parts import Door
+from tasklore.supervisor.http.dependencies import Admission
 from tasklore.supervisor.http.problems import respond
 from tasklore.supervisor.operations.refusals import (
     Refused,
@@ -55,7 +55,7 @@ class AdmissionMiddleware:
     process that handed it over: no request from a socket has one.
     """
 
-    def __init__(self, app: ASGIApp, parts: Door) -> None:
+    def __init__(self, app: ASGIApp, parts: Admission) -> None:
         self._app = app
         self._parts = parts
         self._rates = Rates(parts.limits.rate, parts.limits.burst)

@@ -16,10 +16,10 @@ from starlette.responses import HTMLResponse, Response
 from tasklore.contracts.admission.waits import parse_wait_id
 from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
 from tasklore.supervisor.approvals.answers import AnswerRefused
-from tasklore.supervisor.approvals.links import PATH, Link
+from tasklore.supervisor.approvals.links import PATH, ApprovalLink
 from tasklore.supervisor.approvals.questions import ApprovalQuestion, view_of
 from tasklore.supervisor.http.admission.body_text import find_unkeepable
-from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.dependencies import ApiDependencies
 
 #: The form of the page may be sent to itself alone, and no other page learns of the link.
 _HEADERS = {
@@ -44,7 +44,7 @@ _JSON_FORM = """<form method="post">
 </form>"""
 
 
-def routes(parts: ApiParts) -> APIRouter:
+def routes(parts: ApiDependencies) -> APIRouter:
     """Return the page; looking at it decides nothing, sending its form does."""
     router = APIRouter(include_in_schema=False)
     links = parts.links
@@ -103,7 +103,7 @@ def as_page(problem: Mapping[str, Any]) -> Response:
     return _say(heading, text, status)
 
 
-async def _read(parts: ApiParts, link: Link) -> ApprovalQuestion:
+async def _read(parts: ApiDependencies, link: ApprovalLink) -> ApprovalQuestion:
     task_id, slot = parse_wait_id(link.approval_id)
     return view_of(task_id, await parts.answers.read(task_id, slot))
 
@@ -132,7 +132,7 @@ def _answer_in(fields: dict[str, list[str]]) -> JsonValue:
     return {"approved": decision == "approve", "note": fields.get("note", [""])[0]}
 
 
-def _show(question: ApprovalQuestion, link: Link) -> Response:
+def _show(question: ApprovalQuestion, link: ApprovalLink) -> Response:
     answer = question.answer
     facts = {
         "Asked by": f"{question.agent_id}, task {question.task}",

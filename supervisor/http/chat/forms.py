@@ -185,7 +185,7 @@ class AssistantMessage(BaseModel):
     refusal: str | None = None
 
 
-class Choice(BaseModel):
+class ChatChoice(BaseModel):
     """The one choice."""
 
     index: Literal[0] = 0
@@ -220,12 +220,12 @@ class Completion(BaseModel):
     object: Literal["chat.completion"] = "chat.completion"
     created: int
     model: str
-    choices: tuple[Choice]
+    choices: tuple[ChatChoice]
     usage: ChatUsage
     tasklore: About
 
 
-class Model(BaseModel):
+class ChatModel(BaseModel):
     """A model that can be asked."""
 
     id: str
@@ -238,7 +238,7 @@ class ModelList(BaseModel):
     """Every model."""
 
     object: Literal["list"] = "list"
-    data: tuple[Model, ...]
+    data: tuple[ChatModel, ...]
 
 
 class OpenAiError(BaseModel):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tasklore.contracts.messages import ChatTurn, TaskCall
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.http.chat.forms import LONGEST_TEXT, ChatMessage
-from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.dependencies import ApiDependencies
 from tasklore.supervisor.requests.readings import LOOK_BACK, read_turns
 from tasklore.supervisor.understanding import (
     Clarification,
@@ -63,10 +63,10 @@ class _Origin(NamedTuple):
         return turn.model_copy(update={"agent_id": self.agent_id, "task": self.task})
 
 
-class History:
+class ChatHistory:
     """Turns the messages that a client sends along into turns of the conversation."""
 
-    def __init__(self, parts: ApiParts) -> None:
+    def __init__(self, parts: ApiDependencies) -> None:
         self._parts = parts
         self._rules = RuleInterpreter()
 

@@ -27,14 +27,14 @@ from tasklore.supervisor.http.chat.errors import answers
 from tasklore.supervisor.http.chat.forms import (
     MODEL,
     AssistantMessage,
+    ChatModel,
     ChatRequest,
     Completion,
-    Model,
     ModelList,
     demand_served,
     refuse_field,
 )
-from tasklore.supervisor.http.chat.history import History, derive_conversation
+from tasklore.supervisor.http.chat.history import ChatHistory, derive_conversation
 from tasklore.supervisor.http.chat.models import demand_model, list_models
 from tasklore.supervisor.http.chat.stream import (
     ChatAnswer,
@@ -43,8 +43,8 @@ from tasklore.supervisor.http.chat.stream import (
     stream_chunks,
 )
 from tasklore.supervisor.http.chat.structured import AnswerFormat
+from tasklore.supervisor.http.dependencies import ApiDependencies
 from tasklore.supervisor.http.event_streams import EventStream
-from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.responses import while_connected
 from tasklore.supervisor.operations.audit import Audited
 from tasklore.supervisor.operations.forms import digest_of
@@ -97,7 +97,7 @@ _ASKING = Depends(require_role("ask"))
 _COMPLETED = Audited(id="chat_complete", roles=("ask",), is_look=False)
 
 
-def routes(parts: ApiParts) -> APIRouter:
+def routes(parts: ApiDependencies) -> APIRouter:
     """Return the routes of chat completions and models."""
     router = APIRouter(prefix="/v1", tags=["chat"])
     chat = _Chat(parts)
@@ -170,7 +170,7 @@ def routes(parts: ApiParts) -> APIRouter:
     )
     async def models(_caller: Annotated[Caller, _ASKING]) -> ModelList:
         known = list_models(parts.catalogue())
-        return ModelList(data=tuple(Model(id=one, created=since) for one in known))
+        return ModelList(data=tuple(ChatModel(id=one, created=since) for one in known))
 
     @router.get(
         "/models/{model:path}",
@@ -181,9 +181,9 @@ def routes(parts: ApiParts) -> APIRouter:
     async def model(
         model: Annotated[str, Path(description="An id that `GET /v1/models` lists.")],
         _caller: Annotated[Caller, _ASKING],
-    ) -> Model:
+    ) -> ChatModel:
         demand_model(parts.catalogue(), model)
-        return Model(id=model, created=since)
+        return ChatModel(id=model, created=since)
 
     return router
 
@@ -216,9 +216,9 @@ def _refuse_unread(body: ChatRequest, prefer: str | None) -> None:
 class _Chat:
     """Reads the bodies of clients, and has them answered."""
 
-    def __init__(self, parts: ApiParts) -> None:
+    def __init__(self, parts: ApiDependencies) -> None:
         self._parts = parts
-        self._history = History(parts)
+        self._history = ChatHistory(parts)
 
     async def read(
         self,

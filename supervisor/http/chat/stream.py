@@ -17,8 +17,8 @@ from tasklore.supervisor.http.chat.forms import (
     MODEL,
     About,
     AssistantMessage,
+    ChatChoice,
     ChatUsage,
-    Choice,
     Completion,
 )
 from tasklore.supervisor.operations.refusals import Refused, refusal_of
@@ -85,7 +85,7 @@ def complete(answer: ChatAnswer, model: str = MODEL) -> Completion:
         id=f"chatcmpl-{reply.request_id}",
         created=answer.at,
         model=model,
-        choices=(Choice(message=answer.message),),
+        choices=(ChatChoice(message=answer.message),),
         usage=answer.usage,
         tasklore=_about(reply),
     )

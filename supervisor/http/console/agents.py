@@ -13,10 +13,10 @@ from tasklore.contracts.faults import fault_of
 from tasklore.contracts.identifiers import new_id
 from tasklore.contracts.messages import TaskCard
 from tasklore.supervisor.http.console.pages import (
-    Action,
-    Page,
-    Said,
-    Shown,
+    ConsolePage,
+    FormAction,
+    Notice,
+    RenderedPage,
     Visit,
     address,
 )
@@ -45,14 +45,14 @@ _PAGE = 50
 _OPTIONS = ("user", "tenant", "priority", "memory", "at", "after")
 
 
-async def show(visit: Visit) -> Shown:
+async def show(visit: Visit) -> RenderedPage:
     """Return a page of agents, each with its load."""
     after = visit.after or None
     listed, loads = await asyncio.gather(
         visit.call(list_agents, limit=_PAGE, after=after),
         read_loads(visit, after=after),
     )
-    return Shown(
+    return RenderedPage(
         values={
             "agents": listed.agents,
             "paging": visit.paging("agents", listed.after),
@@ -73,7 +73,7 @@ async def read_loads(
     return {one.agent_id: one for one in found.agents}
 
 
-async def show_one(visit: Visit) -> Shown:
+async def show_one(visit: Visit) -> RenderedPage:
     """Return the card of an agent, with its workers and its tasks.
 
     Raises:
@@ -81,7 +81,7 @@ async def show_one(visit: Visit) -> Shown:
     """
     agent = await visit.call(show_agent, visit.path["agent_id"])
     loads = await read_loads(visit, agent=agent.agent_id)
-    return Shown(
+    return RenderedPage(
         title=f"{agent.agent_id} · agent",
         values={
             "agent": agent,
@@ -93,7 +93,7 @@ async def show_one(visit: Visit) -> Shown:
     )
 
 
-async def show_task_form(visit: Visit) -> Shown:
+async def show_task_form(visit: Visit) -> RenderedPage:
     """Return the form that starts a task.
 
     Raises:
@@ -129,8 +129,8 @@ def _make_form(
     fields: Sequence[ParameterField],
     *,
     faults: Sequence[str] = (),
-) -> Shown:
-    return Shown(
+) -> RenderedPage:
+    return RenderedPage(
         title=f"Start {agent.agent_id}.{card.name}",
         template="task_form.html",
         values={
@@ -147,7 +147,7 @@ def _make_form(
     )
 
 
-async def start(visit: Visit) -> Said | Shown:
+async def start(visit: Visit) -> Notice | RenderedPage:
     """Start a task with the parameters of the form; where they do not fit, it is shown again with its faults."""
     agent = await visit.call(show_agent, visit.one("agent_id"))
     card = demand_card(agent, visit.one("task"))
@@ -172,7 +172,7 @@ async def start(visit: Visit) -> Said | Shown:
             faults, fields = read_faults(error, fields)
         else:
             view = made.view if isinstance(made, Unfinished) else made
-            return Said(to=address(f"runs/{view.task_id}"), text="It is started.")
+            return Notice(to=address(f"runs/{view.task_id}"), text="It is started.")
     # What is sent next says something else, and is another task.
     return _make_form(
         visit, agent, card, fields, faults=faults or ["Nothing was started."]
@@ -219,7 +219,7 @@ def _spell_fault(fault: Fault) -> str:
     return f"{fault.where}: {fault.message}"
 
 
-PAGE = Page(
+PAGE = ConsolePage(
     path="agents",
     title="Agents",
     operation=list_agents,
@@ -227,18 +227,18 @@ PAGE = Page(
     template="agents.html",
     group="System",
 )
-AGENT = Page(
+AGENT = ConsolePage(
     path="agents/{agent_id}",
     title="Agent",
     operation=show_agent,
     show=show_one,
     template="agent.html",
 )
-TASK = Page(
+TASK = ConsolePage(
     path="agents/{agent_id}/{task}",
     title="Start a task",
     operation=send,
     show=show_task_form,
     template="task_form.html",
-    actions=(Action(path="agents/start", operation=send, run=start),),
+    actions=(FormAction(path="agents/start", operation=send, run=start),),
 )

@@ -6,10 +6,10 @@ import json
 from tasklore.contracts.errors import InvalidInput
 from tasklore.supervisor.approvals.questions import ApprovalQuestion
 from tasklore.supervisor.http.console.pages import (
-    Action,
-    Page,
-    Said,
-    Shown,
+    ConsolePage,
+    FormAction,
+    Notice,
+    RenderedPage,
     Visit,
     ask_first,
 )
@@ -30,12 +30,12 @@ _MOST_WITH_PARAMETERS = 20
 _MOST_COUNTED = 100
 
 
-async def show(visit: Visit) -> Shown:
+async def show(visit: Visit) -> RenderedPage:
     """Return the open questions of this person, the one that ends first on top."""
     found = await visit.call(list_approvals, limit=_MOST)
     first = found.approvals[:_MOST_WITH_PARAMETERS]
     parameters = await asyncio.gather(*(_read_parameters(visit, one) for one in first))
-    return Shown(
+    return RenderedPage(
         values={
             "questions": found.approvals,
             "parameters": dict(zip((one.id for one in first), parameters, strict=True)),
@@ -61,42 +61,42 @@ async def _read_parameters(visit: Visit, asked: ApprovalQuestion) -> object:
         return None
 
 
-async def decide(visit: Visit) -> Said:
+async def decide(visit: Visit) -> Notice:
     """Answer yes or no to one question as it was shown."""
     back = visit.back("approvals")
     operation = {"approve": approve, "reject": reject}.get(visit.one("decision"))
     if operation is None:
-        return Said(to=back, text="Press one of the two buttons.", tone="bad")
+        return Notice(to=back, text="Press one of the two buttons.", tone="bad")
     decision = Decision(note=visit.one("note"), digest=visit.one("digest") or None)
     try:
         answered = await visit.call(operation, visit.one("id"), decision)
     except (Refused, InvalidInput) as refused:
-        return Said(to=back, text=f"It does not count: {refused}.", tone="bad")
+        return Notice(to=back, text=f"It does not count: {refused}.", tone="bad")
     word = "Approved" if operation is approve else "Rejected"
-    return Said(to=back, text=f"{word}: {answered.question}")
+    return Notice(to=back, text=f"{word}: {answered.question}")
 
 
-async def answer(visit: Visit) -> Said:
+async def answer(visit: Visit) -> Notice:
     """Answer a question that has a schema, by JSON."""
     back = visit.back("approvals")
     try:
         value = json.loads(visit.one("answer"))
     except (ValueError, RecursionError) as error:
-        return Said(to=back, text=f"The answer is no JSON: {error}.", tone="bad")
+        return Notice(to=back, text=f"The answer is no JSON: {error}.", tone="bad")
     reply = ApprovalReply(answer=value, digest=visit.one("digest") or None)
     try:
         answered = await visit.call(answer_approval, visit.one("id"), reply)
     except (Refused, InvalidInput) as refused:
-        return Said(to=back, text=f"It does not count: {refused}.", tone="bad")
-    return Said(to=back, text=f"Answered: {answered.question}")
+        return Notice(to=back, text=f"It does not count: {refused}.", tone="bad")
+    return Notice(to=back, text=f"Answered: {answered.question}")
 
 
-async def approve_several(visit: Visit) -> Said | Shown:
+async def approve_several(visit: Visit) -> Notice | RenderedPage:
     """Approve the chosen questions, each as it was shown, once it was said how many they are."""
     back = visit.back("approvals")
     chosen = visit.many("question")[:_MOST]
     if not chosen:
-        return Said(to=back, text="No question was chosen.", tone="bad")
+        return Notice(to=back, text="No question was chosen.", tone="bad")
     if visit.one("sure") != "yes":
         known = await visit.call(list_approvals, limit=_MOST)
         texts = {f"{one.id} {one.digest}": one.question for one in known.approvals}
@@ -123,10 +123,10 @@ async def approve_several(visit: Visit) -> Said | Shown:
     text = f"{done} approved."
     if refusals:
         text += f" {len(refusals)} did not count: {refusals[0]}."
-    return Said(to=back, text=text, tone="bad" if refusals else "good")
+    return Notice(to=back, text=text, tone="bad" if refusals else "good")
 
 
-PAGE = Page(
+PAGE = ConsolePage(
     path="approvals",
     title="Approvals",
     operation=list_approvals,
@@ -135,8 +135,8 @@ PAGE = Page(
     group="Work",
     count=count,
     actions=(
-        Action(path="approvals/decide", operation=approve, run=decide),
-        Action(path="approvals/answer", operation=answer_approval, run=answer),
-        Action(path="approvals/approve", operation=approve, run=approve_several),
+        FormAction(path="approvals/decide", operation=approve, run=decide),
+        FormAction(path="approvals/answer", operation=answer_approval, run=answer),
+        FormAction(path="approvals/approve", operation=approve, run=approve_several),
     ),
 )

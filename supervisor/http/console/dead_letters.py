@@ -6,10 +6,10 @@ from pydantic import ValidationError
 
 from tasklore.contracts.faults import fault_of
 from tasklore.supervisor.http.console.pages import (
-    Action,
-    Page,
-    Said,
-    Shown,
+    ConsolePage,
+    FormAction,
+    Notice,
+    RenderedPage,
     Visit,
     address,
     ask_first,
@@ -30,7 +30,7 @@ _FIELDS = ("agent", "task", "error", "reason", "tenant", "user", "since", "until
 _PAGE = 50
 
 
-async def show(visit: Visit) -> Shown:
+async def show(visit: Visit) -> RenderedPage:
     """Return the groups of letters, and those that fit the filter."""
     wanted = {
         name: visit.query[name].strip()
@@ -49,7 +49,7 @@ async def show(visit: Visit) -> Shown:
             visit.call(group_dead_letters, LetterRest()),
             visit.call(list_dead_letters, query),
         )
-    return Shown(
+    return RenderedPage(
         is_unusable=bool(fault),
         values={
             "groups": groups,
@@ -65,20 +65,20 @@ async def show(visit: Visit) -> Shown:
     )
 
 
-async def show_one(visit: Visit) -> Shown:
+async def show_one(visit: Visit) -> RenderedPage:
     """Return one letter whole.
 
     Raises:
         Refused: 404, there is none.
     """
     letter = await visit.call(show_dead_letter, visit.path["letter"])
-    return Shown(
+    return RenderedPage(
         title=f"Dead letter {letter.sequence}",
         values={"letter": letter, "may_redrive": visit.may(redrive_dead_letters)},
     )
 
 
-async def redrive(visit: Visit) -> Said | Shown:
+async def redrive(visit: Visit) -> Notice | RenderedPage:
     """Send letters again: the named ones, or all that fit, once it was shown how many they are."""
     back = visit.back("dead-letters")
     sequences = [one for one in visit.many("sequence") if one.isdecimal()]
@@ -94,7 +94,7 @@ async def redrive(visit: Visit) -> Said | Shown:
         wanted = LettersToRedrive.model_validate(what)
     except ValidationError as error:
         fault = fault_of(error.errors(include_url=False, include_input=False)[0])
-        return Said(to=back, text=fault, tone="bad")
+        return Notice(to=back, text=fault, tone="bad")
     if visit.one("sure") != "yes":
         return await preview_redrive(visit, wanted, back)
     done = await visit.call(redrive_dead_letters, wanted)
@@ -105,10 +105,12 @@ async def redrive(visit: Visit) -> Said | Shown:
         text += " There are more: send again for the rest."
     if done.stopped:
         text += f" It stopped: {done.stopped}."
-    return Said(to=back, text=text, tone="good" if done.concerns else "bad")
+    return Notice(to=back, text=text, tone="good" if done.concerns else "bad")
 
 
-async def preview_redrive(visit: Visit, wanted: LettersToRedrive, back: str) -> Shown:
+async def preview_redrive(
+    visit: Visit, wanted: LettersToRedrive, back: str
+) -> RenderedPage:
     """Return the page that says how many letters *wanted* concerns; nothing that comes later is meant."""
     tried = await visit.call(
         redrive_dead_letters, wanted.model_copy(update={"dry_run": True})
@@ -143,7 +145,7 @@ async def preview_redrive(visit: Visit, wanted: LettersToRedrive, back: str) -> 
     )
 
 
-PAGE = Page(
+PAGE = ConsolePage(
     path="dead-letters",
     title="Dead letters",
     operation=list_dead_letters,
@@ -151,12 +153,12 @@ PAGE = Page(
     template="dead_letters.html",
     group="Work",
     actions=(
-        Action(
+        FormAction(
             path="dead-letters/redrive", operation=redrive_dead_letters, run=redrive
         ),
     ),
 )
-LETTER = Page(
+LETTER = ConsolePage(
     path="dead-letters/{letter}",
     title="Dead letter",
     operation=show_dead_letter,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tasklore.supervisor.operations.pipelines import PhaseTold
+from tasklore.supervisor.operations.pipelines import PhaseView
 
 #: Phases that are drawn: a picture of more shows nothing.
 MOST_DRAWN = 80
@@ -33,7 +33,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class GraphLine:
     """The way from one phase to another that needs it, as the `d` of a path; `is_open` while it is waited for."""
 
     d: str
@@ -41,16 +41,16 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Graph:
+class PhaseGraph:
     """Boxes and lines within *width* and *height*."""
 
     boxes: tuple[Box, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[GraphLine, ...]
     width: int
     height: int
 
 
-def draw_graph(phases: Sequence[PhaseTold]) -> Graph | None:
+def draw_graph(phases: Sequence[PhaseView]) -> PhaseGraph | None:
     """Return the picture of *phases*; None of none, or of too many."""
     if not 0 < len(phases) <= MOST_DRAWN:
         return None
@@ -72,7 +72,7 @@ def draw_graph(phases: Sequence[PhaseTold]) -> Graph | None:
         for one in phases
     }
     lines = tuple(
-        Line(
+        GraphLine(
             d=_draw_line(boxes[before], boxes[name], level=level, heights=heights),
             is_open=boxes[before].state not in ("done", "skipped"),
         )
@@ -80,7 +80,7 @@ def draw_graph(phases: Sequence[PhaseTold]) -> Graph | None:
         for before in own
     )
     lowest = max(y + _height_of(slot) for (_, slot), y in heights.items())
-    return Graph(
+    return PhaseGraph(
         boxes=tuple(boxes.values()),
         lines=lines,
         width=max(one.x for one in boxes.values()) + BOX_WIDTH + _MARGIN,

@@ -13,10 +13,10 @@ from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import new_id
 from tasklore.supervisor.http.console.agents import read_faults, read_options
 from tasklore.supervisor.http.console.pages import (
-    Action,
-    Page,
-    Said,
-    Shown,
+    ConsolePage,
+    FormAction,
+    Notice,
+    RenderedPage,
     Visit,
     address,
     ask_first,
@@ -44,7 +44,7 @@ _CHANGES = ("value", "subject", "since", "until")
 _ADDS = ("category", *_CHANGES)
 
 
-async def show_form(visit: Visit) -> Shown:
+async def show_form(visit: Visit) -> RenderedPage:
     """Return the form of one item, or of a new one.
 
     Raises:
@@ -93,8 +93,8 @@ def _make_form(
     *,
     faults: Sequence[str] = (),
     categories: Sequence[str] = (),
-) -> Shown:
-    return Shown(
+) -> RenderedPage:
+    return RenderedPage(
         title=f"An item of {user}" if reference else f"New item of {user}",
         template="item_form.html",
         values={
@@ -114,7 +114,7 @@ def _list_of(user: str) -> str:
     return address("people", user=user, view="items")
 
 
-async def add(visit: Visit) -> Said | Shown:
+async def add(visit: Visit) -> Notice | RenderedPage:
     """Add an item; where the form does not fit, it is shown again with its faults."""
     user = demand_form_user(visit)
     given = read_options(visit, _ADDS)
@@ -127,14 +127,14 @@ async def add(visit: Visit) -> Said | Shown:
     return _tell(done, user, "It is remembered.", "It is being remembered")
 
 
-async def change(visit: Visit) -> Said | Shown:
+async def change(visit: Visit) -> Notice | RenderedPage:
     """Change an item in its place; where the form does not fit, it is shown again with its faults."""
     user = demand_form_user(visit)
     given = read_options(visit, _CHANGES)
     reference = visit.one("reference")
     if not given:
         text = "Nothing was changed: each field was empty."
-        return Said(to=_list_of(user), text=text, tone="bad")
+        return Notice(to=_list_of(user), text=text, tone="bad")
     try:
         changed = ChangedItem.model_validate({**given, "wait_seconds": EDIT_S})
         done = await visit.call(change_item, user, reference, changed)
@@ -143,7 +143,7 @@ async def change(visit: Visit) -> Said | Shown:
     return _tell(done, user, "It is changed.", "It is being changed")
 
 
-async def remove(visit: Visit) -> Said | Shown:
+async def remove(visit: Visit) -> Notice | RenderedPage:
     """Remove an item, once it was said so.
 
     Raises:
@@ -169,17 +169,17 @@ async def remove(visit: Visit) -> Said | Shown:
     try:
         done = await visit.call(delete_item, user, reference)
     except (Refused, InvalidInput) as refused:
-        return Said(to=back, text=f"It stays: {refused}.", tone="bad")
+        return Notice(to=back, text=f"It stays: {refused}.", tone="bad")
     return _tell(done, user, "It is removed.", "It is being removed")
 
 
 def _tell(
     done: ItemChanged | Unfinished[ItemChanged], user: str, told: str, begun: str
-) -> Said:
+) -> Notice:
     """Return the notice of a change that was made, or only *begun*."""
     is_late = isinstance(done, Unfinished)
     text = f"{begun}: look again in a moment." if is_late else told
-    return Said(to=_list_of(user), text=text)
+    return Notice(to=_list_of(user), text=text)
 
 
 async def _show_again(
@@ -187,7 +187,7 @@ async def _show_again(
     user: str,
     given: Mapping[str, Any],
     error: ValidationError | InvalidInput | Refused,
-) -> Shown:
+) -> RenderedPage:
     """Return the form as it was sent, with the faults in *error*.
 
     Raises:
@@ -202,15 +202,15 @@ async def _show_again(
     return _make_form(user, shown, reference, faults=faults, categories=categories)
 
 
-PAGE = Page(
+PAGE = ConsolePage(
     path="people/item",
     title="An item of a memory",
     operation=change_item,
     show=show_form,
     template="item_form.html",
     actions=(
-        Action(path="people/add-item", operation=add_item, run=add),
-        Action(path="people/change-item", operation=change_item, run=change),
-        Action(path="people/delete-item", operation=delete_item, run=remove),
+        FormAction(path="people/add-item", operation=add_item, run=add),
+        FormAction(path="people/change-item", operation=change_item, run=change),
+        FormAction(path="people/delete-item", operation=delete_item, run=remove),
     ),
 )

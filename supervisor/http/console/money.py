@@ -14,10 +14,10 @@ from tasklore.contracts.errors import InvalidInput, VersionConflict
 from tasklore.contracts.faults import fault_of
 from tasklore.supervisor.http.console.helpers import spell_money, spell_number
 from tasklore.supervisor.http.console.pages import (
-    Action,
-    Page,
-    Said,
-    Shown,
+    ConsolePage,
+    FormAction,
+    Notice,
+    RenderedPage,
     Visit,
     address,
     ask_first,
@@ -76,7 +76,7 @@ class DayBar:
     label: str
 
 
-async def show(visit: Visit) -> Shown:
+async def show(visit: Visit) -> RenderedPage:
     """Return spending and the room under each limit."""
     by = cast("Grouping", visit.choose("by", GROUPINGS))
     days = int(visit.choose("days", [f"{one}" for one in DAYS]))
@@ -91,7 +91,7 @@ async def show(visit: Visit) -> Shown:
         one.name: (one.spending.usd, one.spending.saved, one.spending.calls)
         for one in period.lines
     }
-    return Shown(
+    return RenderedPage(
         values={
             "budget": today,
             "period": period,
@@ -149,7 +149,7 @@ def _height_of(usd: float, highest: float) -> float:
     return max(_THINNEST, HEIGHT * usd / highest) if usd > 0 else 0.0
 
 
-async def show_limit_list(visit: Visit) -> Shown:
+async def show_limit_list(visit: Visit) -> RenderedPage:
     """Return the limits that hold, and their earlier versions."""
     holding, history = await asyncio.gather(
         visit.call(show_limits),
@@ -159,7 +159,7 @@ async def show_limit_list(visit: Visit) -> Shown:
             limit=_VERSIONS,
         ),
     )
-    return Shown(
+    return RenderedPage(
         values={
             "holding": holding,
             "limits": [(one, spell_limit(one)) for one in holding.limits.limits],
@@ -220,7 +220,7 @@ def _spell_difference(difference: LimitsDifference | None) -> Iterator[str]:
         yield f"{each.name}: {each.after} (was {each.before})"
 
 
-async def show_limit_form(visit: Visit) -> Shown:
+async def show_limit_form(visit: Visit) -> RenderedPage:
     """Return the form of one limit, or of a new one."""
     holding = await visit.call(show_limits)
     name = visit.query.get("name", "")
@@ -248,9 +248,9 @@ def _make_form(
     version: int,
     is_there: bool,
     faults: Sequence[str] = (),
-) -> Shown:
+) -> RenderedPage:
     fields = ("name", *_DIMENSIONS, "measure", "size", "every", "at_limit")
-    return Shown(
+    return RenderedPage(
         title=f"Limit {given['name']}" if is_there else "New limit",
         values={
             "given": {name: given.get(name, "") for name in fields},
@@ -268,7 +268,7 @@ def _make_form(
     )
 
 
-async def save_limit(visit: Visit) -> Said | Shown:
+async def save_limit(visit: Visit) -> Notice | RenderedPage:
     """Set a limit over the version that the form was made of; one that cannot be kept is shown with its faults."""
     given = {name: values[0].strip() for name, values in visit.fields.items()}
     name = given.get("name", "")
@@ -299,7 +299,7 @@ async def save_limit(visit: Visit) -> Said | Shown:
     text = f"{name} holds, in version {changed.version} of the limits."
     if not changed.concerns:
         text = "Nothing was changed."
-    return Said(to=address("money/limits"), text=text)
+    return Notice(to=address("money/limits"), text=text)
 
 
 def _read_edit(given: Mapping[str, str], version: int) -> LimitEdit:
@@ -335,7 +335,7 @@ async def _demand_new(visit: Visit, name: str) -> None:
         raise InvalidInput(f"name: there is a limit {name} already; edit that one")
 
 
-async def drop_limit(visit: Visit) -> Said | Shown:
+async def drop_limit(visit: Visit) -> Notice | RenderedPage:
     """Remove a limit, once it was said so, over the version that was looked at then."""
     name = visit.one("name")
     back = address("money/limits")
@@ -358,28 +358,28 @@ async def drop_limit(visit: Visit) -> Said | Shown:
             remove_limit, name, version=int(_digits(visit.one("version")) or "0")
         )
     except (VersionConflict, InvalidInput, Refused) as error:
-        return Said(to=back, text=f"It stays: {error}.", tone="bad")
-    return Said(
+        return Notice(to=back, text=f"It stays: {error}.", tone="bad")
+    return Notice(
         to=back, text=f"{name} is removed, in version {changed.version} of the limits."
     )
 
 
-async def restore(visit: Visit) -> Said | Shown:
+async def restore(visit: Visit) -> Notice | RenderedPage:
     """Set the limits of an earlier version again, once it was shown what that changes."""
     back = address("money/limits")
     earlier = int(_digits(visit.one("earlier")) or "0")
     is_sure = visit.one("sure") == "yes"
     over = int(_digits(visit.one("version")) or "0") if is_sure else None
     if earlier < 1:
-        return Said(to=back, text="There is no such version.", tone="bad")
+        return Notice(to=back, text="There is no such version.", tone="bad")
     wanted = Restoration(version=over, dry_run=not is_sure)
     try:
         found = await visit.call(restore_limits, earlier, wanted)
     except (VersionConflict, InvalidInput, Refused) as error:
-        return Said(to=back, text=f"Nothing was changed: {error}.", tone="bad")
+        return Notice(to=back, text=f"Nothing was changed: {error}.", tone="bad")
     if is_sure:
         text = f"Version {earlier} holds again, as version {found.version}."
-        return Said(to=back, text=text)
+        return Notice(to=back, text=text)
     return ask_first(
         question=f"Set version {earlier} again?",
         explained="It becomes a new version; those between stay in the history.",
@@ -392,7 +392,7 @@ async def restore(visit: Visit) -> Said | Shown:
     )
 
 
-PAGE = Page(
+PAGE = ConsolePage(
     path="money",
     title="Money",
     operation=show_budget,
@@ -401,22 +401,22 @@ PAGE = Page(
     group="System",
     is_of_all=True,
 )
-LIMITS = Page(
+LIMITS = ConsolePage(
     path="money/limits",
     title="Limits",
     operation=show_limits,
     show=show_limit_list,
     template="limits.html",
     actions=(
-        Action(path="money/remove", operation=remove_limit, run=drop_limit),
-        Action(path="money/restore", operation=restore_limits, run=restore),
+        FormAction(path="money/remove", operation=remove_limit, run=drop_limit),
+        FormAction(path="money/restore", operation=restore_limits, run=restore),
     ),
 )
-LIMIT = Page(
+LIMIT = ConsolePage(
     path="money/limit",
     title="Limit",
     operation=set_limit,
     show=show_limit_form,
     template="limit_form.html",
-    actions=(Action(path="money/set", operation=set_limit, run=save_limit),),
+    actions=(FormAction(path="money/set", operation=set_limit, run=save_limit),),
 )

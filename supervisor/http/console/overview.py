@@ -7,7 +7,12 @@ from datetime import UTC, datetime
 from tasklore.contracts.errors import NotPermitted
 from tasklore.supervisor.approvals.questions import ApprovalQuestion
 from tasklore.supervisor.http.console.money import UNITS
-from tasklore.supervisor.http.console.pages import Page, Shown, Visit, address
+from tasklore.supervisor.http.console.pages import (
+    ConsolePage,
+    RenderedPage,
+    Visit,
+    address,
+)
 from tasklore.supervisor.operations.agents import list_outages
 from tasklore.supervisor.operations.approvals import list_approvals
 from tasklore.supervisor.operations.budget import show_budget
@@ -19,7 +24,7 @@ _MOST_QUESTIONS = 5
 _MOST_ACCOUNTS = 6
 
 
-async def show(visit: Visit) -> Shown:
+async def show(visit: Visit) -> RenderedPage:
     """Return how everything stands, as far as this person may see it."""
     counts, budget, questions, models = await asyncio.gather(
         visit.call(count_tasks),
@@ -27,7 +32,7 @@ async def show(visit: Visit) -> Shown:
         _read_questions(visit),
         visit.call(list_outages),
     )
-    return Shown(
+    return RenderedPage(
         values={
             "counts": counts,
             "now": datetime.now(UTC),
@@ -79,7 +84,7 @@ async def _read_questions(visit: Visit) -> tuple[ApprovalQuestion, ...]:
     return found.approvals
 
 
-PAGE = Page(
+PAGE = ConsolePage(
     path="",
     title="Overview",
     operation=count_tasks,

@@ -117,7 +117,7 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class RenderedPage:
     """A page to be shown: `values` of its template, and its `title` where that is not the page's.
 
     `is_unusable` says that a value of the address cannot be used, and the page what is wrong with it: it is 422.
@@ -130,7 +130,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Notice:
     """A sentence to a person after an action, on the page at `to` that follows."""
 
     to: str
@@ -158,16 +158,16 @@ def read_said(cookie: str) -> tuple[Tone, str] | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class FormAction:
     """The work of a form that is posted to *path* below the console; it needs *operation*, and answers with a page."""
 
     path: str
     operation: Operation[Any, ..., Any]
-    run: Callable[[Visit], Awaitable[Said | Shown]]
+    run: Callable[[Visit], Awaitable[Notice | RenderedPage]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class ConsolePage:
     """One page at *path* below the console, a view of *operation*: who may not run that never sees its name.
 
     `show` returns the values of *template*. One with a `group` stands in the navigation below that heading, with the
@@ -178,12 +178,12 @@ class Page:
     path: str
     title: str
     operation: Operation[Any, ..., Any]
-    show: Callable[[Visit], Awaitable[Shown]]
+    show: Callable[[Visit], Awaitable[RenderedPage]]
     template: str
     group: str = ""
     count: Callable[[Visit], Awaitable[int]] | None = None
     is_of_all: bool = False
-    actions: tuple[Action, ...] = ()
+    actions: tuple[FormAction, ...] = ()
 
     def is_offered(self, visit: Visit) -> bool:
         """Return whether it stands in the navigation of *visit*."""
@@ -205,12 +205,12 @@ def ask_first(
     kept: Sequence[tuple[str, str]],
     back: str,
     is_grave: bool = False,
-) -> Shown:
+) -> RenderedPage:
     """Return the page that asks before an action: how many it concerns, and the form that goes on with *kept* fields.
 
     The button says *verb*; one that `is_grave` ends or deletes something.
     """
-    return Shown(
+    return RenderedPage(
         title=question,
         template="confirm.html",
         values={

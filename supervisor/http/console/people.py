@@ -10,11 +10,11 @@ from datetime import date
 
 from tasklore.contracts.errors import InvalidInput
 from tasklore.supervisor.http.console.pages import (
-    Action,
-    Page,
+    ConsolePage,
+    FormAction,
+    Notice,
     Paging,
-    Said,
-    Shown,
+    RenderedPage,
     Visit,
     address,
 )
@@ -86,7 +86,7 @@ class Proof:
         return not any(self.left.values())
 
 
-async def show(visit: Visit) -> Shown:
+async def show(visit: Visit) -> RenderedPage:
     """Return one part of the memory of the person in the address, or the form that asks for a name."""
     user = _user_of(visit, visit.query.get("user", ""))
     view = visit.choose("view", tuple(VIEWS))
@@ -110,7 +110,7 @@ async def show(visit: Visit) -> Shown:
     if user and not values["fault"]:
         values |= await _read(visit, user, view)
     title = f"{user} · memory" if user else ""
-    return Shown(title=title, values=values, is_unusable=bool(values["fault"]))
+    return RenderedPage(title=title, values=values, is_unusable=bool(values["fault"]))
 
 
 async def _read(visit: Visit, user: str, view: str) -> Mapping[str, object]:
@@ -152,7 +152,7 @@ def _page_through(visit: Visit, user: str, view: str, after: str | None) -> Pagi
     return visit.paging("people", after, user=user, view=view)
 
 
-async def show_why(visit: Visit) -> Shown:
+async def show_why(visit: Visit) -> RenderedPage:
     """Return how one entry came about.
 
     Raises:
@@ -163,7 +163,7 @@ async def show_why(visit: Visit) -> Shown:
     path = visit.query.get("path", "")[:_LONGEST_PLACE]
     resource = visit.query.get("resource") or None
     explained = await visit.call(explain_entry, user, path=path, resource=resource)
-    return Shown(
+    return RenderedPage(
         title=f"Why {explained.path}",
         values={
             "user": user,
@@ -175,10 +175,10 @@ async def show_why(visit: Visit) -> Shown:
     )
 
 
-async def show_forget(visit: Visit) -> Shown:
+async def show_forget(visit: Visit) -> RenderedPage:
     """Return the form that asks for the name once more before all about a person is forgotten."""
     user = demand_user(visit)
-    return Shown(
+    return RenderedPage(
         title=f"Forget {user}",
         values={
             "user": user,
@@ -189,7 +189,7 @@ async def show_forget(visit: Visit) -> Shown:
     )
 
 
-async def undo(visit: Visit) -> Said:
+async def undo(visit: Visit) -> Notice:
     """Take one edit back."""
     user = demand_form_user(visit)
     back = visit.back("people")
@@ -197,13 +197,13 @@ async def undo(visit: Visit) -> Said:
     try:
         done = await visit.call(undo_plan, user, wanted)
     except (Refused, InvalidInput) as refused:
-        return Said(to=back, text=f"It was not taken back: {refused}.", tone="bad")
+        return Notice(to=back, text=f"It was not taken back: {refused}.", tone="bad")
     if isinstance(done, Unfinished):
-        return Said(to=back, text="It is being taken back: look again in a moment.")
-    return Said(to=back, text="It was taken back.")
+        return Notice(to=back, text="It is being taken back: look again in a moment.")
+    return Notice(to=back, text="It was taken back.")
 
 
-async def redo(visit: Visit) -> Said:
+async def redo(visit: Visit) -> Notice:
     """Apply one edit again that was taken back."""
     user = demand_form_user(visit)
     back = visit.back("people")
@@ -211,11 +211,11 @@ async def redo(visit: Visit) -> Said:
     try:
         await visit.call(redo_plan, user, wanted)
     except (Refused, InvalidInput) as refused:
-        return Said(to=back, text=f"It was not applied again: {refused}.", tone="bad")
-    return Said(to=back, text="It was applied again.")
+        return Notice(to=back, text=f"It was not applied again: {refused}.", tone="bad")
+    return Notice(to=back, text="It was applied again.")
 
 
-async def forget(visit: Visit) -> Said | Shown:
+async def forget(visit: Visit) -> Notice | RenderedPage:
     """Forget everything about a person whose name was typed, and show the proof."""
     user = demand_form_user(visit)
     if visit.one("typed") != user.strip():
@@ -232,7 +232,7 @@ async def forget(visit: Visit) -> Said | Shown:
     )
 
 
-async def clear(visit: Visit) -> Said | Shown:
+async def clear(visit: Visit) -> Notice | RenderedPage:
     """Forget all that was learned of a person whose name was typed, as far as a memory worker reaches."""
     user = demand_form_user(visit)
     if visit.one("typed") != user.strip():
@@ -240,7 +240,7 @@ async def clear(visit: Visit) -> Said | Shown:
     done = await visit.call(clear_memory, user, confirm="forget")
     if isinstance(done, Unfinished):
         text = f"What is known of {user} is being forgotten: look again in a moment."
-        return Said(to=address("people", user=user), text=text)
+        return Notice(to=address("people", user=user), text=text)
     return _show_proof(
         Proof(
             user=user,
@@ -252,17 +252,17 @@ async def clear(visit: Visit) -> Said | Shown:
     )
 
 
-def _show_proof(proof: Proof) -> Shown:
-    return Shown(
+def _show_proof(proof: Proof) -> RenderedPage:
+    return RenderedPage(
         title=f"{proof.user} is forgotten",
         template="forgotten.html",
         values={"proof": proof, "back": address("people", user=proof.user)},
     )
 
 
-def _ask_again(user: str) -> Said:
+def _ask_again(user: str) -> Notice:
     text = "Nothing was forgotten: what was typed is not the name."
-    return Said(to=address("people/forget", user=user), text=text, tone="bad")
+    return Notice(to=address("people/forget", user=user), text=text, tone="bad")
 
 
 def _user_of(visit: Visit, named: str) -> str:
@@ -310,7 +310,7 @@ def _is_day(text: str) -> bool:
     return True
 
 
-PAGE = Page(
+PAGE = ConsolePage(
     path="people",
     title="People's memory",
     operation=show_memory,
@@ -318,25 +318,25 @@ PAGE = Page(
     template="people.html",
     group="Memory",
     actions=(
-        Action(path="people/undo", operation=undo_plan, run=undo),
-        Action(path="people/redo", operation=redo_plan, run=redo),
+        FormAction(path="people/undo", operation=undo_plan, run=undo),
+        FormAction(path="people/redo", operation=redo_plan, run=redo),
     ),
 )
-WHY = Page(
+WHY = ConsolePage(
     path="people/why",
     title="Why it is remembered",
     operation=explain_entry,
     show=show_why,
     template="why.html",
 )
-FORGET = Page(
+FORGET = ConsolePage(
     path="people/forget",
     title="Forget a person",
     operation=show_memory,
     show=show_forget,
     template="forget.html",
     actions=(
-        Action(path="people/forget", operation=forget_everything, run=forget),
-        Action(path="people/clear", operation=clear_memory, run=clear),
+        FormAction(path="people/forget", operation=forget_everything, run=forget),
+        FormAction(path="people/clear", operation=clear_memory, run=clear),
     ),
 )

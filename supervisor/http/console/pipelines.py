@@ -13,20 +13,20 @@ from tasklore.contracts.errors import InvalidInput, NotPermitted
 from tasklore.contracts.faults import fault_of
 from tasklore.supervisor.http.console.graph import draw_graph
 from tasklore.supervisor.http.console.pages import (
-    Action,
-    Page,
-    Said,
-    Shown,
+    ConsolePage,
+    FormAction,
+    Notice,
+    RenderedPage,
     Visit,
     address,
     ask_first,
 )
 from tasklore.supervisor.operations.pipelines import (
     Cancel,
-    PhaseTold,
+    PhaseView,
     Rerun,
     Resume,
-    RunTold,
+    RunView,
     cancel_run,
     list_runs,
     rerun_run,
@@ -51,19 +51,19 @@ _OVER = ("done", "failed", "skipped")
 class PhaseRow:
     """One phase: its state, why it waits as a sentence, and the cost of its task, None where that is not known."""
 
-    told: PhaseTold
+    told: PhaseView
     waits_for: str
     cost_usd: float | None
 
 
-async def show(visit: Visit) -> Shown:
+async def show(visit: Visit) -> RenderedPage:
     """Return a page of runs."""
     wanted = cast(
         "Literal['running', 'failed', 'completed', 'cancelled'] | None",
         visit.choose("state", ("", *_STATES)) or None,
     )
     found = await visit.call(list_runs, state=wanted, after=visit.after)
-    return Shown(
+    return RenderedPage(
         values={
             "runs": found.runs,
             "paging": visit.paging("pipelines", found.after, state=wanted),
@@ -75,7 +75,7 @@ async def show(visit: Visit) -> Shown:
     )
 
 
-async def show_one(visit: Visit) -> Shown:
+async def show_one(visit: Visit) -> RenderedPage:
     """Return the run in the address.
 
     Raises:
@@ -88,7 +88,7 @@ async def show_one(visit: Visit) -> Shown:
     costs = [one.cost_usd for one in rows if one.cost_usd is not None]
     is_running = run.state == "running"
     is_kept = bool(run.phases)
-    return Shown(
+    return RenderedPage(
         title=f"{run.pipeline or session_id} · pipeline",
         values={
             "run": run,
@@ -115,7 +115,7 @@ async def show_one(visit: Visit) -> Shown:
     )
 
 
-async def _trace(visit: Visit, phases: Sequence[PhaseTold]) -> Mapping[str, Trace]:
+async def _trace(visit: Visit, phases: Sequence[PhaseView]) -> Mapping[str, Trace]:
     """Return the traces of the tasks of *phases*, by the names of the phases."""
     if not visit.may(trace_task):
         return {}
@@ -137,14 +137,14 @@ async def _trace(visit: Visit, phases: Sequence[PhaseTold]) -> Mapping[str, Trac
     }
 
 
-def _row_of(run: RunTold, phase: PhaseTold, trace: Trace | None) -> PhaseRow:
+def _row_of(run: RunView, phase: PhaseView, trace: Trace | None) -> PhaseRow:
     cost_usd = None if trace is None or trace.sums.unpriced else trace.sums.cost_usd
     return PhaseRow(
         told=phase, waits_for=_spell_wait(run, phase, trace), cost_usd=cost_usd
     )
 
 
-def _spell_wait(run: RunTold, phase: PhaseTold, trace: Trace | None) -> str:
+def _spell_wait(run: RunView, phase: PhaseView, trace: Trace | None) -> str:
     """Return what *phase* waits for, "" where it waits for nothing."""
     if phase.status == "pending":
         status = {one.phase: one.status for one in run.phases}
@@ -166,7 +166,7 @@ def _spell_wait(run: RunTold, phase: PhaseTold, trace: Trace | None) -> str:
     return "" if root.waits_for is None else root.waits_for.sentence
 
 
-def _depending_on(phases: Sequence[PhaseTold], first: str) -> list[str]:
+def _depending_on(phases: Sequence[PhaseView], first: str) -> list[str]:
     """Return *first* and every phase that depends on it, in their order."""
     found = {first}
     for _ in phases:
@@ -190,7 +190,7 @@ def _page_of(session_id: str) -> str:
     return address(f"pipelines/{quote(session_id, safe='')}")
 
 
-async def resume(visit: Visit) -> Said:
+async def resume(visit: Visit) -> Notice:
     """Go on with a run that is over."""
     session_id = visit.one("session_id")
     to = _page_of(session_id)
@@ -198,12 +198,12 @@ async def resume(visit: Visit) -> Said:
     try:
         taken = (await visit.call(resume_run, session_id, how)).view
     except (Refused, InvalidInput) as refused:
-        return Said(to=to, text=_spell_refusal(refused), tone="bad")
+        return Notice(to=to, text=_spell_refusal(refused), tone="bad")
     text = f"It goes on: {taken.text}" if taken.text else "It goes on."
-    return Said(to=to, text=_end(text))
+    return Notice(to=to, text=_end(text))
 
 
-async def rerun(visit: Visit) -> Said | Shown:
+async def rerun(visit: Visit) -> Notice | RenderedPage:
     """Run a phase again with all that depends on it, once that was shown."""
     session_id = visit.one("session_id")
     phase = visit.one("phase")
@@ -229,15 +229,15 @@ async def rerun(visit: Visit) -> Said | Shown:
         how = Rerun.model_validate({"phase": phase, "inputs": _typed_inputs(visit)})
     except ValidationError as error:
         fault = fault_of(error.errors(include_url=False, include_input=False)[0])
-        return Said(to=to, text=fault, tone="bad")
+        return Notice(to=to, text=fault, tone="bad")
     try:
         taken = (await visit.call(rerun_run, session_id, how)).view
     except (Refused, InvalidInput) as refused:
-        return Said(to=to, text=_spell_refusal(refused), tone="bad")
-    return Said(to=to, text=_end(f"It runs again: {taken.text or phase}"))
+        return Notice(to=to, text=_spell_refusal(refused), tone="bad")
+    return Notice(to=to, text=_end(f"It runs again: {taken.text or phase}"))
 
 
-async def cancel(visit: Visit) -> Said | Shown:
+async def cancel(visit: Visit) -> Notice | RenderedPage:
     """Cancel a run, once it was said so."""
     session_id = visit.one("session_id")
     to = _page_of(session_id)
@@ -260,8 +260,10 @@ async def cancel(visit: Visit) -> Said | Shown:
     try:
         await visit.call(cancel_run, session_id, Cancel(reason=reason))
     except (Refused, InvalidInput) as refused:
-        return Said(to=to, text=_spell_refusal(refused), tone="bad")
-    return Said(to=to, text="It is cancelled as soon as its running tasks have ended.")
+        return Notice(to=to, text=_spell_refusal(refused), tone="bad")
+    return Notice(
+        to=to, text="It is cancelled as soon as its running tasks have ended."
+    )
 
 
 def _spell_refusal(refused: Exception) -> str:
@@ -284,7 +286,7 @@ def _end(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-PAGE = Page(
+PAGE = ConsolePage(
     path="pipelines",
     title="Pipelines",
     operation=list_runs,
@@ -292,15 +294,15 @@ PAGE = Page(
     template="pipelines.html",
     group="Work",
 )
-RUN = Page(
+RUN = ConsolePage(
     path="pipelines/{session_id}",
     title="Run of a pipeline",
     operation=show_run,
     show=show_one,
     template="pipeline.html",
     actions=(
-        Action(path="pipelines/resume", operation=resume_run, run=resume),
-        Action(path="pipelines/rerun", operation=rerun_run, run=rerun),
-        Action(path="pipelines/cancel", operation=cancel_run, run=cancel),
+        FormAction(path="pipelines/resume", operation=resume_run, run=resume),
+        FormAction(path="pipelines/rerun", operation=rerun_run, run=rerun),
+        FormAction(path="pipelines/cancel", operation=cancel_run, run=cancel),
     ),
 )

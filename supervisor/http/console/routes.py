@@ -47,14 +47,14 @@ from tasklore.supervisor.http.console import (
 from tasklore.supervisor.http.console.calls import OperationCalls
 from tasklore.supervisor.http.console.helpers import FILTERS, MARKS, show_marks
 from tasklore.supervisor.http.console.pages import (
-    Action,
-    Page,
-    Shown,
+    ConsolePage,
+    FormAction,
+    RenderedPage,
     Visit,
     address,
     read_said,
 )
-from tasklore.supervisor.http.parts import Door
+from tasklore.supervisor.http.dependencies import Admission
 from tasklore.supervisor.operations.console import (
     claim_link,
     end_session,
@@ -69,7 +69,7 @@ from tasklore.supervisor.operations.refusals import (
 from tasklore.supervisor.operations.tasks import show_task
 
 #: Every page, in the order of the navigation. A new one is a module, a template, and a line here.
-PAGES: tuple[Page, ...] = (
+PAGES: tuple[ConsolePage, ...] = (
     overview.PAGE,
     runs.PAGE,
     run.PAGE,
@@ -150,11 +150,11 @@ def _templates() -> Environment:
 
 
 def routes(
-    door: Door,
+    door: Admission,
     calls: OperationCalls,
     *,
     follow: Follow | None = None,
-    pages: tuple[Page, ...] = PAGES,
+    pages: tuple[ConsolePage, ...] = PAGES,
 ) -> APIRouter:
     """Return the routes of *pages* behind *door*, which call operations by *calls*.
 
@@ -216,9 +216,9 @@ class Console:
 
     def __init__(
         self,
-        door: Door,
+        door: Admission,
         calls: OperationCalls,
-        pages: tuple[Page, ...],
+        pages: tuple[ConsolePage, ...],
         follow: Follow | None,
     ) -> None:
         self._follow = follow
@@ -227,7 +227,7 @@ class Console:
         self._pages = pages
         self._sessions = door.console or ConsoleSessions.of(None, door.keys)
 
-    def show_by(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
+    def show_by(self, page: ConsolePage) -> Callable[[Request], Awaitable[Response]]:
         """Return the route that shows *page*."""
 
         async def show(request: Request) -> Response:
@@ -247,7 +247,7 @@ class Console:
         return show
 
     def run_by(
-        self, page: Page, action: Action
+        self, page: ConsolePage, action: FormAction
     ) -> Callable[[Request], Awaitable[Response]]:
         """Return the route that runs *action* of *page*."""
 
@@ -258,7 +258,7 @@ class Console:
             action.operation.demand_role(visit.caller)
             with _telling_faults():
                 found = await action.run(visit)
-            if isinstance(found, Shown):
+            if isinstance(found, RenderedPage):
                 return await self._render(request, visit, page, found, cookie=cookie)
             response = RedirectResponse(found.to, HTTPStatus.SEE_OTHER, headers=HEADERS)
             self._keep(request, response, _SAID, found.spell())
@@ -414,7 +414,13 @@ class Console:
         )
 
     async def _render(
-        self, request: Request, visit: Visit, page: Page, shown: Shown, *, cookie: str
+        self,
+        request: Request,
+        visit: Visit,
+        page: ConsolePage,
+        shown: RenderedPage,
+        *,
+        cookie: str,
     ) -> Response:
         """Return *shown* within the layout, in which each page has its place that *visit* may see."""
         cookies = request.cookies
@@ -442,9 +448,9 @@ class Console:
 
     async def _navigation(
         self, visit: Visit
-    ) -> Mapping[str, Sequence[tuple[Page, int]]]:
+    ) -> Mapping[str, Sequence[tuple[ConsolePage, int]]]:
         """Return the pages that *visit* may see by their groups, each with its count."""
-        found: dict[str, list[tuple[Page, int]]] = {}
+        found: dict[str, list[tuple[ConsolePage, int]]] = {}
         for page in self._pages:
             if page.is_offered(visit):
                 count = 0 if page.count is None else await page.count(visit)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from tasklore.contracts.errors import NotPermitted, Unreachable
 from tasklore.supervisor.approvals.questions import ApprovalQuestion
 from tasklore.supervisor.http.console.pages import (
-    Action,
-    Page,
-    Said,
-    Shown,
+    ConsolePage,
+    FormAction,
+    Notice,
+    RenderedPage,
     Visit,
     address,
 )
@@ -57,7 +57,7 @@ class RunFindings:
     remembered: ResultView | None
 
 
-async def show(visit: Visit) -> Shown:
+async def show(visit: Visit) -> RenderedPage:
     """Return the run in the address.
 
     Raises:
@@ -69,7 +69,7 @@ async def show(visit: Visit) -> Shown:
     root = None if trace is None else trace.root
     is_open = sent.status in _OPEN
     name = f"{root.agent_id}.{root.task}" if root is not None else task_id
-    return Shown(
+    return RenderedPage(
         title=f"{name} · run",
         values={
             "task_id": task_id,
@@ -186,21 +186,21 @@ def _is_exact(sent: Sent) -> bool:
     return sent.report is not None and sent.report.memory.outcome in ("hit", "miss")
 
 
-async def redrive(visit: Visit) -> Said:
+async def redrive(visit: Visit) -> Notice:
     """Send the dead letter of a run again, as a new generation of the same task."""
     sequence = visit.one("letter")
     back = address(f"runs/{visit.one('task_id')}")
     if not sequence.isdecimal():
-        return Said(to=back, text="There is no dead letter of this run.", tone="bad")
+        return Notice(to=back, text="There is no dead letter of this run.", tone="bad")
     wanted = LettersToRedrive.model_validate({"sequences": [sequence]})
     done = await visit.call(redrive_dead_letters, wanted)
     if done.concerns:
-        return Said(to=back, text="It was sent again, as a new generation.")
+        return Notice(to=back, text="It was sent again, as a new generation.")
     why = done.stopped or next((one.why for one in done.kept), "it stays as it is")
-    return Said(to=back, text=f"It was not sent again: {why}.", tone="bad")
+    return Notice(to=back, text=f"It was not sent again: {why}.", tone="bad")
 
 
-async def repeat(visit: Visit) -> Said:
+async def repeat(visit: Visit) -> Notice:
     """Send a new task with the parameters of an open one."""
     task_id = visit.one("task_id")
     given = await visit.call(show_assignment, task_id)
@@ -215,20 +215,20 @@ async def repeat(visit: Visit) -> Said:
     )
     made = await visit.call(send, new)
     view = made.view if isinstance(made, Unfinished) else made
-    return Said(
+    return Notice(
         to=address(f"runs/{view.task_id}"),
         text=f"This is a new run with the parameters of {task_id}.",
     )
 
 
-PAGE = Page(
+PAGE = ConsolePage(
     path="runs/{task_id}",
     title="Run",
     operation=show_task,
     show=show,
     template="run.html",
     actions=(
-        Action(path="runs/redrive", operation=redrive_dead_letters, run=redrive),
-        Action(path="runs/repeat", operation=send, run=repeat),
+        FormAction(path="runs/redrive", operation=redrive_dead_letters, run=redrive),
+        FormAction(path="runs/repeat", operation=send, run=repeat),
     ),
 )

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from tasklore.contracts.faults import fault_of
 from tasklore.supervisor.http.console.dead_letters import preview_redrive
 from tasklore.supervisor.http.console.pages import (
-    Action,
-    Page,
-    Said,
-    Shown,
+    ConsolePage,
+    FormAction,
+    Notice,
+    RenderedPage,
     Visit,
     address,
     ask_first,
@@ -66,7 +66,7 @@ def make_query(given: Mapping[str, str], **more: Any) -> TaskQuery:
     return TaskQuery.model_validate({**fields, **more})
 
 
-async def show(visit: Visit) -> Shown:
+async def show(visit: Visit) -> RenderedPage:
     """Return a page of runs; a filter that cannot be used is shown with its fault."""
     wanted = read_filter(visit.query)
     after = visit.after
@@ -82,7 +82,7 @@ async def show(visit: Visit) -> Shown:
     if visit.may(list_agents):
         listed = await visit.call(list_agents)
         agents = tuple(one.agent_id for one in listed.agents)
-    return Shown(
+    return RenderedPage(
         is_unusable=bool(fault),
         values={
             "tasks": found.tasks if found is not None else (),
@@ -98,12 +98,12 @@ async def show(visit: Visit) -> Shown:
     )
 
 
-async def cancel_runs(visit: Visit) -> Said | Shown:
+async def cancel_runs(visit: Visit) -> Notice | RenderedPage:
     """Cancel the runs that were chosen, once they were shown and it was said so."""
     chosen = visit.many("task_id")[:MOST_AT_ONCE]
     back = visit.back("runs")
     if not chosen:
-        return Said(to=back, text="No run was chosen.", tone="bad")
+        return Notice(to=back, text="No run was chosen.", tone="bad")
     if visit.one("sure") != "yes":
         return ask_first(
             question=f"Cancel {len(chosen)} run{'s' if len(chosen) > 1 else ''}?",
@@ -134,12 +134,12 @@ async def cancel_runs(visit: Visit) -> Said | Shown:
         "unknown": "not found",
     }
     said = ", ".join(f"{count} {words[name]}" for name, count in outcomes.items())
-    return Said(
+    return Notice(
         to=back, text=f"{said}.", tone="good" if "cancelled" in outcomes else "bad"
     )
 
 
-async def retry_runs(visit: Visit) -> Said | Shown:
+async def retry_runs(visit: Visit) -> Notice | RenderedPage:
     """Ask whether to send the dead letters of the chosen runs again, for those that have one."""
     chosen = visit.many("task_id")[:MOST_RETRIED]
     back = visit.back("runs")
@@ -147,7 +147,9 @@ async def retry_runs(visit: Visit) -> Said | Shown:
     sequences = tuple(one for one in found if one is not None)
     if not sequences:
         said = "None of these runs has a dead letter, which is what is sent again."
-        return Said(to=back, text=said if chosen else "No run was chosen.", tone="bad")
+        return Notice(
+            to=back, text=said if chosen else "No run was chosen.", tone="bad"
+        )
     return await preview_redrive(visit, LettersToRedrive(sequences=sequences), back)
 
 
@@ -158,7 +160,7 @@ async def _find_letter(visit: Visit, task_id: str) -> int | None:
         return None
 
 
-PAGE = Page(
+PAGE = ConsolePage(
     path="runs",
     title="Runs",
     operation=list_tasks,
@@ -166,7 +168,7 @@ PAGE = Page(
     template="runs.html",
     group="Work",
     actions=(
-        Action(path="runs/cancel", operation=cancel, run=cancel_runs),
-        Action(path="runs/retry", operation=redrive_dead_letters, run=retry_runs),
+        FormAction(path="runs/cancel", operation=cancel, run=cancel_runs),
+        FormAction(path="runs/retry", operation=redrive_dead_letters, run=retry_runs),
     ),
 )

@@ -12,10 +12,10 @@ from tasklore.supervisor.http.console.agents import (
     read_options,
 )
 from tasklore.supervisor.http.console.pages import (
-    Action,
-    Page,
-    Said,
-    Shown,
+    ConsolePage,
+    FormAction,
+    Notice,
+    RenderedPage,
     Visit,
     address,
     ask_first,
@@ -60,7 +60,7 @@ _DECLARED = (
 )
 
 
-async def show(visit: Visit) -> Shown:
+async def show(visit: Visit) -> RenderedPage:
     """Return a page of schedules, each with its next five times."""
     user = visit.query.get("user", "").strip()
     found = await visit.call(
@@ -69,7 +69,7 @@ async def show(visit: Visit) -> Shown:
         after=visit.after,
         limit=_PAGE,
     )
-    return Shown(
+    return RenderedPage(
         values={
             "schedules": found.schedules,
             "paging": visit.paging("schedules", found.after, user=user),
@@ -81,7 +81,7 @@ async def show(visit: Visit) -> Shown:
     )
 
 
-async def show_form(visit: Visit) -> Shown:
+async def show_form(visit: Visit) -> RenderedPage:
     """Return the form that adds a schedule of a task, or first the list of tasks.
 
     Raises:
@@ -95,7 +95,7 @@ async def show_form(visit: Visit) -> Shown:
             for agent in listed.agents
             for card in agent.tasks
         ]
-        return Shown(values={"tasks": tasks, "agent": None})
+        return RenderedPage(values={"tasks": tasks, "agent": None})
     agent_id, _, task = target.partition(".")
     agent = await visit.call(show_agent, agent_id)
     card = demand_card(agent, task)
@@ -110,8 +110,8 @@ def _make_form(
     *,
     faults: Sequence[str] = (),
     preview: ScheduleView | None = None,
-) -> Shown:
-    return Shown(
+) -> RenderedPage:
+    return RenderedPage(
         title=f"Schedule {agent.agent_id}.{task}",
         values={
             "agent": agent,
@@ -127,7 +127,7 @@ def _make_form(
     )
 
 
-async def add(visit: Visit) -> Said | Shown:
+async def add(visit: Visit) -> Notice | RenderedPage:
     """Add a schedule, or only show its next times; where the form does not fit, it is shown again with its faults."""
     agent = await visit.call(show_agent, visit.one("agent_id"))
     task = visit.one("task")
@@ -155,29 +155,29 @@ async def add(visit: Visit) -> Said | Shown:
         return _make_form(visit, agent, task, fields, faults=faults)
     if is_tried:
         return _make_form(visit, agent, task, fields, preview=kept)
-    return Said(to=address("schedules"), text=f"{kept.id} is kept: {kept.when}.")
+    return Notice(to=address("schedules"), text=f"{kept.id} is kept: {kept.when}.")
 
 
-def _change(operation: Any, words: str) -> Callable[[Visit], Awaitable[Said]]:
+def _change(operation: Any, words: str) -> Callable[[Visit], Awaitable[Notice]]:
     """Return the action that does *operation* to one schedule and says *words* of it."""
 
-    async def change(visit: Visit) -> Said:
+    async def change(visit: Visit) -> Notice:
         changed = await visit.call(operation, visit.one("schedule_id"))
-        return Said(to=visit.back("schedules"), text=f"{changed.id} {words}.")
+        return Notice(to=visit.back("schedules"), text=f"{changed.id} {words}.")
 
     return change
 
 
-async def run_now(visit: Visit) -> Said:
+async def run_now(visit: Visit) -> Notice:
     """Run a schedule once more, now."""
     schedule_id = visit.one("schedule_id")
     begun = await visit.call(run_schedule, schedule_id)
-    return Said(
+    return Notice(
         to=visit.back("schedules"), text=f"{schedule_id} runs now, as {begun.task_id}."
     )
 
 
-async def remove(visit: Visit) -> Said | Shown:
+async def remove(visit: Visit) -> Notice | RenderedPage:
     """Remove a schedule, once it was said so."""
     schedule_id = visit.one("schedule_id")
     back = visit.back("schedules")
@@ -195,10 +195,10 @@ async def remove(visit: Visit) -> Said | Shown:
             is_grave=True,
         )
     gone = await visit.call(remove_schedule, schedule_id)
-    return Said(to=back, text=f"{gone.id} is removed.")
+    return Notice(to=back, text=f"{gone.id} is removed.")
 
 
-PAGE = Page(
+PAGE = ConsolePage(
     path="schedules",
     title="Schedules",
     operation=list_schedules,
@@ -206,25 +206,25 @@ PAGE = Page(
     template="schedule_list.html",
     group="System",
     actions=(
-        Action(
+        FormAction(
             path="schedules/pause",
             operation=pause_schedule,
             run=_change(pause_schedule, "is paused"),
         ),
-        Action(
+        FormAction(
             path="schedules/resume",
             operation=resume_schedule,
             run=_change(resume_schedule, "goes on"),
         ),
-        Action(path="schedules/run", operation=run_schedule, run=run_now),
-        Action(path="schedules/remove", operation=remove_schedule, run=remove),
+        FormAction(path="schedules/run", operation=run_schedule, run=run_now),
+        FormAction(path="schedules/remove", operation=remove_schedule, run=remove),
     ),
 )
-NEW = Page(
+NEW = ConsolePage(
     path="schedules/new",
     title="Add a schedule",
     operation=add_schedule,
     show=show_form,
     template="schedule_form.html",
-    actions=(Action(path="schedules/add", operation=add_schedule, run=add),),
+    actions=(FormAction(path="schedules/add", operation=add_schedule, run=add),),
 )

@@ -1,10 +1,10 @@
 """Stories: their list, how one stands after its last response, and what agents found in its responses."""
 
 from tasklore.supervisor.http.console.pages import (
-    Action,
-    Page,
-    Said,
-    Shown,
+    ConsolePage,
+    FormAction,
+    Notice,
+    RenderedPage,
     Visit,
     address,
     ask_first,
@@ -26,10 +26,10 @@ from tasklore.supervisor.operations.stories import (
 _MOST_RESPONSES = 30
 
 
-async def show(visit: Visit) -> Shown:
+async def show(visit: Visit) -> RenderedPage:
     """Return a page of stories."""
     found = await visit.call(list_stories, after=visit.after)
-    return Shown(
+    return RenderedPage(
         values={
             "stories": found.stories,
             "paging": visit.paging("stories", found.after),
@@ -37,7 +37,7 @@ async def show(visit: Visit) -> Shown:
     )
 
 
-async def show_one(visit: Visit) -> Shown:
+async def show_one(visit: Visit) -> RenderedPage:
     """Return how a story stands, and the analysis of one response: the latest, or the one in the address.
 
     Raises:
@@ -60,7 +60,7 @@ async def show_one(visit: Visit) -> Shown:
             if refused.problem.status >= 500:
                 raise
             missing = str(refused)
-    return Shown(
+    return RenderedPage(
         title=f"{standing.title} · story",
         values={
             "story": standing,
@@ -74,7 +74,7 @@ async def show_one(visit: Visit) -> Shown:
     )
 
 
-async def delete(visit: Visit) -> Said | Shown:
+async def delete(visit: Visit) -> Notice | RenderedPage:
     """Remove a story with its responses and analyses, once it was said what goes."""
     story_id = visit.one("story_id")
     if visit.one("sure") != "yes":
@@ -95,10 +95,10 @@ async def delete(visit: Visit) -> Said | Shown:
             is_grave=True,
         )
     done = await visit.call(delete_story, story_id)
-    return Said(to=address("stories"), text=f"Removed: {done.title or story_id}.")
+    return Notice(to=address("stories"), text=f"Removed: {done.title or story_id}.")
 
 
-PAGE = Page(
+PAGE = ConsolePage(
     path="stories",
     title="Stories",
     operation=list_stories,
@@ -107,11 +107,11 @@ PAGE = Page(
     group="Memory",
     is_of_all=True,
 )
-STORY = Page(
+STORY = ConsolePage(
     path="stories/{story_id}",
     title="Story",
     operation=show_story,
     show=show_one,
     template="story.html",
-    actions=(Action(path="stories/delete", operation=delete_story, run=delete),),
+    actions=(FormAction(path="stories/delete", operation=delete_story, run=delete),),
 )

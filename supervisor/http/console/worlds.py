@@ -5,10 +5,10 @@ from pydantic import ValidationError
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.faults import fault_of
 from tasklore.supervisor.http.console.pages import (
-    Action,
-    Page,
-    Said,
-    Shown,
+    ConsolePage,
+    FormAction,
+    Notice,
+    RenderedPage,
     Visit,
     address,
 )
@@ -16,7 +16,7 @@ from tasklore.supervisor.operations.refusals import Refused
 from tasklore.supervisor.operations.worlds import WorldMessage, list_unheard, tell_agent
 
 
-async def show(visit: Visit) -> Shown:
+async def show(visit: Visit) -> RenderedPage:
     """Return what waits for the agent in the address, or the form that asks for one."""
     name = visit.query.get("conversation", "").strip()
     fault = ""
@@ -34,7 +34,7 @@ async def show(visit: Visit) -> Shown:
             is_unusable = (
                 isinstance(refused, InvalidInput) or refused.problem.status == 422
             )
-    return Shown(
+    return RenderedPage(
         is_unusable=is_unusable,
         title=f"{name} · world" if name else "",
         values={
@@ -50,7 +50,7 @@ async def show(visit: Visit) -> Shown:
     )
 
 
-async def tell(visit: Visit) -> Said:
+async def tell(visit: Visit) -> Notice:
     """Say something to an agent."""
     back = address("worlds", conversation=visit.one("conversation_id"))
     given = {
@@ -63,20 +63,20 @@ async def tell(visit: Visit) -> Said:
         said = WorldMessage.model_validate(given)
     except ValidationError as error:
         fault = fault_of(error.errors(include_url=False, include_input=False)[0])
-        return Said(to=back, text=fault, tone="bad")
+        return Notice(to=back, text=fault, tone="bad")
     try:
         told = await visit.call(tell_agent, said)
     except (Refused, InvalidInput) as refused:
-        return Said(to=back, text=f"It was not said: {refused}.", tone="bad")
-    return Said(to=back, text=f"It is said, at {told.time:g} s of the world.")
+        return Notice(to=back, text=f"It was not said: {refused}.", tone="bad")
+    return Notice(to=back, text=f"It is said, at {told.time:g} s of the world.")
 
 
-PAGE = Page(
+PAGE = ConsolePage(
     path="worlds",
     title="Worlds",
     operation=list_unheard,
     show=show,
     template="worlds.html",
     group="Memory",
-    actions=(Action(path="worlds/tell", operation=tell_agent, run=tell),),
+    actions=(FormAction(path="worlds/tell", operation=tell_agent, run=tell),),
 )

@@ -19,9 +19,10 @@ from tasklore.supervisor.feed.events import (
     BeganWaiting,
     Done,
     FeedEvent,
-    Question,
+    PersonQuestion,
 )
 from tasklore.supervisor.feed.requests import RequestStanding, follow_request
+from tasklore.supervisor.http.dependencies import ApiDependencies
 from tasklore.supervisor.http.event_streams import (
     HEARTBEAT,
     ProgressEvent,
@@ -30,7 +31,6 @@ from tasklore.supervisor.http.event_streams import (
     WaitingEvent,
     encode_sign,
 )
-from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.operations.refusals import Refused
 from tasklore.supervisor.requests.outcome import Lookup, RequestPlace, read_outcome
 
@@ -106,7 +106,7 @@ class RequestEventPlace(NamedTuple):
 
 
 async def events_of(
-    parts: ApiParts, place: RequestPlace, task_id: str, after: RequestEventPlace
+    parts: ApiDependencies, place: RequestPlace, task_id: str, after: RequestEventPlace
 ) -> AsyncGenerator[bytes, None]:
     """Yield the events of the request at *place*, which becomes *task_id*, beyond the stage *after*."""
     encoder = _Encoder(parts, place, task_id, after)
@@ -131,7 +131,7 @@ class _Encoder:
 
     def __init__(
         self,
-        parts: ApiParts,
+        parts: ApiDependencies,
         place: RequestPlace,
         task_id: str,
         after: RequestEventPlace,
@@ -189,7 +189,7 @@ class _Encoder:
                 return first + self._encode_partial(event)
             progress = ProgressEvent(id=self._going_on, event="progress", data=event)
             return first + progress.encode()
-        if isinstance(event, BeganWaiting | Question):
+        if isinstance(event, BeganWaiting | PersonQuestion):
             self._known = event.at.known
             return first + encode_sign(event, self._going_on)
         return first

@@ -16,9 +16,9 @@ from tasklore.contracts.identifiers import NAME_PATTERN, Name, checked_name
 from tasklore.supervisor.feed.events import REQUEST_EVENT_ID
 from tasklore.supervisor.http.admission.keys import CALLER, require
 from tasklore.supervisor.http.admission.stream_tokens import StreamTokenField
+from tasklore.supervisor.http.dependencies import ApiDependencies
 from tasklore.supervisor.http.event_streams import EventStream, describe_stream
 from tasklore.supervisor.http.mount import respond_to
-from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import answers, respond
 from tasklore.supervisor.http.requests.events import (
     RequestEventPlace,
@@ -60,7 +60,7 @@ LastEventId = Annotated[
 _FOLLOWED = Audited(id="requests_follow", roles=("ask",), is_look=True)
 
 
-def routes(parts: ApiParts) -> APIRouter:
+def routes(parts: ApiDependencies) -> APIRouter:
     """Return the route of the events of a request."""
     router = APIRouter(prefix=PATH, tags=["requests"])
     services = parts.for_requests
@@ -105,7 +105,7 @@ class ShortPathMiddleware:
     Any other goes on to the application, whose route does the same and explains its faults.
     """
 
-    def __init__(self, app: ASGIApp, parts: ApiParts) -> None:
+    def __init__(self, app: ASGIApp, parts: ApiDependencies) -> None:
         self._app = app
         self._services = parts.for_requests
         self._route = Route(PATH, self, methods=["POST"])

@@ -18,7 +18,7 @@ from tasklore.memory.documents.plans import Document, resource_of
 from tasklore.memory.documents.storage.history import PlanRecord
 from tasklore.supervisor.operations.forms import Form, Lines, View
 from tasklore.supervisor.operations.memory.history import find_plan
-from tasklore.supervisor.operations.memory.plans import PlanTold, view_plan
+from tasklore.supervisor.operations.memory.plans import PlanView, view_plan
 from tasklore.supervisor.operations.memory.services import (
     Owner,
     OwnerScope,
@@ -201,7 +201,7 @@ async def redo_plan(
     redo: Redoing,
     *,
     scope: OwnerScope = "user",
-) -> PlanTold:
+) -> PlanView:
     """Apply an edit again that was taken back."""
     owner = demand_owner(caller, user, scope)
     plan_id = redo.plan_id

@@ -14,7 +14,7 @@ from tasklore.supervisor.operations.forms import SPAN, Form, View
 from tasklore.supervisor.operations.idempotency import IdempotencyKey
 from tasklore.supervisor.operations.memory.plans import (
     PlanExplained,
-    PlanTold,
+    PlanView,
     explain_plan,
     view_plan,
 )
@@ -57,7 +57,7 @@ Limit = Annotated[int, Field(ge=1, le=200, description="At most so many.")]
 class PlanPage(View):
     """Plans, the newest first; `after` leads to the next page, null at the end."""
 
-    plans: tuple[PlanTold, ...]
+    plans: tuple[PlanView, ...]
     after: str | None
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from tasklore.contracts.callers import Caller
-from tasklore.memory.documents.entries import Entry, entries_of
+from tasklore.memory.documents.entries import DocumentEntry, entries_of
 from tasklore.supervisor.operations.forms import SPAN, Form, View
 from tasklore.supervisor.operations.idempotency import IdempotencyKey
 from tasklore.supervisor.operations.memory.services import (
@@ -342,7 +342,7 @@ CHANGES: Operations[MemoryServices] = (
 )
 
 
-async def _read_entries(services: MemoryLooks, owner: str) -> list[Entry]:
+async def _read_entries(services: MemoryLooks, owner: str) -> list[DocumentEntry]:
     documents = await read_documents(services, owner)
     return [
         entry
@@ -351,7 +351,7 @@ async def _read_entries(services: MemoryLooks, owner: str) -> list[Entry]:
     ]
 
 
-def _demand_item(entries: Sequence[Entry], reference: str) -> None:
+def _demand_item(entries: Sequence[DocumentEntry], reference: str) -> None:
     count = sum(entry.reference == reference for entry in entries)
     if not count:
         raise not_found(
@@ -380,7 +380,7 @@ def _make_change(
     )
 
 
-def _view_item(entry: Entry) -> KeptItem:
+def _view_item(entry: DocumentEntry) -> KeptItem:
     item = entry.item
     view = KeptItem(
         reference=entry.reference,

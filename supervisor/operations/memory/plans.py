@@ -39,7 +39,7 @@ class ShownChange(View):
     what: str
 
 
-class PlanTold(View):
+class PlanView(View):
     """One plan of edits: its author, reason and evidence, and its changes by document.
 
     `undoes` is the plan that it takes back; `undone_by` is the one that took it back, null while it stands. `state`
@@ -62,7 +62,7 @@ class PlanTold(View):
     lines: dict[str, tuple[ShownChange, ...]]
 
 
-class PlanExplained(PlanTold):
+class PlanExplained(PlanView):
     """A plan with the turn that it came from, and what finder and editor answered: null where rules decided."""
 
     turn_id: str | None
@@ -70,11 +70,11 @@ class PlanExplained(PlanTold):
     editor: JsonValue
 
 
-def view_plan(record: PlanRecord) -> PlanTold:
+def view_plan(record: PlanRecord) -> PlanView:
     """Return *record* as a view."""
     origin = record.origin
     state = "taken back" if record.undone_by is not None else _STATES[record.kind]
-    return PlanTold(
+    return PlanView(
         plan_id=record.plan_id,
         number=record.number,
         kind=record.kind,

@@ -13,7 +13,7 @@ from tasklore.memory.documents.draft import Origin
 from tasklore.memory.documents.items import Item, leaf_values
 from tasklore.memory.documents.paths import Path
 from tasklore.memory.documents.plans import Document
-from tasklore.memory.documents.review import Conflict, Spot
+from tasklore.memory.documents.review import LeafConflict, Spot
 from tasklore.memory.long_term.likeness import alike
 from tasklore.supervisor.operations.forms import View
 from tasklore.supervisor.operations.memory.services import (
@@ -197,7 +197,7 @@ def _bodies(documents: Mapping[str, Document], wanted: Iterable[str]) -> Bodies:
     return {name: documents[name].body for name in wanted}
 
 
-def _is_lone(conflict: Conflict) -> bool:
+def _is_lone(conflict: LeafConflict) -> bool:
     return conflict.why == "marked" and len(conflict.spots) == 1
 
 
@@ -252,7 +252,9 @@ def _view_spots(spots: Sequence[Spot]) -> tuple[ReviewedEntry, ...]:
     )
 
 
-def _view_conflict(conflict: Conflict, against: tuple[str, ...] = ()) -> ShownConflict:
+def _view_conflict(
+    conflict: LeafConflict, against: tuple[str, ...] = ()
+) -> ShownConflict:
     return ShownConflict(
         why=conflict.why, entries=_view_spots(conflict.spots), against=against
     )

@@ -20,7 +20,7 @@ from tasklore.memory.queues.claims import KnownRow
 from tasklore.memory.queues.waiting_rows import count_waiting, rows_waiting
 from tasklore.supervisor.operations.forms import SPAN, Form, View, digest_of
 from tasklore.supervisor.operations.idempotency import IdempotencyKey, demand_same
-from tasklore.supervisor.operations.memory.plans import PlanTold, view_plan
+from tasklore.supervisor.operations.memory.plans import PlanView, view_plan
 from tasklore.supervisor.operations.memory.services import (
     MemoryLooks,
     Owner,
@@ -125,7 +125,7 @@ class TurnOutcome(View):
     settled: bool
     reason: str
     facts: tuple[FoundFact, ...]
-    plans: tuple[PlanTold, ...]
+    plans: tuple[PlanView, ...]
 
 
 class Waiting(View):

@@ -7,7 +7,7 @@ from decimal import Decimal
 from pydantic import JsonValue, ValidationError
 
 from tasklore.contracts.analysis.pieces import Reduction, Section
-from tasklore.contracts.analysis.roster import model_of
+from tasklore.contracts.analysis.section_agents import model_of
 from tasklore.contracts.analysis.stories import AnalysisGroup
 from tasklore.contracts.errors import TaskloreError
 from tasklore.contracts.faults import fault_of

@@ -9,7 +9,7 @@ from tasklore.contracts.errors import ConfigurationError, TaskloreError
 
 
 @dataclass(eq=False, slots=True)
-class PendingRequest:
+class PendingAnalysis:
     """A request that waits for an analysis; made where an event loop runs.
 
     `group` is the group it waits for, None for all. `text` is the text that was meant, None: the one stored. `caller`

@@ -10,7 +10,11 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tasklore.contracts.analysis.roster import ROSTER, Seat, roster_of
+from tasklore.contracts.analysis.section_agents import (
+    SECTION_AGENTS,
+    SectionAgent,
+    roster_of,
+)
 from tasklore.contracts.analysis.stories import (
     AnalysisGroup,
     StoryResponse,
@@ -71,7 +75,7 @@ class SectionRecord(_Record):
     cost_usd: Decimal = Decimal(0)
 
     @classmethod
-    def of(cls, seat: Seat) -> Self:
+    def of(cls, seat: SectionAgent) -> Self:
         """Return the record of *seat* before its agent was asked."""
         return cls(
             section=seat.section,
@@ -112,7 +116,7 @@ class AnalysisRecord(_Record):
         cls,
         settings: StorySettings,
         response: StoryResponse,
-        roster: Iterable[Seat],
+        roster: Iterable[SectionAgent],
         digest: str,
         now_ms: int,
         *,
@@ -260,7 +264,7 @@ class AnalysisRecord(_Record):
         """The phases by section, and their graph; copies share both."""
         return declare(
             tuple(
-                Seat(
+                SectionAgent(
                     section=seat.section,
                     group=seat.group,
                     agent_id=seat.agent_id,
@@ -293,7 +297,7 @@ def digest_of(base_digest: str, response: StoryResponse) -> str:
     return hashlib.blake2b(json.dumps(words).encode(), digest_size=16).hexdigest()
 
 
-def roster_for(settings: StorySettings) -> tuple[Seat, ...]:
+def roster_for(settings: StorySettings) -> tuple[SectionAgent, ...]:
     """Return the agents of analyses by *settings*.
 
     Raises:
@@ -305,7 +309,9 @@ def roster_for(settings: StorySettings) -> tuple[Seat, ...]:
 
 
 @lru_cache(maxsize=256)
-def declare(roster: tuple[Seat, ...], late_s: float) -> tuple[dict[str, Phase], Graph]:
+def declare(
+    roster: tuple[SectionAgent, ...], late_s: float
+) -> tuple[dict[str, Phase], Graph]:
     """Return the phases of *roster* by section, and the graph of their pipeline.
 
     Sections of the background are awaited *late_s* past their deadline. The next response waits for immediate ones,
@@ -346,7 +352,9 @@ def declare(roster: tuple[Seat, ...], late_s: float) -> tuple[dict[str, Phase], 
     return phases, Graph.of(Pipeline(name="analysis", phases=tuple(phases.values())))
 
 
-def demand_agents(catalogue: Catalogue, roster: Sequence[Seat], story_id: str) -> None:
+def demand_agents(
+    catalogue: Catalogue, roster: Sequence[SectionAgent], story_id: str
+) -> None:
     """Check that at least one agent of *roster* is known, where one is to be asked.
 
     Raises:
@@ -365,7 +373,7 @@ def why_unknown(catalogue: Catalogue, phase: Phase) -> str | None:
         return None
     if phase.agent in catalogue.cards:
         return f"agent {phase.agent!r} has no task {phase.task!r}; correct agents.{phase.name}.task of the story"
-    is_ours = any(phase.agent == one.agent_id for one in ROSTER)
+    is_ours = any(phase.agent == one.agent_id for one in SECTION_AGENTS)
     cure = (
         _START
         if is_ours

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from tasklore.contracts.analysis.document import SKIPPED, VERSION
-from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS
 from tasklore.contracts.analysis.stories import StoryChange
 from tasklore.contracts.callers import Caller, payer_of
 from tasklore.contracts.messages import CompletionReport
@@ -34,7 +34,7 @@ from tasklore.supervisor.pipelines.analysis.records import (
 )
 
 #: The group in which the document has each section of ours, whatever group waits for it.
-_HOME = {seat.section: seat.group for seat in ROSTER}
+_HOME = {seat.section: seat.group for seat in SECTION_AGENTS}
 #: Characters of what is said of a failure.
 _MOST_TEXT = 300
 

@@ -17,8 +17,8 @@ from tasklore.contracts.faults import fault_of
 from tasklore.contracts.messages import AnalysisReply, AnalysisRequest
 from tasklore.contracts.subjects import MAX_BODY
 from tasklore.memory.holdings.store import Holding
-from tasklore.supervisor.pipelines.analysis.desk import APOLOGY, AnalysisDesk
-from tasklore.supervisor.pipelines.analysis.pending import PendingRequest
+from tasklore.supervisor.pipelines.analysis.driver import APOLOGY, AnalysisDriver
+from tasklore.supervisor.pipelines.analysis.pending import PendingAnalysis
 from tasklore.supervisor.pipelines.analysis.records import (
     digest_of,
     read_record,
@@ -39,11 +39,11 @@ _BESIDE = 4 * 1024
 
 
 class AnalysisRequests:
-    """Answers requests for one supervisor id: *desk* drives the analyses."""
+    """Answers requests for one supervisor id: *driver* drives the analyses."""
 
-    def __init__(self, parts: AnalysisParts, desk: AnalysisDesk) -> None:
+    def __init__(self, parts: AnalysisParts, driver: AnalysisDriver) -> None:
         self._parts = parts
-        self._desk = desk
+        self._driver = driver
         self._held = 0
 
     async def answer_bytes(self, body: bytes) -> AnalysisReply:
@@ -119,13 +119,13 @@ class AnalysisRequests:
             await stories.put_response(
                 request.story_id, response, keep=self._parts.keep, hold_ms=_HOLD_MS
             )
-        pending = PendingRequest(
+        pending = PendingAnalysis(
             group="immediate" if request.until == "immediate" else None,
             refresh=request.refresh,
             text=request.text,
             caller=request.caller,
         )
-        self._desk.request(*key, pending)
+        self._driver.request(*key, pending)
         wait_s = request.wait_ms / 1000 if self._held < HELD else 0.0
         self._held += 1
         try:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from tasklore.contracts.analysis.roster import Seat
+from tasklore.contracts.analysis.section_agents import SectionAgent
 from tasklore.contracts.analysis.stories import StoryResponse, StorySettings
 from tasklore.contracts.callers import Caller, payer_of
 from tasklore.contracts.errors import (
@@ -29,7 +29,7 @@ from tasklore.runtime import tracing
 from tasklore.runtime.lease_loop import backoff
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.pipelines.analysis.document import Body, sections_of
-from tasklore.supervisor.pipelines.analysis.pending import PendingRequest
+from tasklore.supervisor.pipelines.analysis.pending import PendingAnalysis
 from tasklore.supervisor.pipelines.analysis.records import (
     AnalysisRecord,
     SectionRecord,
@@ -40,7 +40,11 @@ from tasklore.supervisor.pipelines.analysis.records import (
     why_unknown,
 )
 from tasklore.supervisor.pipelines.analysis.reducer import AnalysisDraft, SectionReport
-from tasklore.supervisor.pipelines.phase_task import Failure, PhaseTask, TaskParts
+from tasklore.supervisor.pipelines.phase_task import (
+    Failure,
+    PhaseTask,
+    PhaseTaskDependencies,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -49,7 +53,7 @@ _MOST_RACES = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnalysisParts(TaskParts):
+class AnalysisParts(PhaseTaskDependencies):
     """What analyses are driven with; `keep` is how many of a story are kept."""
 
     stories: StoryStore
@@ -72,7 +76,7 @@ class _Subject:
 
     settings: StorySettings
     response: StoryResponse
-    roster: tuple[Seat, ...]
+    roster: tuple[SectionAgent, ...]
     digest: str
 
 
@@ -90,7 +94,7 @@ class _Events:
     """Reports and requests since the last turn; `run` is the one in which agents are asked again for `requests`."""
 
     reports: list[SectionReport] = field(default_factory=list)
-    requests: list[PendingRequest] = field(default_factory=list)
+    requests: list[PendingAnalysis] = field(default_factory=list)
     run: int | None = None
 
     @property
@@ -139,7 +143,7 @@ class AnalysisRun:
         self._lease_ms = lease_ms
         self._events = _Events()
         self._wake = asyncio.Event()
-        self._waiting: list[PendingRequest] = []
+        self._waiting: list[PendingAnalysis] = []
         self._subject: _Subject | None = None
         self._record: AnalysisRecord | None = None
         self._written: tuple[bytes, dict[str, Body]] = (b"", {})
@@ -147,7 +151,7 @@ class AnalysisRun:
         self._standing: tuple[int, StandingStory] | None = None
         self._watches: dict[str, asyncio.Task[None]] = {}
 
-    def request(self, request: PendingRequest) -> None:
+    def request(self, request: PendingAnalysis) -> None:
         """Answer *request* once its group is there."""
         self._events.requests.append(request)
         self._wake.set()
@@ -265,7 +269,7 @@ class AnalysisRun:
         self._watch_asked(group, turn)
         self._answer(events.requests, turn)
 
-    async def _read_subject(self, requests: Sequence[PendingRequest]) -> _Subject:
+    async def _read_subject(self, requests: Sequence[PendingAnalysis]) -> _Subject:
         """Return the response to analyse, as of now; *requests* fail here when there is none."""
         stories = self._parts.stories
         story_id, number = self.key
@@ -496,7 +500,7 @@ class AnalysisRun:
             # It ends at its deadline, and its report is not heeded.
             log.info("abandoned_task_not_cancelled", task_id=task_id, error=str(error))
 
-    def _answer(self, requests: Sequence[PendingRequest], turn: _Turn) -> None:
+    def _answer(self, requests: Sequence[PendingAnalysis], turn: _Turn) -> None:
         """Answer the requests for which enough is there."""
         record = turn.draft.record
         before = turn.before

@@ -18,7 +18,11 @@ from tasklore.supervisor.pipelines.declaration.problems import (
     suggest,
 )
 from tasklore.supervisor.pipelines.declaration.references import Reference
-from tasklore.supervisor.pipelines.declaration.schemas import ANY, Schema, mismatches
+from tasklore.supervisor.pipelines.declaration.schemas import (
+    ANY,
+    PhaseSchema,
+    mismatches,
+)
 
 #: Types of inputs whose values a sentence can hold.
 _SAYABLE = ("text", "number", "flag")
@@ -35,7 +39,7 @@ _STANDARD: JsonValue = {
     "tags": {"type": "array"},
 }
 #: The standards in force, as `${standards}` gives them.
-_STANDARDS = Schema.of(
+_STANDARDS = PhaseSchema.of(
     {"type": "array", "items": {"type": "object", "properties": _STANDARD}}
 )
 
@@ -113,7 +117,7 @@ def _problems_with(
     }
     # Each schema is checked once: a pipeline may refer to it half a million times.
     results = {
-        phase.name: Schema.of(task.result)
+        phase.name: PhaseSchema.of(task.result)
         for phase in pipeline.phases
         if phase.for_each is None
         and (task := tasks.get(phase.name))
@@ -144,15 +148,19 @@ class _Known:
 
     pipeline: Pipeline
     graph: Graph
-    results: Mapping[str, Schema]
+    results: Mapping[str, PhaseSchema]
 
-    def schema_of(self, reference: Reference, reader: str) -> Schema | None:
+    def schema_of(self, reference: Reference, reader: str) -> PhaseSchema | None:
         """Return the schema of the whole that *reference* names, its path left aside; None when it is not known."""
         if reference.kind == "standards":
             return _STANDARDS
         if reference.kind == "input" and reference.name in self.pipeline.inputs:
             declared = self.pipeline.inputs[reference.name].type
-            return Schema.of({"type": _TYPES[declared]}) if declared in _TYPES else ANY
+            return (
+                PhaseSchema.of({"type": _TYPES[declared]})
+                if declared in _TYPES
+                else ANY
+            )
         key = read_key(reference.name) if reference.kind == "entry" else None
         if key is None or key.identifier is not None:
             return None
@@ -164,12 +172,12 @@ class _Known:
             if one
         ]
         return (
-            Schema.either([one for one in schemas if one])
+            PhaseSchema.either([one for one in schemas if one])
             if all(results) and all(schemas)
             else None
         )
 
-    def schema_at(self, reference: Reference, reader: str) -> Schema | None:
+    def schema_at(self, reference: Reference, reader: str) -> PhaseSchema | None:
         """Return the schema at the path of *reference*, None when it is not known."""
         schema = self.schema_of(reference, reader)
         for step in reference.path:
@@ -203,7 +211,7 @@ def _unknown_task(place: Place, phase: Phase, cards: Mapping[str, AgentCard]) ->
 def _parameter_problems(
     place: Place, phase: Phase, task: TaskCard, known: _Known
 ) -> Iterator[Flaw]:
-    schema = Schema.of(task.parameters)
+    schema = PhaseSchema.of(task.parameters)
     names = schema.names()
     aliases: dict[str, str] = {}
     for name in names:
@@ -248,7 +256,7 @@ def _parameter_problems(
 
 
 def _write_problems(place: Place, phase: Phase, task: TaskCard) -> Iterator[Flaw]:
-    result = Schema.of(task.result)
+    result = PhaseSchema.of(task.result)
     for n, data_type in enumerate(phase.writes):
         if data_type != "results" and result.inside(data_type) is None:
             why = f"the result of {task.name!r} {_lacks(result, data_type)}"
@@ -275,7 +283,7 @@ def _path_problems(place: Place, phase: Phase, known: _Known) -> Iterator[Flaw]:
             schema = inner
 
 
-def _lacks(schema: Schema, name: str) -> str:
+def _lacks(schema: PhaseSchema, name: str) -> str:
     names = schema.names()
     return (
         f"has no {name!r}{suggest(name, names, 'it has')}"

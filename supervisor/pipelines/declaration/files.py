@@ -50,7 +50,7 @@ _STATEMENT = re.compile(
 
 
 @dataclass(frozen=True)
-class Source:
+class PipelineSource:
     """A pipeline and where it was written; *label* is its file as it was given, "" for a message without one.
 
     *lines* are the known lines by place; a place inside a known one counts as that.
@@ -65,7 +65,7 @@ class Source:
         return _line(place, self.lines)
 
 
-def read_pipeline(path: Path | str, level: int = 1) -> Source:
+def read_pipeline(path: Path | str, level: int = 1) -> PipelineSource:
     """Return the pipeline in the file *path*, which ends in `.toml` or `.py`, without checking whether it can run.
 
     *level* is 1 for a pipeline that no other one names.
@@ -85,7 +85,7 @@ def read_pipeline(path: Path | str, level: int = 1) -> Source:
         )
     if file.suffix == ".py":
         pipeline = _pipeline_in(file, label)
-        return Source(pipeline, label, _lines_in(pipeline, file))
+        return PipelineSource(pipeline, label, _lines_in(pipeline, file))
     if file.suffix != ".toml":
         raise InvalidPipeline(
             [f"{label}: a pipeline is written in a file that ends in .toml or .py"]
@@ -93,14 +93,14 @@ def read_pipeline(path: Path | str, level: int = 1) -> Source:
     return _read_toml(file, label, level)
 
 
-def describe_problems(problems: Iterable[Flaw], source: Source) -> list[str]:
+def describe_problems(problems: Iterable[Flaw], source: PipelineSource) -> list[str]:
     """Return *problems* as sentences: `health.toml:23: phase analysis: reads 'x', but ...`, sorted by line."""
     return _describe(
         problems, source.label, source.lines, {"phases": source.pipeline.phases}
     )
 
 
-def with_lines(sentences: Iterable[str], source: Source) -> list[str]:
+def with_lines(sentences: Iterable[str], source: PipelineSource) -> list[str]:
     """Return *sentences* of a supervisor about the pipeline, the file and the line of their phase before them."""
     index = {phase.name: n for n, phase in enumerate(source.pipeline.phases)}
     placed = []
@@ -152,7 +152,7 @@ def lines_of(text: str) -> dict[Place, int]:
     return lines
 
 
-def _read_toml(file: Path, label: str, level: int) -> Source:
+def _read_toml(file: Path, label: str, level: int) -> PipelineSource:
     if file.stat().st_size > _LARGEST:
         raise InvalidPipeline(
             [
@@ -203,7 +203,7 @@ def _read_toml(file: Path, label: str, level: int) -> Source:
     pipeline, problems = read_declaration(mapping)
     if pipeline is None:
         raise InvalidPipeline(_describe(problems, label, lines, mapping))
-    return Source(pipeline, label, lines)
+    return PipelineSource(pipeline, label, lines)
 
 
 def _pipeline_in(path: Path, label: str) -> Pipeline:

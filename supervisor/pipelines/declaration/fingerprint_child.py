@@ -14,7 +14,10 @@ from typing import Any
 
 from tasklore.contracts.errors import InvalidInput
 from tasklore.supervisor.pipelines.declaration.globs import matches
-from tasklore.supervisor.pipelines.declaration.marks import Budget, file_marks
+from tasklore.supervisor.pipelines.declaration.marks import (
+    FingerprintBudget,
+    file_marks,
+)
 
 #: Seconds after which it ends by itself, beyond those it is given: its parent may be gone.
 _LATE_S = 2
@@ -34,7 +37,7 @@ def answer(job: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidInput: the root lies below none of `roots`, or it takes too much; the message names field and cure.
     """
-    budget = Budget(*job["budget"])
+    budget = FingerprintBudget(*job["budget"])
     home = _resolve_root(job["root"], job["roots"])
     marks = list[dict[str, str]]()
     fresh = dict[str, str]()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tasklore.contracts.errors import InvalidInput
-from tasklore.runtime.children import Children
+from tasklore.runtime.children import ChildProcesses
 from tasklore.supervisor.pipelines.declaration.marks import over_budget
 
 _CHILD = "tasklore.supervisor.pipelines.declaration.fingerprint_child"
@@ -48,7 +48,7 @@ class Fingerprints:
     ) -> None:
         self._roots = [str(root) for root in roots]
         self._budget = files, size, seconds
-        self._children = Children(_CHILD, at_once=_AT_ONCE, longest=_LONGEST)
+        self._children = ChildProcesses(_CHILD, at_once=_AT_ONCE, longest=_LONGEST)
 
     async def take(
         self,

@@ -35,7 +35,7 @@ _PASSED_BY = {".git", ".hg", ".svn", "__pycache__"}
 _MAGIC = re.compile(r"[*?\[]")
 
 
-class Budget:
+class FingerprintBudget:
     """The budget of one fingerprint: files that match, bytes to read, seconds from now on.
 
     Each check raises InvalidInput, which names the limit and the cure.
@@ -78,7 +78,7 @@ def file_marks(
     root: Path,
     globs: Sequence[str],
     known: Mapping[str, str] | None = None,
-    budget: Budget | None = None,
+    budget: FingerprintBudget | None = None,
 ) -> dict[str, str]:
     """Return the mark of each file below *root* that one of *globs* matches; *known* marks spare the reading.
 
@@ -90,7 +90,7 @@ def file_marks(
     """
     found: dict[str, str] = {}
     home = root.resolve()
-    budget = budget or Budget()
+    budget = budget or FingerprintBudget()
     for path in _matching(home, globs, budget):
         # A name that is no UTF-8 goes where only that can be kept.
         place = FILE + os.fsencode(path).decode("utf-8", "backslashreplace")
@@ -149,7 +149,9 @@ def _change_of(old: str, new: str) -> str:
     return "was touched" if old.split(":")[1] and new.split(":")[1] else ""
 
 
-def _mark_of(home: Path, path: str, known: str | None, budget: Budget) -> str | None:
+def _mark_of(
+    home: Path, path: str, known: str | None, budget: FingerprintBudget
+) -> str | None:
     """Return the mark of the file *path*, None when it is gone again, no file, or a link that leads out."""
     full = home / path
     try:
@@ -193,7 +195,9 @@ def _is_inside(home: Path, path: Path) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(home)
 
 
-def _matching(home: Path, globs: Sequence[str], budget: Budget) -> Iterator[str]:
+def _matching(
+    home: Path, globs: Sequence[str], budget: FingerprintBudget
+) -> Iterator[str]:
     """Yield the path of each file below *home* that matches, in order; a path may come twice."""
     passed = 0
     for start in _starts(globs):

@@ -20,7 +20,7 @@ from tasklore.supervisor.pipelines.declaration.references import (
     references_in,
     resolve,
 )
-from tasklore.supervisor.pipelines.live import LiveRun, Parts
+from tasklore.supervisor.pipelines.live import DriverDependencies, LiveRun
 
 #: Phases that have to run again, as entries of theirs were written and are gone; each with the reason.
 Gone = dict[str, str]
@@ -29,7 +29,9 @@ Gone = dict[str, str]
 class PhaseReader:
     """Reads for *phase* under the name *reader*, so that a repeat counts no use twice."""
 
-    def __init__(self, parts: Parts, live: LiveRun, phase: Phase, reader: str) -> None:
+    def __init__(
+        self, parts: DriverDependencies, live: LiveRun, phase: Phase, reader: str
+    ) -> None:
         self._parts = parts
         self._live = live
         self._phase = phase
@@ -231,7 +233,7 @@ class PhaseReader:
         return declared or not is_optional
 
 
-async def find_lost_results(parts: Parts, live: LiveRun) -> Gone:
+async def find_lost_results(parts: DriverDependencies, live: LiveRun) -> Gone:
     """Return which phases have lost entries that make up the result of the run.
 
     Raises:

@@ -56,14 +56,14 @@ _WITH_UNIT = ("percent", "quantity", "duration")
 
 
 @dataclass(frozen=True, slots=True)
-class Schema:
-    """One schema with the *definitions* that it may refer to; among the alternatives of `anyOf` may be a `Schema`."""
+class PhaseSchema:
+    """One schema with the *definitions* that it may refer to; alternatives of `anyOf` may be such schemas."""
 
     body: Any
     definitions: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, document: JsonValue) -> "Schema":
+    def of(cls, document: JsonValue) -> "PhaseSchema":
         """Return the schema that a whole *document* is, that of any value when it is None or not valid."""
         if not isinstance(document, dict):
             return cls(document is not False)
@@ -78,15 +78,15 @@ class Schema:
         return cls(document, definitions) if is_valid else ANY
 
     @classmethod
-    def either(cls, schemas: Iterable["Schema"]) -> "Schema":
+    def either(cls, schemas: Iterable["PhaseSchema"]) -> "PhaseSchema":
         """Return the schema of a value that fits one of *schemas*."""
         several = tuple(schemas)
         return several[0] if len(several) == 1 else cls({"anyOf": several})
 
-    def variants(self) -> tuple["Schema", ...] | None:
+    def variants(self) -> tuple["PhaseSchema", ...] | None:
         """Return the alternatives, one plain schema each, references followed; None when it may be any value."""
         pending = [self]
-        variants = list[Schema]()
+        variants = list[PhaseSchema]()
         for _ in range(_MOST_STEPS):
             if not pending:
                 return tuple(variants)
@@ -99,13 +99,13 @@ class Schema:
                 variants.append(schema)
         return None
 
-    def inside(self, step: str) -> "Schema | None":
+    def inside(self, step: str) -> "PhaseSchema | None":
         """Return the schema at the property or index *step*, None when there is surely nothing."""
         variants = self.variants()
         if variants is None:
             return ANY
         found = [inner for variant in variants for inner in _parts(variant, step)]
-        return Schema.either(found) if found else None
+        return PhaseSchema.either(found) if found else None
 
     def kinds(self) -> frozenset[str]:
         """Return the types of JSON that it allows."""
@@ -145,7 +145,7 @@ class Schema:
         )
 
 
-def _alternatives(schema: Schema) -> list[Schema] | None:
+def _alternatives(schema: PhaseSchema) -> list[PhaseSchema] | None:
     """Return the schemas that *schema* stands for, none when it is plain; None when it may be any value."""
     body = schema.body
     if body is False:
@@ -169,36 +169,38 @@ def _alternatives(schema: Schema) -> list[Schema] | None:
             return None
         several = [schema.definitions[name]]
     return [
-        one if isinstance(one, Schema) else Schema(one, schema.definitions)
+        one if isinstance(one, PhaseSchema) else PhaseSchema(one, schema.definitions)
         for one in several
     ]
 
 
-def _parts(schema: Schema, step: str) -> Iterator[Schema]:
+def _parts(schema: PhaseSchema, step: str) -> Iterator[PhaseSchema]:
     """Yield the schemas that a plain schema has for the property or index *step*."""
     kinds = schema.own_kinds()
     body = schema.body
     if "object" in kinds:
         listed = body.get("properties", {})
         if step in listed:
-            yield Schema(listed[step], schema.definitions)
+            yield PhaseSchema(listed[step], schema.definitions)
         elif body.get("patternProperties"):
             yield ANY
         elif (others := body.get("additionalProperties", not listed)) is not False:
-            yield Schema(others, schema.definitions)
+            yield PhaseSchema(others, schema.definitions)
     if "array" in kinds and _INDEX.fullmatch(step):
         first = body.get("prefixItems", ())
         item = first[int(step)] if int(step) < len(first) else body.get("items", True)
         if item is not False:
-            yield Schema(item, schema.definitions)
+            yield PhaseSchema(item, schema.definitions)
 
 
-ANY = Schema(True)
-_TEXT = Schema({"type": "string"})
+ANY = PhaseSchema(True)
+_TEXT = PhaseSchema({"type": "string"})
 
 
 def mismatches(
-    value: JsonValue, target: Schema, schema_of: Callable[[Reference], Schema | None]
+    value: JsonValue,
+    target: PhaseSchema,
+    schema_of: Callable[[Reference], PhaseSchema | None],
 ) -> Iterator[str]:
     """Yield why *value*, in which references may stand, cannot be what *target* asks for, such as ".0 must be a text".
 
@@ -244,7 +246,7 @@ def mismatches(
                 yield f".{step}{reason if reason.startswith('.') else f' {reason}'}"
 
 
-def _accepts(variant: Schema, kinds: Iterable[str], source: Schema) -> bool:
+def _accepts(variant: PhaseSchema, kinds: Iterable[str], source: PhaseSchema) -> bool:
     """Return whether a task takes some value of *kinds*, further described by *source*, for the plain *variant*."""
     own = variant.own_kinds()
     kinds = set(kinds)
@@ -262,7 +264,7 @@ def _accepts(variant: Schema, kinds: Iterable[str], source: Schema) -> bool:
     )
 
 
-def _reason(value: JsonValue, variant: Schema) -> str | None:
+def _reason(value: JsonValue, variant: PhaseSchema) -> str | None:
     """Return why *value* itself, not its parts, is not what the plain schema *variant* asks for."""
     body = variant.body
     kind = _TYPES[kind_of(value)]
@@ -275,7 +277,7 @@ def _reason(value: JsonValue, variant: Schema) -> str | None:
             else f"must be one of {', '.join(map(_quote, choices))}, not {_quote(value)}"
         )
     source = (
-        Schema({"type": kind, "properties": dict.fromkeys(value, True)})
+        PhaseSchema({"type": kind, "properties": dict.fromkeys(value, True)})
         if isinstance(value, dict)
         else ANY
     )

@@ -26,7 +26,7 @@ from tasklore.contracts.analysis.immediate import (
     ThreadExtraction,
 )
 from tasklore.contracts.analysis.pieces import UNJUDGED, Reduction
-from tasklore.contracts.analysis.roster import model_of
+from tasklore.contracts.analysis.section_agents import model_of
 from tasklore.memory.rendering.prompt_lines import CRITICAL
 
 #: The statuses of a section: absent in time, not found, at work, found.

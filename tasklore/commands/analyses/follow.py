@@ -13,7 +13,7 @@ from tasklore.commands.operations.problems import ApiRefused
 from tasklore.commands.operations.transport import AnswerCut
 from tasklore.commands.render.screen import say
 from tasklore.contracts.analysis.document import AnalysisDocument
-from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS
 from tasklore.contracts.analysis.stories import StoryResponse
 from tasklore.contracts.errors import TaskloreError, Unreachable
 
@@ -154,7 +154,7 @@ def absent_text(agents: Sequence[str]) -> str:
     more = (
         f" and {len(agents) - _MOST_LISTED} more" if len(agents) > _MOST_LISTED else ""
     )
-    ours = {seat.agent_id for seat in ROSTER}
+    ours = {seat.agent_id for seat in SECTION_AGENTS}
     cure = (
         f"`tasklore worker {AGENTS}`"
         if ours.issuperset(agents)

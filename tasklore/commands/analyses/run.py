@@ -30,7 +30,7 @@ from tasklore.commands.exits import FAILED, OK, USAGE, Interrupted
 from tasklore.commands.operations.local import LocalApi
 from tasklore.commands.render.board import board
 from tasklore.commands.render.screen import (
-    complain,
+    print_error,
     print_json,
     print_paragraph,
     printable,
@@ -112,9 +112,9 @@ def _print_problems(problems: Sequence[str], *, as_json: bool) -> int:
     if as_json:
         print_json({"problems": list(problems)})
     for problem in problems:
-        complain(printable(problem))
+        print_error(printable(problem))
     if len(problems) > 1:
-        complain(f"{count_of(len(problems), 'problem')}; nothing was run")
+        print_error(f"{count_of(len(problems), 'problem')}; nothing was run")
     return USAGE
 
 

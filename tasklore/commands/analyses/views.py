@@ -18,7 +18,7 @@ from tasklore.commands.analyses.follow import awaited_in
 from tasklore.commands.exits import OK, USAGE
 from tasklore.commands.render.columns import Column, print_records
 from tasklore.commands.render.screen import (
-    complain,
+    print_error,
     print_json,
     print_paragraph,
     printable,
@@ -223,7 +223,7 @@ def print_check(file: str, *, as_json: bool) -> int:
         print_json({"problems": listed, "notes": list(notes)})
         return USAGE if problems else OK
     for one in problems:
-        complain(f"{file}: {printable(str(one))}")
+        print_error(f"{file}: {printable(str(one))}")
     for note in notes:
         say(f"{file}: {note}")
     if not problems:

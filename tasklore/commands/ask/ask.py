@@ -59,7 +59,7 @@ def ask_and_print(entry: OperationEntry, typed: Mapping[str, Any]) -> int:
         Aborted: the API refuses.
     """
     is_json = bool(typed.get("is_json"))
-    question = Question(entry, typed)
+    question = AskedRequest(entry, typed)
     is_live = sys.stdout.isatty() and not is_json and question.is_remote
     try:
         if is_live:
@@ -85,7 +85,7 @@ def ask_and_print(entry: OperationEntry, typed: Mapping[str, Any]) -> int:
     return question.code_of(view)
 
 
-class Question:
+class AskedRequest:
     """One request in plain words, under an id with which it may be sent any number of times."""
 
     def __init__(self, entry: OperationEntry, typed: Mapping[str, Any]) -> None:
@@ -241,7 +241,7 @@ def _print_answer(entry: OperationEntry, view: Json, *, is_live: bool) -> None:
     print_exactly("" if is_live else str(reply["text"]))
 
 
-def _print_about(question: Question, view: Json, *, is_verbose: bool) -> None:
+def _print_about(question: AskedRequest, view: Json, *, is_verbose: bool) -> None:
     """Say on stderr what stands beside the answer, and how to go on."""
     reply = view.get("reply") or {}
     answers = reply.get("parts") or ([reply] if reply else [])

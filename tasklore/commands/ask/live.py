@@ -8,7 +8,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
-from tasklore.commands.ask.ask import Question
+from tasklore.commands.ask.ask import AskedRequest
 from tasklore.commands.operations.events import StreamedEvent, follow_events
 from tasklore.commands.operations.problems import ApiRefused
 from tasklore.commands.operations.transport import Json, quote_path
@@ -37,7 +37,7 @@ class _Heard:
 class _Live:
     """The threads of one question; all that they hear is taken by the one that prints."""
 
-    question: Question
+    question: AskedRequest
     heard: "SimpleQueue[_Heard | StreamedEvent]" = field(default_factory=SimpleQueue)
     #: Whether the one task is known that makes the answer.
     is_followed: bool = False
@@ -113,7 +113,7 @@ class _Live:
             ends_at = time.monotonic() + _REST_S
 
 
-def hear_live(question: Question) -> Json:
+def hear_live(question: AskedRequest) -> Json:
     """Return the view of *question* as `Question.hear` does, once all words of its reply have been printed.
 
     Raises:

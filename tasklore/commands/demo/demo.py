@@ -20,7 +20,7 @@ from tasklore.commands.render.screen import (
     say,
     styled,
 )
-from tasklore.commands.up.system import Plan, running
+from tasklore.commands.up.system import SystemPlan, running
 from tasklore.contracts.errors import TaskloreError
 from tasklore.runtime.servers import valkey
 
@@ -66,7 +66,7 @@ async def demonstrate() -> int:
         tempfile.TemporaryDirectory(prefix="tasklore-demo-") as directory,
     ):
         folder = Path(directory)
-        plan = Plan(
+        plan = SystemPlan(
             agents=(AGENT, *chat_demo.AGENTS, pipeline_demo.AGENT, analysis_demo.AGENT),
             log=log,
             grace_s=5.0,

@@ -30,7 +30,7 @@ from tasklore.commands.doctor.server_checks import (
 from tasklore.commands.doctor.settings_checks import check_settings
 from tasklore.commands.doctor.stream_checks import check_streams, declare_streams
 from tasklore.commands.doctor.work_checks import check_processes, check_work
-from tasklore.commands.places import current_endpoints, endpoints_dir
+from tasklore.commands.endpoints import current_endpoints, endpoints_dir
 from tasklore.commands.render.screen import patience, print_json
 from tasklore.commands.stores import count_left_behind
 from tasklore.runtime import logs

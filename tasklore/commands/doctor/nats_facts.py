@@ -21,7 +21,7 @@ from tasklore.commands.doctor.facts import (
     Unanswered,
     reason_of,
 )
-from tasklore.commands.places import demand_listener
+from tasklore.commands.endpoints import demand_listener
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import TaskloreError, Unreachable
 from tasklore.runtime.access import access_of

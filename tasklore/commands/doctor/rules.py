@@ -37,7 +37,7 @@ class Diagnosis:
         return self.check.partition(".")[0]
 
 
-class Rule(NamedTuple, Generic[T]):
+class FindingRule(NamedTuple, Generic[T]):
     """When `holds` is true of a fact there is a finding; `{...}` in its texts are filled in by `apply_rules`."""
 
     check: str
@@ -48,7 +48,7 @@ class Rule(NamedTuple, Generic[T]):
 
 
 def apply_rules(
-    rules: Iterable[Rule[T]], fact: T, **words: object
+    rules: Iterable[FindingRule[T]], fact: T, **words: object
 ) -> Iterator[Diagnosis]:
     """Yield the finding of each of *rules* that holds for *fact*, with *words* filled into its texts."""
     for rule in rules:

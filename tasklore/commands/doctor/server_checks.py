@@ -16,8 +16,8 @@ from tasklore.commands.doctor.facts import (
 )
 from tasklore.commands.doctor.rules import (
     Diagnosis,
+    FindingRule,
     Mark,
-    Rule,
     apply_rules,
     check_fullness,
     format_bytes,
@@ -68,42 +68,42 @@ _POLICY_CURE = (
 )
 _DISK_CURE = "make room on its disk or mend it; see the log of the server"
 
-_REDIS_RULES: tuple[Rule[Answer], ...] = (
-    Rule(
+_REDIS_RULES: tuple[FindingRule[Answer], ...] = (
+    FindingRule(
         "redis.role",
         mark="problem",
         holds=lambda info: info.get("role") == "slave",
         found="this is a replica, which refuses writes",
         cure=f"set {REDIS_VARIABLE} to the primary",
     ),
-    Rule(
+    FindingRule(
         "redis.role",
         mark="problem",
         holds=lambda info: info.get("cluster_enabled"),
         found="this is a cluster: keys that belong to another of its servers are refused",
         cure=f"set {REDIS_VARIABLE} to a server that is not in cluster mode",
     ),
-    Rule(
+    FindingRule(
         "redis.role",
         mark="problem",
         holds=lambda info: info.get("loading"),
         found="the server still loads its data and refuses commands",
         cure="wait; how far it is stands in INFO persistence",
     ),
-    Rule(
+    FindingRule(
         "redis.eviction",
         mark="unknown",
         holds=lambda info: not info.get("maxmemory_policy"),
         found="what the server throws away when it is full is unknown",
         cure=_POLICY_CURE,
     ),
-    Rule(
+    FindingRule(
         "redis.eviction",
         "ok",
         lambda info: info.get("maxmemory_policy") == "noeviction",
         "nothing is thrown away when memory is full (noeviction)",
     ),
-    Rule(
+    FindingRule(
         "redis.eviction",
         mark="problem",
         holds=lambda info: (
@@ -116,7 +116,7 @@ _REDIS_RULES: tuple[Rule[Answer], ...] = (
         ),
         cure=_POLICY_CURE,
     ),
-    Rule(
+    FindingRule(
         "redis.eviction",
         mark="warning",
         holds=lambda info: (
@@ -126,14 +126,14 @@ _REDIS_RULES: tuple[Rule[Answer], ...] = (
         found="maxmemory-policy {maxmemory_policy} would throw the ledger away as soon as maxmemory is set",
         cure=_POLICY_CURE,
     ),
-    Rule(
+    FindingRule(
         "redis.eviction",
         mark="warning",
         holds=lambda info: info.get("evicted_keys"),
         found="{evicted} thrown away since the server started",
         cure="give it more memory; the count begins anew with its next start",
     ),
-    Rule(
+    FindingRule(
         "redis.writes",
         mark="problem",
         holds=lambda info: (
@@ -142,14 +142,14 @@ _REDIS_RULES: tuple[Rule[Answer], ...] = (
         found="the last write of the append-only file failed: the server refuses writes",
         cure=_DISK_CURE,
     ),
-    Rule(
+    FindingRule(
         "redis.writes",
         mark="problem",
         holds=lambda info: info.get("rdb_last_bgsave_status", "ok") != "ok",
         found="the last snapshot failed: the server may refuse writes",
         cure=_DISK_CURE,
     ),
-    Rule(
+    FindingRule(
         "redis.writes",
         mark="warning",
         holds=lambda info: (

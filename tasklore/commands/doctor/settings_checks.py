@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 
-from tasklore.commands.doctor.rules import Diagnosis, Rule, apply_rules, ok
+from tasklore.commands.doctor.rules import Diagnosis, FindingRule, apply_rules, ok
 from tasklore.commands.doctor.server_checks import Durability
 from tasklore.runtime.messaging.streams import DUPLICATE_WINDOW
 from tasklore.runtime.models.prices import is_priced
@@ -16,8 +16,8 @@ from tasklore.runtime.variables import removed_variables
 SHORT_ACK_WAIT_S = 6.0
 _DAY_S = 24 * 3600.0
 
-_RULES: tuple[Rule[Settings], ...] = (
-    Rule(
+_RULES: tuple[FindingRule[Settings], ...] = (
+    FindingRule(
         "settings.ack_wait",
         mark="warning",
         holds=lambda settings: settings.ack_wait_s < SHORT_ACK_WAIT_S,
@@ -28,7 +28,7 @@ _RULES: tuple[Rule[Settings], ...] = (
         ),
         cure="leave it at 30 s, or at least above the longest such call",
     ),
-    Rule(
+    FindingRule(
         "settings.ledger",
         mark="problem",
         holds=lambda settings: list_longer_absences(settings),

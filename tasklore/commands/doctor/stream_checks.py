@@ -12,7 +12,7 @@ from tasklore.commands.render.words import count_of, join_names
 from tasklore.contracts import subjects
 from tasklore.runtime.messaging.outbox import PATIENCE_S
 from tasklore.runtime.messaging.streams import (
-    Sizes,
+    StreamSizes,
     differences,
     stands_on_remains,
     stream_configurations,
@@ -28,7 +28,7 @@ _BUCKETS = {
 
 def declare_streams(settings: Settings) -> list[dict[str, Any]]:
     """Return the streams and buckets as the processes of *settings* declare them."""
-    return stream_configurations(Sizes.of(settings))
+    return stream_configurations(StreamSizes.of(settings))
 
 
 def check_streams(facts: Facts, settings: Settings) -> Iterator[Diagnosis]:

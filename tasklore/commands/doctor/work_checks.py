@@ -10,19 +10,25 @@ from tasklore.commands.doctor.facts import (
     ProcessFacts,
     Unanswered,
 )
-from tasklore.commands.doctor.rules import Diagnosis, Rule, apply_rules, ok, unreachable
+from tasklore.commands.doctor.rules import (
+    Diagnosis,
+    FindingRule,
+    apply_rules,
+    ok,
+    unreachable,
+)
 from tasklore.commands.render.words import count_of, join_names
 from tasklore.contracts import subjects
 from tasklore.contracts.messages import AgentCard, WorkerPresence
-from tasklore.runtime.messaging.streams import Source, differences
+from tasklore.runtime.messaging.streams import PullSource, differences
 from tasklore.runtime.settings import Settings
 from tasklore.supervisor.delivery import inbox_sources
 
 #: Seconds of `ack_wait` below which a worker loses its lease for a pause of its interpreter or its machine.
 SHORT_ACK_WAIT_S = 1.0
 
-_CONSUMER_RULES: tuple[Rule[Answer], ...] = (
-    Rule(
+_CONSUMER_RULES: tuple[FindingRule[Answer], ...] = (
+    FindingRule(
         "nats.consumer",
         mark="problem",
         holds=lambda consumer: (
@@ -31,14 +37,14 @@ _CONSUMER_RULES: tuple[Rule[Answer], ...] = (
         found="{where} has an ack_wait of {ack_wait_s:g} s: what takes longer to renew its lease runs twice",
         cure="`nats consumer edit {stream} {name} --wait=30s`",
     ),
-    Rule(
+    FindingRule(
         "nats.consumer",
         mark="problem",
         holds=lambda consumer: consumer["config"].get("max_deliver", -1) != -1,
         found="{where} gives up after {max_deliver} deliveries: such a message waits for ever, unseen",
         cure="`nats consumer edit {stream} {name} --max-deliver=-1`",
     ),
-    Rule(
+    FindingRule(
         "nats.consumer",
         mark="warning",
         holds=lambda consumer: consumer.get("paused"),
@@ -168,7 +174,7 @@ def _check_consumer(stream: str, consumer: Answer) -> Iterator[Diagnosis]:
         else {}
     )
     if stream == subjects.TASKS:
-        sources[name] = Source(
+        sources[name] = PullSource(
             stream=stream, durable=name, filter_subject=_tasks_of(name), ack_wait_s=30.0
         )
     if name not in sources:

@@ -25,7 +25,7 @@ CALM_S = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Consumer:
+class ScaledConsumer:
     """A durable consumer, and how many of its messages one pod is meant to have."""
 
     stream: str
@@ -34,7 +34,7 @@ class Consumer:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class ScaledSeries:
     """One number that Prometheus knows, and how much of it one pod is meant to have."""
 
     query: str
@@ -42,7 +42,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ScalingWindow:
     """A time of day, or of each hour, in which there is a pod though nothing waits; both as cron has them, in UTC."""
 
     start: str
@@ -61,9 +61,9 @@ class Scale:
 def scaled_object(
     role: PodRole,
     scale: Scale,
-    consumers: Sequence[Consumer],
-    series: Sequence[Series] = (),
-    windows: Sequence[Window] = (),
+    consumers: Sequence[ScaledConsumer],
+    series: Sequence[ScaledSeries] = (),
+    windows: Sequence[ScalingWindow] = (),
 ) -> Manifest:
     """Return what scales the Deployment of *role*: one trigger a consumer, of which the largest counts."""
     return {
@@ -114,7 +114,7 @@ def _behaviour() -> Manifest:
     }
 
 
-def _jetstream(role: PodRole, consumer: Consumer) -> Manifest:
+def _jetstream(role: PodRole, consumer: ScaledConsumer) -> Manifest:
     return {
         "type": "nats-jetstream",
         "metricType": "AverageValue",
@@ -132,7 +132,7 @@ def _jetstream(role: PodRole, consumer: Consumer) -> Manifest:
     }
 
 
-def _prometheus(series: Series) -> Manifest:
+def _prometheus(series: ScaledSeries) -> Manifest:
     """Return a second trigger; a series that is missing is a fault, or a dead target would scale to none."""
     return {
         "type": "prometheus",
@@ -147,7 +147,7 @@ def _prometheus(series: Series) -> Manifest:
     }
 
 
-def _cron(window: Window) -> Manifest:
+def _cron(window: ScalingWindow) -> Manifest:
     """Return a third kind: one pod within *window*, more when others wish for them."""
     return {
         "type": "cron",

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tasklore.commands.k8s.pods import Manifest, PodRole, deployment, job
-from tasklore.commands.k8s.scaling import Consumer, Scale, Series, Window, scaled_object
+from tasklore.commands.k8s.scaling import (
+    Scale,
+    ScaledConsumer,
+    ScaledSeries,
+    ScalingWindow,
+    scaled_object,
+)
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import ConfigurationError
 from tasklore.contracts.identifiers import PARTITIONS
@@ -18,7 +24,7 @@ _PARTITION_A_POD = 500
 _ROWS_A_POD = 512
 #: When there is a pod for what is due without anybody asking: it sweeps what has expired out of documents as it starts,
 #: as often as one that stays does.
-_ROUND = Window("0 * * * *", "5 * * * *")
+_ROUND = ScalingWindow("0 * * * *", "5 * * * *")
 #: Seconds: a worker has no right to the stream LATER, and lets every task wait for its next run in its queue.
 _RETRY_SCHEDULE_S = "86400"
 #: Letters of a name that still fit beside a prefix where Kubernetes allows 63.
@@ -90,14 +96,14 @@ def _role(wanted: Wanted, agents: Sequence[Agent]) -> PodRole:
     )
 
 
-def _consumers(agents: Sequence[Agent], slots: int) -> list[Consumer]:
+def _consumers(agents: Sequence[Agent], slots: int) -> list[ScaledConsumer]:
     """Return the consumers of *agents*: one for each agent with tasks, one for each partition that they listen to.
 
     One pod for as many tasks as it has slots: what is under way counts too, so that pods stay while they work.
     """
     queues = (subjects.TASKS, subjects.WAITING)
     found = [
-        Consumer(stream, agent.agent_id, slots)
+        ScaledConsumer(stream, agent.agent_id, slots)
         for agent in agents
         if agent.tasks
         for stream in queues
@@ -106,12 +112,13 @@ def _consumers(agents: Sequence[Agent], slots: int) -> list[Consumer]:
     for queue in sorted({queue for agent in agents for queue in agent.listeners}):
         durables = [f"{queue}-{number}" for number in range(PARTITIONS)]
         found += [
-            Consumer(streams[queue], durable, _PARTITION_A_POD) for durable in durables
+            ScaledConsumer(streams[queue], durable, _PARTITION_A_POD)
+            for durable in durables
         ]
     return found
 
 
-def _series(agents: Sequence[Agent], role: PodRole) -> list[Series]:
+def _series(agents: Sequence[Agent], role: PodRole) -> list[ScaledSeries]:
     """Return the series of rows waiting in the tables of Valkey, where no consumer counts them.
 
     Only the pods themselves know. Where there is none, nothing waits that was taken in; where one is there and cannot
@@ -121,7 +128,7 @@ def _series(agents: Sequence[Agent], role: PodRole) -> list[Series]:
     pods = f'up{{namespace="{role.namespace}",pod=~"{role.full_name}-.+"}}'
     unless_blind = f"(vector(0) unless on() ({pods} == 0))"
     return [
-        Series(f"max(tasklore_{queue}_pending) or {unless_blind}", _ROWS_A_POD)
+        ScaledSeries(f"max(tasklore_{queue}_pending) or {unless_blind}", _ROWS_A_POD)
         for queue in queues
     ]
 

@@ -9,7 +9,7 @@ from typing import Any
 from tasklore.commands.memory.calls import pour_lines, send_line
 from tasklore.commands.operations.problems import ApiRefused
 from tasklore.commands.pictures import memory_files
-from tasklore.commands.render.screen import complain, print_json, printable, say
+from tasklore.commands.render.screen import print_error, print_json, printable, say
 from tasklore.commands.render.words import count_of
 from tasklore.contracts.errors import InvalidInput
 
@@ -90,7 +90,7 @@ def import_documents(
             one = _refused(file, error)
         done.append(one)
         if one["error"] is not None:
-            complain(f"{file}: {one['error']}")
+            print_error(f"{file}: {one['error']}")
         elif not is_json:
             print(memory_files.draw({"files": [one]}), flush=True)
     view = {"user": user, "files": done}

@@ -14,8 +14,8 @@ from tasklore.commands.operations.problems import ApiRefused, name_commands, ref
 from tasklore.commands.operations.target import Target
 from tasklore.commands.operations.transport import (
     WHOLE_S,
-    Answer,
     AnswerCut,
+    HttpAnswer,
     Json,
     Request,
     send,
@@ -37,11 +37,11 @@ _LONG_S = 900.0
 #: Seconds for one look, while its answer may be on its way.
 _LOOK_WITHIN_S = 30.0
 
-Sender = Callable[[Request, float], Answer]
+Sender = Callable[[Request, float], HttpAnswer]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class OperationOutcome:
     """The view of an operation; when it is no end yet, *place* is where that will be."""
 
     view: Any
@@ -54,7 +54,7 @@ class Exchange:
 
     target: Target
     entry: OperationEntry
-    heard: Callable[[Answer], object]
+    heard: Callable[[HttpAnswer], object]
 
     def ask(
         self,
@@ -62,7 +62,7 @@ class Exchange:
         *,
         waits_s: float | None = None,
         late_s: float | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Return the answer to *request*, which may take *waits_s* seconds on purpose, and *late_s* more.
 
         None is as long as such an operation may take.
@@ -81,7 +81,7 @@ class Exchange:
             raise refuse(answer, self.target, self.entry)
         return answer
 
-    def read_view(self, answer: Answer) -> object:
+    def read_view(self, answer: HttpAnswer) -> object:
         """Return the view in *answer*; None when it has none.
 
         Raises:
@@ -141,7 +141,7 @@ class Exchange:
                 return int(field["most"])
         return None
 
-    def follow(self, answer: Answer, within_s: float) -> Outcome:
+    def follow(self, answer: HttpAnswer, within_s: float) -> OperationOutcome:
         """Return the end to which *answer* leads, or the view that it has after *within_s* seconds.
 
         Raises:
@@ -152,16 +152,16 @@ class Exchange:
             place = self._read_place(answer)
             left = ends_at - time.monotonic()
             if place is None or left <= 0:
-                return Outcome(self.read_view(answer), place)
+                return OperationOutcome(self.read_view(answer), place)
             try:
                 time.sleep(min(left, _read_pause(answer)))
                 answer = self._look(place, answer)
             except KeyboardInterrupt:
                 say(f"it may go on without you; look by {describe_place(place)}")
                 raise
-        return Outcome(self.read_view(answer))
+        return OperationOutcome(self.read_view(answer))
 
-    def _look(self, place: str, before: Answer) -> Answer:
+    def _look(self, place: str, before: HttpAnswer) -> HttpAnswer:
         """Return the answer of *place*; *before* while the API is away for a moment."""
         parts = urlsplit(place)
         path = parts.path.removeprefix(self.target.path)
@@ -180,7 +180,7 @@ class Exchange:
             return replace(answer, headers=headers)
         return answer
 
-    def _read_place(self, answer: Answer) -> str | None:
+    def _read_place(self, answer: HttpAnswer) -> str | None:
         """Return the place of the end, a path here; None when there is none, or it is at another origin."""
         place = answer.headers.get("location", "")
         parts = urlsplit(place)
@@ -248,7 +248,7 @@ def _origin(target: Target) -> str:
     return target.url.removesuffix(target.path) if target.path else target.url
 
 
-def _read_pause(answer: Answer) -> float:
+def _read_pause(answer: HttpAnswer) -> float:
     try:
         asked = float(answer.headers.get("retry-after", ""))
     except ValueError:

@@ -12,7 +12,7 @@ from tasklore.commands.operations.run import VersionWatch
 from tasklore.commands.operations.target import find_target
 from tasklore.commands.operations.transport import Request, send
 from tasklore.commands.operations.values import read_text
-from tasklore.commands.render.screen import complain, print_exactly, print_json
+from tasklore.commands.render.screen import print_error, print_exactly, print_json
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.manifest import FieldEntry
 
@@ -74,7 +74,7 @@ def send_plainly(
             print_exactly(answer.body.decode(errors="replace").removesuffix("\n"))
     if answer.status < 400:
         return OK
-    complain(str(refuse(answer, target, None)))
+    print_error(str(refuse(answer, target, None)))
     return FAILED
 
 

@@ -16,7 +16,7 @@ from tasklore.commands.operations.target import (
     OPERATIONS_VARIABLE,
     Target,
 )
-from tasklore.commands.operations.transport import Answer, Json
+from tasklore.commands.operations.transport import HttpAnswer, Json
 from tasklore.contracts.manifest import OperationEntry
 
 #: What a status means for whoever typed the command; others end as a failure.
@@ -40,7 +40,9 @@ class ApiRefused(Aborted):
         self.body = body
 
 
-def refuse(answer: Answer, target: Target, entry: OperationEntry | None) -> ApiRefused:
+def refuse(
+    answer: HttpAnswer, target: Target, entry: OperationEntry | None
+) -> ApiRefused:
     """Return the refusal *answer*, of at least 300, as an error of a command; *entry* was asked for."""
     code = _CODES.get(answer.status, FAILED)
     if 300 <= answer.status < 400:
@@ -60,7 +62,7 @@ def _refuse_plainly(message: str, code: int) -> ApiRefused:
     return ApiRefused(message, code, {"problems": [message]})
 
 
-def _read_problem(answer: Answer) -> Json | None:
+def _read_problem(answer: HttpAnswer) -> Json | None:
     """Return the problem in *answer*, None when it is none of ours, such as the page of a proxy."""
     if not answer.is_json:
         return None
@@ -70,7 +72,7 @@ def _read_problem(answer: Answer) -> Json | None:
     return found
 
 
-def _name_proxy(answer: Answer, target: Target) -> str:
+def _name_proxy(answer: HttpAnswer, target: Target) -> str:
     media = answer.headers.get("content-type", "").partition(";")[0][:_WORDS]
     what = f"a page ({media})" if media else "something"
     return (
@@ -80,7 +82,7 @@ def _name_proxy(answer: Answer, target: Target) -> str:
 
 
 def _word(
-    problem: Json, answer: Answer, target: Target, entry: OperationEntry | None
+    problem: Json, answer: HttpAnswer, target: Target, entry: OperationEntry | None
 ) -> str:
     detail = name_commands(str(problem["detail"]))
     if entry is not None:

@@ -18,12 +18,12 @@ from tasklore.commands.operations.entries import (
 )
 from tasklore.commands.operations.exchange import (
     Exchange,
-    Outcome,
+    OperationOutcome,
     add_views,
     describe_place,
 )
 from tasklore.commands.operations.target import find_target
-from tasklore.commands.operations.transport import Answer, Json, Request
+from tasklore.commands.operations.transport import HttpAnswer, Json, Request
 from tasklore.commands.operations.values import fill_request, read_values
 from tasklore.commands.render.durations import parse_span
 from tasklore.commands.render.screen import (
@@ -79,7 +79,7 @@ def run_operation(entry: OperationEntry, typed: Mapping[str, Any]) -> int:
     if entry["confirm"] and not options.is_sure:
         tried = _try(exchange, given)
         if tried is not None and (given.get("dry_run") or _is_nothing(tried)):
-            return show_outcome(entry, Outcome(tried), is_json=options.is_json)
+            return show_outcome(entry, OperationOutcome(tried), is_json=options.is_json)
         _ask_person(entry, given, tried, is_json=options.is_json)
         given = _bind(entry, given, tried)
         request = fill_request(entry, given)
@@ -145,19 +145,21 @@ def _perform(
     request: Request,
     given: Mapping[str, Any],
     wait_s: float | None,
-) -> Outcome:
+) -> OperationOutcome:
     entry = exchange.entry
     for field in entry["fields"]:
         if field["kind"] == "lines":
-            return Outcome(exchange.send_lines(request, field, given[field["name"]]))
+            return OperationOutcome(
+                exchange.send_lines(request, field, given[field["name"]])
+            )
     if entry["paged"]:
-        return Outcome(exchange.read_pages(request, _count_rows(entry, given)))
+        return OperationOutcome(exchange.read_pages(request, _count_rows(entry, given)))
     if entry["continued"]:
-        return Outcome(_work_through(exchange, given))
+        return OperationOutcome(_work_through(exchange, given))
     began = time.monotonic()
     answer = exchange.ask(request, waits_s=wait_s)
     if wait_s is None or not entry["unfinished"]:
-        return Outcome(exchange.read_view(answer))
+        return OperationOutcome(exchange.read_view(answer))
     # The server may have waited for a part of it.
     return exchange.follow(answer, wait_s - (time.monotonic() - began))
 
@@ -264,7 +266,9 @@ def write_lines(piece: bytes) -> None:
     sys.stdout.buffer.write(piece)
 
 
-def show_outcome(entry: OperationEntry, outcome: Outcome, *, is_json: bool) -> int:
+def show_outcome(
+    entry: OperationEntry, outcome: OperationOutcome, *, is_json: bool
+) -> int:
     """Print the view of *outcome*, on stderr how to go on, and return the exit code."""
     view = outcome.view
     if isinstance(view, str):
@@ -326,7 +330,7 @@ class VersionWatch:
     def __init__(self) -> None:
         self._has_warned = False
 
-    def hear(self, answer: Answer) -> None:
+    def hear(self, answer: HttpAnswer) -> None:
         """Look at the version of *answer*."""
         theirs = answer.headers.get(VERSION_HEADER.lower(), "")
         ours = client_version()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from tasklore.commands.places import STARTS_WITHIN_S, endpoints_dir, is_starting
+from tasklore.commands.endpoints import STARTS_WITHIN_S, endpoints_dir, is_starting
 from tasklore.commands.render.spinner import show_patience
 from tasklore.contracts.errors import ConfigurationError, Unreachable
 from tasklore.runtime.servers.endpoints import (

@@ -46,7 +46,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpAnswer:
     """An answer; *headers* have small letters, *url* is the address that answered, without its query."""
 
     status: int
@@ -104,7 +104,7 @@ def _demand_shallow(value: object, url: str) -> None:
     )
 
 
-class Deadline:
+class RequestDeadline:
     """The end of a request, in the clock of this process."""
 
     def __init__(self, seconds: float) -> None:
@@ -146,7 +146,7 @@ class _Unwritable(Exception):
 class _BoundedReader(io.RawIOBase):
     """Reads a socket until a deadline, however little comes at a time."""
 
-    def __init__(self, given: socket.socket, deadline: Deadline) -> None:
+    def __init__(self, given: socket.socket, deadline: RequestDeadline) -> None:
         super().__init__()
         self._socket = given
         self._deadline = deadline
@@ -164,7 +164,7 @@ class _BoundedReader(io.RawIOBase):
 class _BoundedSocket:
     """As much of a socket as `http.client` uses, each step within a deadline."""
 
-    def __init__(self, given: socket.socket, deadline: Deadline) -> None:
+    def __init__(self, given: socket.socket, deadline: RequestDeadline) -> None:
         self._socket = given
         self._deadline = deadline
 
@@ -187,7 +187,7 @@ def send(
     *,
     within_s: float = WHOLE_S,
     sink: Callable[[bytes], object] | None = None,
-) -> Answer:
+) -> HttpAnswer:
     """Return the answer of *target* to *request*, whatever its status; the body of a good one goes to *sink* instead.
 
     For a sink the time is that between two pieces, and there may be any number of them.
@@ -199,7 +199,7 @@ def send(
     """
     if target.scheme == "direct":
         return _send_directly(target, request, within_s, sink)
-    deadline = Deadline(within_s)
+    deadline = RequestDeadline(within_s)
     opened = _connect(target, min(CONNECT_S, within_s))
     connection = http.client.HTTPConnection(target.host, target.port)
     connection.sock = _BoundedSocket(opened, deadline)
@@ -237,7 +237,7 @@ def send(
         opened.close()
     headers = {name.lower(): value for name, value in answer.getheaders()}
     place = f"{target.url}{request.path}"
-    return Answer(status=answer.status, headers=headers, body=body, url=place)
+    return HttpAnswer(status=answer.status, headers=headers, body=body, url=place)
 
 
 def _send_directly(
@@ -245,7 +245,7 @@ def _send_directly(
     request: Request,
     within_s: float,
     sink: Callable[[bytes], object] | None,
-) -> Answer:
+) -> HttpAnswer:
     """Return the answer of the API in this process, with all that this loads."""
     from tasklore.commands import direct
 
@@ -266,7 +266,7 @@ def _send_directly(
     if sink is not None and status < HTTPStatus.MULTIPLE_CHOICES:
         sink(body)
         body = b""
-    return Answer(
+    return HttpAnswer(
         status=status,
         headers=found | {VERSION_HEADER.lower(): client_version()},
         body=body,
@@ -368,7 +368,7 @@ def _read(answer: http.client.HTTPResponse, target: Target) -> bytes:
 
 def _pour(
     answer: http.client.HTTPResponse,
-    deadline: Deadline,
+    deadline: RequestDeadline,
     sink: Callable[[bytes], object],
 ) -> None:
     """Give the body to *sink* as it comes.

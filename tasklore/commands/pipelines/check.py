@@ -10,7 +10,7 @@ from tasklore.commands.operations.local import LocalApi
 from tasklore.commands.pictures import run_cost
 from tasklore.commands.pipelines.sources import declare, read_inputs, read_source
 from tasklore.commands.render.screen import (
-    complain,
+    print_error,
     print_json,
     printable,
     say,
@@ -19,7 +19,7 @@ from tasklore.commands.render.words import count_of
 from tasklore.contracts.errors import InvalidPipeline, Unreachable
 from tasklore.supervisor.pipelines.declaration.checks import problems_of
 from tasklore.supervisor.pipelines.declaration.files import (
-    Source,
+    PipelineSource,
     describe_problems,
     with_lines,
 )
@@ -79,7 +79,7 @@ def print_check(
 
 
 def check_alone(
-    source: Source, given: Sequence[str] | None = ()
+    source: PipelineSource, given: Sequence[str] | None = ()
 ) -> dict[str, JsonValue]:
     """Check a declaration by itself and its inputs, and return those; None skips the inputs.
 
@@ -95,7 +95,7 @@ def check_alone(
     return inputs
 
 
-def check_with_cards(api: LocalApi, source: Source) -> None:
+def check_with_cards(api: LocalApi, source: PipelineSource) -> None:
     """Compare a declaration with the cards of all agents that the API knows.
 
     Raises:
@@ -111,9 +111,9 @@ def print_problems(problems: Sequence[str], *, as_json: bool) -> int:
     if as_json:
         print_json({"problems": list(problems)})
     for problem in problems:
-        complain(printable(problem))
+        print_error(printable(problem))
     if len(problems) > 1:
-        complain(f"{count_of(len(problems), 'problem')}; nothing was run")
+        print_error(f"{count_of(len(problems), 'problem')}; nothing was run")
     return USAGE
 
 

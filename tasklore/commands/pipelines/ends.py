@@ -17,7 +17,7 @@ from tasklore.commands.pictures.run import (
     summarise,
 )
 from tasklore.commands.pipelines.follow import RunFollower, hint_when_stopped
-from tasklore.commands.render.screen import complain, print_json, printable, say
+from tasklore.commands.render.screen import print_error, print_json, printable, say
 from tasklore.commands.render.words import one_line
 
 
@@ -85,7 +85,7 @@ def print_end(view: Mapping[str, Any], *, as_json: bool) -> int:
     )
     print(printable(text), flush=True)
     for key in outcome.get("missing") or ():
-        complain(
+        print_error(
             f"{printable(key)} is missing in it: its time to live was over before the run was"
         )
     say(summarise(whole))
@@ -99,9 +99,9 @@ def _say_failure(view: Mapping[str, Any]) -> None:
     outcome = view["outcome"]
     failed = [one for one in outcome.get("phases") or () if one["status"] == "failed"]
     for one in failed:
-        complain(f"{one['phase']}: {one_line(error_of(one), LONGEST_ERROR)}")
+        print_error(f"{one['phase']}: {one_line(error_of(one), LONGEST_ERROR)}")
     if not failed and outcome.get("error"):
-        complain(printable(str(outcome["error"])))
+        print_error(printable(str(outcome["error"])))
     evidence = outcome.get("evidence")
     if evidence:
         say(f"evidence is in {printable(str(evidence))}, where the supervisor runs")

@@ -170,7 +170,7 @@ class RunFollower:
 
         def listen() -> None:
             while phase is None or self._on.get(phase) == task_id:
-                reader = EventReader(take)
+                reader = RunEventReader(take)
                 with contextlib.suppress(TaskloreError):
                     answer = send(
                         self._api.target("status"),
@@ -194,7 +194,7 @@ class _NotWanted(Exception):  # ends a stream
     """No phase runs any more whose task this stream is of."""
 
 
-class EventReader:
+class RunEventReader:
     """Server-sent events out of the bytes of a stream, as they come; *take* gets each by its kind."""
 
     def __init__(self, take: Callable[[str, Any], None]) -> None:

@@ -33,7 +33,7 @@ from tasklore.commands.render.screen import print_json, say
 from tasklore.commands.render.words import count_of, duration, one_line
 from tasklore.contracts.errors import InvalidPipeline, Unreachable
 from tasklore.contracts.identifiers import checked_name
-from tasklore.supervisor.pipelines.declaration.files import Source, with_lines
+from tasklore.supervisor.pipelines.declaration.files import PipelineSource, with_lines
 
 #: Characters of a pipeline's name in a session id, and random bytes behind it: a person reads the one, and the other
 #: keeps a million runs of one pipeline apart.
@@ -137,7 +137,7 @@ def new_session_id(name: str) -> str:
 
 
 def _ask(
-    api: LocalApi, verb: str, source: Source | None, **values: Any
+    api: LocalApi, verb: str, source: PipelineSource | None, **values: Any
 ) -> dict[str, Any]:
     """Return what became of a request with a declaration.
 

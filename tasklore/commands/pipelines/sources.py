@@ -15,7 +15,10 @@ from tasklore.commands.render.words import one_line
 from tasklore.contracts.errors import ConfigurationError, InvalidInput, TaskloreError
 from tasklore.contracts.pipelines import Pipeline
 from tasklore.runtime.settings import Settings
-from tasklore.supervisor.pipelines.declaration.files import Source, read_pipeline
+from tasklore.supervisor.pipelines.declaration.files import (
+    PipelineSource,
+    read_pipeline,
+)
 from tasklore.supervisor.pipelines.declaration.inputs import parse_inputs
 
 #: The entry points of packages with pipelines: `name = "module:attribute"`, or `"package:file.toml"`.
@@ -30,7 +33,7 @@ _LONGEST_DESCRIPTION = 90
 _SUFFIXES = (".toml", ".py")
 
 
-def read_source(text: str) -> Source:
+def read_source(text: str) -> PipelineSource:
     """Return the pipeline *text*: a file when it looks like one, else a known pipeline of that name.
 
     Raises:
@@ -56,7 +59,7 @@ def read_source(text: str) -> Source:
     return read_pipeline(place) if isinstance(place, Path) else _load(place)
 
 
-def declare(source: Source) -> dict[str, Any]:
+def declare(source: PipelineSource) -> dict[str, Any]:
     """Return the declaration of *source* as it is sent."""
     declared: dict[str, Any] = source.pipeline.model_dump(
         mode="json", exclude_unset=True
@@ -77,7 +80,7 @@ def _known_pipelines() -> dict[str, Path | EntryPoint]:
     }
 
 
-def _load(point: EntryPoint) -> Source:
+def _load(point: EntryPoint) -> PipelineSource:
     """Return the pipeline that an installed package names.
 
     Raises:
@@ -95,7 +98,7 @@ def _load(point: EntryPoint) -> Source:
             f"{where} cannot be loaded: {error}; install it again"
         ) from error
     if isinstance(found, Pipeline):
-        return Source(found)
+        return PipelineSource(found)
     if isinstance(found, str | Path):
         return read_pipeline(Path(found))
     raise ConfigurationError(

@@ -91,7 +91,7 @@ def say(text: str) -> None:
     print(_label(printable(text), "dim"), file=sys.stderr, flush=True)
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """Write an error to stderr in one line; on a terminal it is folded between words."""
     # A server's or a model's words may be in it.
     line = " ".join(printable(text).split())

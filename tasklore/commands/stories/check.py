@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from tasklore.commands.exits import OK, USAGE
-from tasklore.commands.render.screen import complain, print_json, printable, say
+from tasklore.commands.render.screen import print_error, print_json, printable, say
 from tasklore.commands.render.words import count_of, one_line
 from tasklore.commands.stories.files import InvalidStory, StoryReading, look_at_story
 from tasklore.contracts.analysis.stories import StoryBase
@@ -46,11 +46,11 @@ def look(folder: Path, *, as_json: bool) -> StoryReading | None:
                 {"problems": list(error.problems), "warnings": list(error.warnings)}
             )
         for problem in error.problems:
-            complain(printable(problem))
+            print_error(printable(problem))
         for warning in error.warnings:
             say(printable(warning))
         if len(error.problems) > 1:
-            complain(
+            print_error(
                 f"{count_of(len(error.problems), 'problem')}; the story cannot be used before they are mended"
             )
         return None

@@ -40,7 +40,7 @@ from tasklore.commands.stories.tables import (
     read_table,
 )
 from tasklore.contracts.analysis.names import Names, fold
-from tasklore.contracts.analysis.roster import roster_of
+from tasklore.contracts.analysis.section_agents import roster_of
 from tasklore.contracts.analysis.stories import (
     Relations,
     StoryBase,

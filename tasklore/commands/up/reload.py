@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tasklore.commands.exits import OK
-from tasklore.commands.render.screen import complain, say
-from tasklore.commands.up.roles import READY, Role, end_of
+from tasklore.commands.render.screen import print_error, say
+from tasklore.commands.up.roles import READY, RoleProcess, end_of
 from tasklore.contracts.errors import ConfigurationError, TaskloreError
 from tasklore.runtime.settings import Settings
 from tasklore.runtime.source_files import make_importable
@@ -37,7 +37,7 @@ async def serve_reloading(
         *(("--config", str(config)) if config else ()),
         *(("--slots", str(slots)) if slots else ()),
     ]
-    worker = Role(
+    worker = RoleProcess(
         "worker",
         ("worker", *options, "--", *references),
         {},
@@ -53,14 +53,14 @@ async def serve_reloading(
                 is_running = True
                 print(f"{READY}{worker.address}", flush=True)
             except TaskloreError as error:
-                complain(f"{error}; waiting for a change")
+                print_error(f"{error}; waiting for a change")
             while not (
                 changed := stamps(folders).items() ^ before.items()
             ):  # no event tells
                 await asyncio.sleep(_LOOK_S)
                 if is_running and worker.status is not None:
                     is_running = False
-                    complain(f"worker {end_of(worker.status)}; waiting for a change")
+                    print_error(f"worker {end_of(worker.status)}; waiting for a change")
             say(
                 f"{', '.join(sorted({path.name for path, _ in changed}))} changed; starting the worker again"
             )

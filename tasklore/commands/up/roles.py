@@ -31,7 +31,7 @@ _CHUNK = 64 * 1024
 _REAP_S = 5.0
 
 
-class Role:
+class RoleProcess:
     """One process of *name* that runs `tasklore.commands.up` with *arguments*; `start` again after it ended.
 
     *log* takes its stderr, None shares ours. *grace_s* is its time to finish after SIGTERM.

@@ -9,14 +9,14 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from tasklore.commands.endpoints import current_endpoints, starting_in
 from tasklore.commands.exits import OK
 from tasklore.commands.extras import without
-from tasklore.commands.places import current_endpoints, starting_in
 from tasklore.commands.render.screen import patience, say
 from tasklore.commands.up.ports import choose_ports
 from tasklore.commands.up.roles import API, READY
 from tasklore.commands.up.startup import wait_for_servers
-from tasklore.commands.up.system import Plan, running
+from tasklore.commands.up.system import SystemPlan, running
 from tasklore.contracts.errors import ConfigurationError, InvalidInput
 from tasklore.runtime import logs
 from tasklore.runtime.servers.claims import DirectoryLock
@@ -59,7 +59,7 @@ async def serve_all(
     own_folder = "" if here == here.parent else str(here)
     agents = agents or list_installed_agents()
     kept_in = None if is_temporary else settings.data_dir
-    plan = Plan(
+    plan = SystemPlan(
         agents=_with_memory(agents) if keeps_memory else agents,
         workers=workers,
         data_dir=kept_in,
@@ -112,7 +112,7 @@ def _with_memory(agents: Sequence[str]) -> list[str]:
     ]
 
 
-def _hints(plan: Plan, *, keeps_memory: bool) -> Iterator[str]:
+def _hints(plan: SystemPlan, *, keeps_memory: bool) -> Iterator[str]:
     """Yield what a person may want to know of a system that is ready."""
     yield 'ask in another terminal: tasklore ask "..."'
     if not keeps_memory:

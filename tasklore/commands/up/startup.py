@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 
 import structlog
 
-from tasklore.commands.places import demand_listener
+from tasklore.commands.endpoints import demand_listener
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import Forbidden, UnknownCredentials, Unreachable
 from tasklore.runtime.health import HealthServer, Pulse

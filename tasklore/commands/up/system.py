@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from tasklore.commands.up.roles import Role, end_of
+from tasklore.commands.up.roles import RoleProcess, end_of
 from tasklore.contracts.errors import ConfigurationError, TaskloreError
 from tasklore.runtime.servers.child import ServerProcess
 from tasklore.runtime.servers.embedded import Durability, EmbeddedServers, NatsServer
@@ -31,7 +31,7 @@ _LOOK_S = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SystemPlan:
     """What to start: agents by reference, how many worker processes serve them, and where it is kept.
 
     *data_dir* None is a temporary directory, removed at the end. With both addresses given no server is started.
@@ -58,7 +58,7 @@ class System:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: SystemPlan,
         nats_url: str,
         redis_url: str,
         servers: Sequence[ServerProcess],
@@ -72,7 +72,7 @@ class System:
             REDIS_VARIABLE: redis_url,
             "TASKLORE_LOG_LEVEL": os.environ.get("TASKLORE_LOG_LEVEL") or "warning",
         }
-        self._supervisor = Role(
+        self._supervisor = RoleProcess(
             "supervisor",
             ("supervisor",),
             {**own, **_serving_ports(plan.ports, _SUPERVISOR_PORTS)},
@@ -82,7 +82,7 @@ class System:
         # A port that was chosen for one process cannot serve them all.
         beside = {**own, "TASKLORE_HTTP_PORT": "0"}
         self._operations = (
-            Role(
+            RoleProcess(
                 "operations",
                 ("supervisor", "--operations"),
                 {**beside, **_serving_ports(plan.ports, _OPERATIONS_PORTS)},
@@ -93,7 +93,7 @@ class System:
             else None
         )
         self._workers = [
-            Role(
+            RoleProcess(
                 f"worker-{number}",
                 ("worker", *plan.agents),
                 beside,
@@ -151,13 +151,13 @@ class System:
                 group.create_task(_keep_server(server, say, changed))
 
     @property
-    def _roles(self) -> list[Role]:
+    def _roles(self) -> list[RoleProcess]:
         operations = [] if self._operations is None else [self._operations]
         return [self._supervisor, *operations, *self._workers]
 
 
 @contextlib.asynccontextmanager
-async def running(plan: Plan) -> AsyncIterator[System]:
+async def running(plan: SystemPlan) -> AsyncIterator[System]:
     """Run the system of *plan* for as long as the block lasts; everything it started is gone afterwards.
 
     Raises:
@@ -175,7 +175,9 @@ async def running(plan: Plan) -> AsyncIterator[System]:
 
 
 @contextlib.asynccontextmanager
-async def _addresses(plan: Plan) -> AsyncIterator[tuple[str, str, list[ServerProcess]]]:
+async def _addresses(
+    plan: SystemPlan,
+) -> AsyncIterator[tuple[str, str, list[ServerProcess]]]:
     if plan.nats_url is not None and plan.redis_url is not None:
         yield plan.nats_url, plan.redis_url, []
         return
@@ -210,7 +212,7 @@ def _serving_ports(
 
 
 async def _keep_role(
-    role: Role, say: Callable[[str], None], changed: Callable[[], None]
+    role: RoleProcess, say: Callable[[str], None], changed: Callable[[], None]
 ) -> None:
     pause_s = FIRST_PAUSE_S
     started = time.monotonic()

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from tasklore import Agent, Context, Parameters
-from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS
 
 #: Where each run leaves a line, so that tests count runs and not what was reported of them.
 RUNS = Path(os.environ["PROBE_RUNS"])
@@ -109,7 +109,7 @@ def _declared(agent: Agent, work: Any) -> Agent:
 globals().update(
     {
         f"{seat.section}_agent": _teller(seat.section, seat.agent_id, seat.task)
-        for seat in ROSTER
+        for seat in SECTION_AGENTS
     }
 )
 #: An agent of a story's own.

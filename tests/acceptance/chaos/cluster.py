@@ -15,8 +15,8 @@ from pathlib import Path
 from tests.acceptance.chaos.cluster_nodes import Cluster, ClusterNode
 from tests.acceptance.chaos.stage import AGENT, STEADY
 from tests.acceptance.chaos.table import Row
-from tests.acceptance.house import House
-from tests.acceptance.outside import Outside, outside
+from tests.acceptance.external_program import Outside, outside
+from tests.acceptance.system import System
 
 #: Tasks in the long run.
 TASKS = 1_000
@@ -54,24 +54,25 @@ class Course:
 
 
 @asynccontextmanager
-async def standing_cluster() -> AsyncIterator[tuple[Cluster, House]]:
+async def standing_cluster() -> AsyncIterator[tuple[Cluster, System]]:
     """Give a cluster with a house on it; nothing of it is left."""
     with tempfile.TemporaryDirectory(
         prefix="tasklore-chaos-", ignore_cleanup_errors=True
     ) as folder:
         async with Cluster(Path(folder) / "servers") as cluster:
-            with House(cluster, Path(folder)) as house:
-                yield cluster, house
+            with System(cluster, Path(folder)) as system:
+                yield cluster, system
 
 
 async def leaders_killed(tasks: int, kills: int) -> list[Row]:
     """Send *tasks* tasks and kill the leader of TASKS *kills* times, each time after the one before is back."""
     async with (
-        standing_cluster() as (cluster, house),
+        standing_cluster() as (cluster, system),
         outside(cluster.nats_url.split(",")) as program,
     ):
         workers = [
-            house.worker(STEADY, slots=SLOTS, replicas=REPLICAS) for _ in range(WORKERS)
+            system.worker(STEADY, slots=SLOTS, replicas=REPLICAS)
+            for _ in range(WORKERS)
         ]
         for worker in workers:
             await asyncio.to_thread(worker.ready)
@@ -96,7 +97,7 @@ async def leaders_killed(tasks: int, kills: int) -> list[Row]:
         stored = await program.reports()
         runs = Counter(
             line.split()[2]
-            for line in (house.folder / "runs" / "noted").read_text().splitlines()
+            for line in (system.folder / "runs" / "noted").read_text().splitlines()
         )
         alive = [worker.is_running for worker in workers]
         return _rows(tasks, program, course, stored, runs, alive)

@@ -22,7 +22,7 @@ from tests.acceptance.chaos.history import History
 from tests.acceptance.chaos.proxy import Cut, Proxy
 from tests.acceptance.chaos.smith import Smith
 from tests.acceptance.chaos.submitter import Submitter, submitter
-from tests.acceptance.house import QUICK
+from tests.acceptance.system import QUICK
 from tests.ledger_layouts import set_layout
 
 ServerName = Literal["nats", "valkey"]
@@ -186,7 +186,7 @@ async def stand(
     """Put up servers (or take *servers*), *seats* workers that take tasks, *supervisors* and a submitter for the block.
 
     *folder* takes the history and the data; *layout* is that of the ledger;
-    *settings* are the workers', over `tests.acceptance.house.QUICK`.
+    *settings* are the workers', over `tests.acceptance.system.QUICK`.
     """
     environment = {
         **QUICK,

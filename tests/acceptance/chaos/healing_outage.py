@@ -13,8 +13,8 @@ from nats.aio.client import Client
 from tests.acceptance.chaos.healing_strikes import HEALS_S, heal_row, reported_after
 from tests.acceptance.chaos.stage import STEADY, cpu_s, page, pid_of, stage
 from tests.acceptance.chaos.table import Row
-from tests.acceptance.house import House, Served
-from tests.acceptance.outside import PATIENCE_S, outside
+from tests.acceptance.external_program import PATIENCE_S, outside
+from tests.acceptance.system import Served, System
 
 #: Share of one core that a waiting process may use.
 IDLE_SHARE = 0.05
@@ -35,13 +35,13 @@ class Knocks:
 
 async def worker_outage(away_s: float, slack: float = 1.0) -> list[Row]:
     """Take NATS away from a worker."""
-    async with stage() as house:
-        worker = await asyncio.to_thread(house.worker(STEADY).ready)
+    async with stage() as system:
+        worker = await asyncio.to_thread(system.worker(STEADY).ready)
         rows = await _waits(
-            f"worker, NATS away for {away_s:.0f} s", house, worker, away_s, slack
+            f"worker, NATS away for {away_s:.0f} s", system, worker, away_s, slack
         )
         began = time.monotonic()
-        async with outside(house.servers.nats_url) as program:
+        async with outside(system.servers.nats_url) as program:
             return [
                 *rows,
                 heal_row(
@@ -54,17 +54,17 @@ async def worker_outage(away_s: float, slack: float = 1.0) -> list[Row]:
 
 async def supervisor_outage(away_s: float, slack: float = 1.0) -> list[Row]:
     """Take NATS away from a supervisor."""
-    async with stage() as house:
-        supervisor = await asyncio.to_thread(house.supervisor().ready)
+    async with stage() as system:
+        supervisor = await asyncio.to_thread(system.supervisor().ready)
         rows = await _waits(
             f"supervisor, NATS away for {away_s:.0f} s",
-            house,
+            system,
             supervisor,
             away_s,
             slack,
         )
         began = time.monotonic()
-        async with outside(house.servers.nats_url) as program:
+        async with outside(system.servers.nats_url) as program:
             body = json.dumps({"text": "anything", "wait_ms": 1000}).encode()
             await program.eventually(lambda: _answers(program.client, body), PATIENCE_S)
         healed_s = time.monotonic() - began
@@ -74,23 +74,23 @@ async def supervisor_outage(away_s: float, slack: float = 1.0) -> list[Row]:
 
 
 async def _waits(
-    what: str, house: House, process: Served, away_s: float, slack: float
+    what: str, system: System, process: Served, away_s: float, slack: float
 ) -> list[Row]:
     """Kill NATS, watch *process* wait for *away_s* seconds, start NATS again; return what waiting cost."""
     pid = pid_of(process)
-    house.servers.nats.kill()
+    system.servers.nats.kill()
     # What the loss itself costs, closing and logging, is no waiting.
     await asyncio.sleep(1.0)
     began = time.monotonic()
     used = cpu_s(pid)
-    async with _hanging_up(house.servers.nats.port) as knocks:
+    async with _hanging_up(system.servers.nats.port) as knocks:
         await asyncio.sleep(_COUNTED_S)
         counted_s = time.monotonic() - began
     rate = knocks.count / counted_s
     await asyncio.sleep(max(0.0, away_s - _COUNTED_S))
     share = (cpu_s(pid) - used) / (time.monotonic() - began)
     status, _ = await page(process, "/healthz")
-    await house.servers.nats.start()
+    await system.servers.nats.start()
     return [
         idle_row(what, share, slack),
         Row(

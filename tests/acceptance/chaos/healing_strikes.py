@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.acceptance.chaos.stage import AGENT, STEADY, stage, submit, warnings_in
 from tests.acceptance.chaos.table import Row
-from tests.acceptance.house import House, Served
-from tests.acceptance.outside import Outside, outside
+from tests.acceptance.external_program import Outside, outside
+from tests.acceptance.system import Served, System
 
 #: Seconds within which the system takes new tasks again; a *slack* of n allows n times as many.
 HEALS_S = 5.0
@@ -42,8 +42,8 @@ async def stream_deleted(slack: float = 1.0) -> list[Row]:
 
 
 async def _deleted(what: str, call: str, slack: float) -> list[Row]:
-    async with stage() as house, outside(house.servers.nats_url) as program:
-        worker = await _warm(house, program)
+    async with stage() as system, outside(system.servers.nats_url) as program:
+        worker = await _warm(system, program)
         began = time.monotonic()
         await program.api(call)
         healed_s = await reported_after(program, began, 1)
@@ -52,8 +52,8 @@ async def _deleted(what: str, call: str, slack: float) -> list[Row]:
 
 async def dead_letters_deleted(slack: float = 1.0) -> list[Row]:
     """Delete the stream that a given up task has to be put into before it is reported."""
-    async with stage() as house, outside(house.servers.nats_url) as program:
-        worker = await _warm(house, program)
+    async with stage() as system, outside(system.servers.nats_url) as program:
+        worker = await _warm(system, program)
         within_s = slack * HEALS_S
         await program.api("STREAM.DELETE.DEAD")
         began = time.monotonic()
@@ -76,25 +76,25 @@ async def dead_letters_deleted(slack: float = 1.0) -> list[Row]:
 
 async def nats_killed(slack: float = 1.0) -> list[Row]:
     """Kill the NATS server and start it again at once."""
-    async with stage() as house, outside(house.servers.nats_url) as program:
-        await _warm(house, program)
-        house.servers.nats.kill()
-        await house.servers.nats.start()
+    async with stage() as system, outside(system.servers.nats_url) as program:
+        await _warm(system, program)
+        system.servers.nats.kill()
+        await system.servers.nats.start()
         healed_s = await reported_after(program, time.monotonic(), 1)
         return [heal_row("nats-server killed and started", healed_s, slack)]
 
 
 async def valkey_killed(slack: float = 1.0) -> list[Row]:
     """Kill Valkey, work without it, start it, and see when the ledger and the memory are used again."""
-    async with stage() as house, outside(house.servers.nats_url) as program:
-        await _warm(house, program)
+    async with stage() as system, outside(system.servers.nats_url) as program:
+        await _warm(system, program)
         within_s = slack * HEALS_S
-        house.servers.valkey.kill()
+        system.servers.valkey.kill()
         began = time.monotonic()
         # Many, so that whatever saves the cost of asking a dead server has begun to.
         await asyncio.gather(*(_known(program, number) for number in range(100, 120)))
         without_s = await reported_after(program, began, 1)
-        await house.servers.valkey.start()
+        await system.servers.valkey.start()
         began = time.monotonic()
         number = 2
         while not _whole(report := await _known(program, number)):
@@ -110,10 +110,10 @@ async def valkey_killed(slack: float = 1.0) -> list[Row]:
     ]
 
 
-async def _warm(house: House, program: Outside) -> Served:
+async def _warm(system: System, program: Outside) -> Served:
     """Start a worker that has done one task, and waits for a store no longer than it does as shipped."""
     worker = await asyncio.to_thread(
-        house.worker(STEADY, memory_budget_ms=50, ledger_deadline_ms=1000).ready
+        system.worker(STEADY, memory_budget_ms=50, ledger_deadline_ms=1000).ready
     )
     await reported_after(program, time.monotonic(), 0)
     return worker

@@ -18,8 +18,8 @@ from tests.acceptance.chaos.stage import (
     warnings_in,
 )
 from tests.acceptance.chaos.table import Row
-from tests.acceptance.house import House, Served
-from tests.acceptance.outside import Outside, outside
+from tests.acceptance.external_program import Outside, outside
+from tests.acceptance.system import Served, System
 
 #: Seconds within which a worker whose loop is stuck says so.
 RED_S = 10.0
@@ -29,16 +29,16 @@ _MISSING = "tasklore_consumer_missing_total"
 async def consumer_of_others(watch_s: float, slack: float = 1.0) -> list[Row]:
     """Delete the stream under a worker that may not create, watch it wait, and make everything again by hand."""
     within_s = slack * HEALS_S
-    async with stage() as house, outside(house.servers.nats_url) as program:
-        (await asyncio.to_thread(house.worker(STEADY).ready)).kill()
-        worker = await asyncio.to_thread(house.worker(STEADY, provision="never").ready)
+    async with stage() as system, outside(system.servers.nats_url) as program:
+        (await asyncio.to_thread(system.worker(STEADY).ready)).kill()
+        worker = await asyncio.to_thread(system.worker(STEADY, provision="never").ready)
         await reported_after(program, time.monotonic(), 0)
         stream = (await program.api("STREAM.INFO.TASKS"))["config"]
         consumer = (await program.api(f"CONSUMER.INFO.TASKS.{AGENT}"))["config"]
         counted = worker.metric(_MISSING)
         await program.api("STREAM.DELETE.TASKS")
         red_s = await poll(lambda: _ready_says(worker, 503), 6 * within_s)
-        rows = await _cheaply("nobody makes TASKS", house, worker, watch_s, slack)
+        rows = await _cheaply("nobody makes TASKS", system, worker, watch_s, slack)
         rose = worker.metric(_MISSING) - counted
         await program.api("STREAM.CREATE.TASKS", stream)
         await program.api(
@@ -70,14 +70,14 @@ async def consumer_of_others(watch_s: float, slack: float = 1.0) -> list[Row]:
 
 async def drifted_stream(watch_s: float, slack: float = 1.0) -> list[Row]:
     """Replace the stream by one of another shape, which no worker may touch, watch it wait, and put it right."""
-    async with stage() as house, outside(house.servers.nats_url) as program:
-        worker = await asyncio.to_thread(house.worker(STEADY).ready)
+    async with stage() as system, outside(system.servers.nats_url) as program:
+        worker = await asyncio.to_thread(system.worker(STEADY).ready)
         await reported_after(program, time.monotonic(), 0)
         stream = (await program.api("STREAM.INFO.TASKS"))["config"]
         worker_said = len(warnings_in(worker.log()))
         await program.api("STREAM.DELETE.TASKS")
         await _made(program, stream | {"max_bytes": 2 * stream["max_bytes"]})
-        rows = await _cheaply("TASKS has another shape", house, worker, watch_s, slack)
+        rows = await _cheaply("TASKS has another shape", system, worker, watch_s, slack)
         warned = len(warnings_in(worker.log())) - worker_said
         await program.api("STREAM.UPDATE.TASKS", stream)
         healed_s = await reported_after(program, time.monotonic(), 1)
@@ -94,16 +94,16 @@ async def drifted_stream(watch_s: float, slack: float = 1.0) -> list[Row]:
 
 async def stuck_loop(block_s: float, slack: float = 1.0) -> list[Row]:
     """Let an agent block the event loop for *block_s* seconds while other work waits."""
-    async with stage() as house, outside(house.servers.nats_url) as program:
+    async with stage() as system, outside(system.servers.nats_url) as program:
         worker = await asyncio.to_thread(
-            house.worker(STEADY, slots=2, ack_wait_s=60).ready
+            system.worker(STEADY, slots=2, ack_wait_s=60).ready
         )
         await reported_after(program, time.monotonic(), 0)
         seizing = await submit(
             program, "seize", {"number": 1, "ms": int(block_s * 1000)}
         )
-        await program.eventually(lambda: _begun(house))
-        began = float((house.folder / "runs" / "seize").read_text().split()[0])
+        await program.eventually(lambda: _begun(system))
+        began = float((system.folder / "runs" / "seize").read_text().split()[0])
         waiting = await submit(program, "work", {"number": 2})
         await poll(lambda: _says(worker, "/readyz", 503), block_s, 0.05)
         red_s = time.time() - began
@@ -131,17 +131,17 @@ async def stuck_loop(block_s: float, slack: float = 1.0) -> list[Row]:
 
 
 async def _cheaply(
-    what: str, house: House, worker: Served, watch_s: float, slack: float
+    what: str, system: System, worker: Served, watch_s: float, slack: float
 ) -> list[Row]:
     """Watch *worker* wait for *watch_s* seconds; nobody else may speak to the server meanwhile."""
     pid = pid_of(worker)
     began = time.monotonic()
     used = cpu_s(pid)
-    heard = (await varz(house))["in_msgs"]
+    heard = (await varz(system))["in_msgs"]
     await asyncio.sleep(watch_s)
     elapsed_s = time.monotonic() - began
     share = (cpu_s(pid) - used) / elapsed_s
-    rate = ((await varz(house))["in_msgs"] - heard) / elapsed_s
+    rate = ((await varz(system))["in_msgs"] - heard) / elapsed_s
     return [
         idle_row(what, share, slack),
         Row(
@@ -158,8 +158,8 @@ async def _made(program: Outside, stream: dict[str, object]) -> None:
         await program.api("STREAM.DELETE.TASKS")
 
 
-async def _begun(house: House) -> bool:
-    return (house.folder / "runs" / "seize").exists()
+async def _begun(system: System) -> bool:
+    return (system.folder / "runs" / "seize").exists()
 
 
 async def _ready_says(worker: Served, wanted: int) -> bool:

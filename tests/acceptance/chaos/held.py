@@ -5,8 +5,8 @@ import json
 
 from tests.acceptance.chaos.stage import AGENT, STEADY, stage
 from tests.acceptance.chaos.table import Row
-from tests.acceptance.house import House
-from tests.acceptance.outside import Outside, outside
+from tests.acceptance.external_program import Outside, outside
+from tests.acceptance.system import System
 
 #: Slots to look at: nothing overlaps, a few, many.
 SLOTS = (1, 4, 64)
@@ -25,12 +25,12 @@ async def run(options: argparse.Namespace) -> list[Row]:
 
 async def measure(samples: int) -> list[Row]:
     """Return a row for each number of slots, from *samples* looks each."""
-    async with stage() as house, outside(house.servers.nats_url) as program:
-        return [await _at(slots, samples, house, program) for slots in SLOTS]
+    async with stage() as system, outside(system.servers.nats_url) as program:
+        return [await _at(slots, samples, system, program) for slots in SLOTS]
 
 
-async def _at(slots: int, samples: int, house: House, program: Outside) -> Row:
-    worker = house.worker(STEADY, slots=slots, ack_wait_s=30).ready()
+async def _at(slots: int, samples: int, system: System, program: Outside) -> Row:
+    worker = system.worker(STEADY, slots=slots, ack_wait_s=30).ready()
     histogram: dict[int, int] = {}
     given = 0
     try:

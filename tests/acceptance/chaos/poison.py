@@ -15,8 +15,8 @@ from tests.acceptance.chaos.poison_verdict import Outcome, account, afterwards
 from tests.acceptance.chaos.poison_wire import Wire, wire
 from tests.acceptance.chaos.stage import pid_of, resident_mb, stage
 from tests.acceptance.chaos.table import Row
-from tests.acceptance.house import BUDGET, Served
-from tests.acceptance.outside import outside
+from tests.acceptance.external_program import outside
+from tests.acceptance.system import BUDGET, Served
 
 #: Letters in all.
 LETTERS = 10_000
@@ -68,15 +68,15 @@ async def poisoned(letters: int, seed: int, slack: float = 1.0) -> list[Row]:
 
     A *slack* of n allows n times as long for a reply, and n times as many megabytes.
     """
-    async with stage() as house, outside(house.servers.nats_url) as program:
-        worker = house.worker(GULLIBLE, BUDGET)
-        supervisor = house.supervisor()
+    async with stage() as system, outside(system.servers.nats_url) as program:
+        worker = system.worker(GULLIBLE, BUDGET)
+        supervisor = system.supervisor()
         processes = {"worker": worker.ready(), "supervisor": supervisor.ready()}
         poisoner = Poisoner(seed)
         sent = Sent()
         sizes: dict[str, list[float]] = {name: [] for name in processes}
         blocks: list[int] = []
-        async with wire(house.servers.nats.port) as line:
+        async with wire(system.servers.nats.port) as line:
             await _send(
                 [poisoner.letter() for _ in range(int(letters * _WARM))],
                 line,
@@ -105,7 +105,7 @@ async def poisoned(letters: int, seed: int, slack: float = 1.0) -> list[Row]:
             _answered(sent),
             *(_size(name, looks, slack * SWELLS_MB) for name, looks in sizes.items()),
             _living(blocks),
-            *await afterwards(house, program, processes, GULLIBLE),
+            *await afterwards(system, program, processes, GULLIBLE),
         ]
         return [
             Row(f"{letters} spoiled messages: {row.asked}", row.measured, row.passed)

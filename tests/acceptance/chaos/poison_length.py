@@ -9,8 +9,8 @@ import nats.errors
 
 from tests.acceptance.chaos.stage import pid_of, resident_mb, stage
 from tests.acceptance.chaos.table import Row
-from tests.acceptance.house import BUDGET
-from tests.acceptance.outside import Outside, outside
+from tests.acceptance.external_program import Outside, outside
+from tests.acceptance.system import BUDGET
 
 #: Letters that a text may have at most, by contract.
 LONGEST = 20_000
@@ -53,9 +53,9 @@ async def long_texts(read_s: float = READ_S, measured: int = _MEASURED) -> list[
 
     Of these *measured* are measured, twice.
     """
-    async with stage() as house, outside(house.servers.nats_url) as program:
-        supervisor = house.supervisor()
-        house.worker(GULLIBLE, BUDGET).ready()
+    async with stage() as system, outside(system.servers.nats_url) as program:
+        supervisor = system.supervisor()
+        system.worker(GULLIBLE, BUDGET).ready()
         supervisor.ready()
         questions = {word: await _took(program, word, "") for word in _WORDS}
         answers = {word: await _took(program, word, "pair") for word in _WORDS}

@@ -15,8 +15,8 @@ from tasklore.contracts import subjects
 from tasklore.contracts.messages import CompletionReport, DeadLetter
 from tests.acceptance.chaos.poison_letters import Letter
 from tests.acceptance.chaos.table import Row
-from tests.acceptance.house import BUDGET, House, Served
-from tests.acceptance.outside import Outside
+from tests.acceptance.external_program import Outside
+from tests.acceptance.system import BUDGET, Served, System
 
 #: Seconds for the last task to be dealt with.
 _ENDS_S = 120.0
@@ -104,7 +104,7 @@ async def _read_all(program: Outside, stream: str) -> list[bytes]:
 
 
 async def afterwards(
-    house: House, program: Outside, processes: dict[str, Served], gullible: str
+    system: System, program: Outside, processes: dict[str, Served], gullible: str
 ) -> list[Row]:
     """Return whether the same processes still work, and whether new ones start on what the poison left."""
     rows = [await _works("a task and a question afterwards", program)]
@@ -116,8 +116,8 @@ async def afterwards(
         Row("both leave in good order", f"exit statuses {statuses}", statuses == [0, 0])
     )
     try:
-        await asyncio.to_thread(house.supervisor().ready)
-        await asyncio.to_thread(house.worker(gullible, BUDGET).ready)
+        await asyncio.to_thread(system.supervisor().ready)
+        await asyncio.to_thread(system.worker(gullible, BUDGET).ready)
     except (AssertionError, TimeoutError) as error:
         return [
             *rows,

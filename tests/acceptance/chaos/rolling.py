@@ -19,8 +19,8 @@ from tests.acceptance.chaos.rolling_leaving import (
 )
 from tests.acceptance.chaos.stage import AGENT, STEADY, stage, submit
 from tests.acceptance.chaos.table import Row
-from tests.acceptance.house import House, Served
-from tests.acceptance.outside import Outside, outside
+from tests.acceptance.external_program import Outside, outside
+from tests.acceptance.system import Served, System
 
 #: Tasks that flow while all workers are replaced.
 TASKS = 1_000
@@ -56,7 +56,7 @@ class Leaving:
 
 async def replaced_under_load(tasks: int, slack: float = 1.0) -> list[Row]:
     """Send *tasks* tasks while each of the workers is told to leave and replaced."""
-    async with stage() as house, outside(house.servers.nats_url) as program:
+    async with stage() as system, outside(system.servers.nats_url) as program:
         naks: list[float] = []
 
         async def note(message: Msg) -> None:
@@ -66,14 +66,14 @@ async def replaced_under_load(tasks: int, slack: float = 1.0) -> list[Row]:
             f"$JS.EVENT.ADVISORY.CONSUMER.MSG_NAKED.TASKS.{AGENT}", cb=note
         )
         workers = [
-            house.worker(STEADY, slots=SLOTS, ack_wait_s=LEASE_S)
+            system.worker(STEADY, slots=SLOTS, ack_wait_s=LEASE_S)
             for _ in range(WORKERS)
         ]
         for worker in workers:
             await asyncio.to_thread(worker.ready)
         sending = asyncio.create_task(_send(program, tasks))
         await program.until(lambda: len(program.heard) > tasks // 10)
-        leavings = [await _replace(house, worker) for worker in workers]
+        leavings = [await _replace(system, worker) for worker in workers]
         ids = await sending
         await program.until(
             lambda: len({report["task_id"] for report in program.heard}) >= tasks
@@ -85,7 +85,7 @@ async def replaced_under_load(tasks: int, slack: float = 1.0) -> list[Row]:
                 for at in naks
                 if leaving.told_at <= at <= leaving.told_at + leaving.took_s
             ]
-        runs = len((house.folder / "runs" / "noted").read_text().splitlines())
+        runs = len((system.folder / "runs" / "noted").read_text().splitlines())
         what = f"{WORKERS} workers replaced during {tasks} tasks"
         return [
             _reported(what, ids, await program.reports(), program),
@@ -115,9 +115,11 @@ async def _send(program: Outside, tasks: int) -> list[str]:
     return ids
 
 
-async def _replace(house: House, worker: Served) -> Leaving:
+async def _replace(system: System, worker: Served) -> Leaving:
     """Start another worker, then tell *worker* to leave and wait until it has left."""
-    await asyncio.to_thread(house.worker(STEADY, slots=SLOTS, ack_wait_s=LEASE_S).ready)
+    await asyncio.to_thread(
+        system.worker(STEADY, slots=SLOTS, ack_wait_s=LEASE_S).ready
+    )
     leaving = Leaving(time.time())
     worker.terminate()
     leaving.status = await asyncio.to_thread(worker.wait)

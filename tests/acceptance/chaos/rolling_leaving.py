@@ -8,8 +8,8 @@ from nats.aio.msg import Msg
 
 from tests.acceptance.chaos.stage import AGENT, STEADY, stage, submit
 from tests.acceptance.chaos.table import Row
-from tests.acceptance.house import House, Served
-from tests.acceptance.outside import Outside, outside
+from tests.acceptance.external_program import Outside, outside
+from tests.acceptance.system import Served, System
 
 #: Seconds of a lease: far longer than the profile, so that nothing is saved by its end.
 _LEASE_S = 300
@@ -32,15 +32,15 @@ _MORE_S = 8.0
 async def joiners_handed_over(slack: float = 1.0) -> list[Row]:
     """Tell a worker to leave whose tasks all wait for an answer that another worker computes."""
     within_s = slack * HAND_OVER_S
-    async with stage() as house, outside(house.servers.nats_url) as program:
+    async with stage() as system, outside(system.servers.nats_url) as program:
         # It has no room for the copies, which therefore wait in the other one.
         leader = await asyncio.to_thread(
-            house.worker(STEADY, slots=1, ack_wait_s=_LEASE_S).ready
+            system.worker(STEADY, slots=1, ack_wait_s=_LEASE_S).ready
         )
         leading = await submit(program, "let_go", {"number": 7})
-        await program.eventually(lambda: _runs(house, "let_go", 1))
+        await program.eventually(lambda: _runs(system, "let_go", 1))
         worker = await asyncio.to_thread(
-            house.worker(STEADY, slots=16, ack_wait_s=_LEASE_S).ready
+            system.worker(STEADY, slots=16, ack_wait_s=_LEASE_S).ready
         )
         naks: list[float] = []
 
@@ -68,12 +68,12 @@ async def joiners_handed_over(slack: float = 1.0) -> list[Row]:
         with contextlib.suppress(TimeoutError):
             await program.eventually(all_told, within_s + _MORE_S)
         in_time = sum(1 for at in naks if at - told_at <= within_s)
-        (house.folder / "runs" / "let_go-7").touch()
+        (system.folder / "runs" / "let_go-7").touch()
         wanted = {leading, *copies}
         await program.until(
             lambda: wanted <= {report["task_id"] for report in program.heard}
         )
-        runs = len((house.folder / "runs" / "let_go").read_text().splitlines())
+        runs = len((system.folder / "runs" / "let_go").read_text().splitlines())
         assert leader.is_running
     asked = f"told to leave while tasks wait for another's answer: handed over within {within_s * 1000:.0f} ms"
     measured = f"{in_time} of {_COPIES} in time, left with {status} after {left_s:.2f} s, {runs} runs in all"
@@ -84,13 +84,13 @@ async def told_twice(slack: float = 1.0) -> list[Row]:
     """Tell a worker twice to leave in the middle of a long task, while another one has room."""
     at_once_s = slack * AT_ONCE_S
     elsewhere_within_s = slack * ELSEWHERE_S
-    async with stage() as house, outside(house.servers.nats_url) as program:
-        starting = house.worker(STEADY, slots=1, ack_wait_s=_LEASE_S, grace_s=_GRACE_S)
+    async with stage() as system, outside(system.servers.nats_url) as program:
+        starting = system.worker(STEADY, slots=1, ack_wait_s=_LEASE_S, grace_s=_GRACE_S)
         worker = await asyncio.to_thread(starting.ready)
         await submit(program, "noted", {"number": 1, "ms": _ENDLESS_MS})
-        await program.eventually(lambda: _runs(house, "noted", 1))
+        await program.eventually(lambda: _runs(system, "noted", 1))
         await asyncio.to_thread(
-            house.worker(STEADY, slots=1, ack_wait_s=_LEASE_S).ready
+            system.worker(STEADY, slots=1, ack_wait_s=_LEASE_S).ready
         )
         worker.terminate()
         # Two signals at once would be one.
@@ -99,7 +99,7 @@ async def told_twice(slack: float = 1.0) -> list[Row]:
         told_at = time.monotonic()
         worker.terminate()
         elsewhere = program.eventually(
-            lambda: _runs(house, "noted", 2), elsewhere_within_s + _MORE_S
+            lambda: _runs(system, "noted", 2), elsewhere_within_s + _MORE_S
         )
         began_elsewhere = asyncio.create_task(elsewhere)
         left = asyncio.create_task(asyncio.to_thread(worker.wait))
@@ -132,11 +132,11 @@ async def told_twice(slack: float = 1.0) -> list[Row]:
 
 async def told_without_nats(slack: float = 1.0) -> list[Row]:
     """Tell a worker and a supervisor to leave while there is no NATS server to say goodbye to."""
-    async with stage() as house:
-        leaving = {"worker": house.worker(STEADY), "supervisor": house.supervisor()}
+    async with stage() as system:
+        leaving = {"worker": system.worker(STEADY), "supervisor": system.supervisor()}
         for process in leaving.values():
             await asyncio.to_thread(process.ready)
-        house.servers.nats.kill()
+        system.servers.nats.kill()
         # Long enough for both to have noticed.
         await asyncio.sleep(1.0)
         return [
@@ -156,9 +156,9 @@ async def _left_alone(name: str, process: Served, within_s: float) -> Row:
     return Row(asked, f"{status} after {left_s:.2f} s, traceback {trouble}", fine)
 
 
-async def _runs(house: House, name: str, number: int) -> bool:
+async def _runs(system: System, name: str, number: int) -> bool:
     """Return whether *number* runs have left a line under *name*."""
-    path = house.folder / "runs" / name
+    path = system.folder / "runs" / name
     return path.exists() and len(path.read_text().splitlines()) >= number
 
 

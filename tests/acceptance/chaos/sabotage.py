@@ -10,9 +10,9 @@ from tasklore.memory.command_batch import Command
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.run_index import RunIndex
 from tasklore.memory.ledger.run_rows import RunRow
-from tasklore.memory.ledger.runs import Run
+from tasklore.memory.ledger.runs import RunPermission
 from tasklore.runtime.messaging.pull import Delivery, PullEngine
-from tasklore.supervisor.reports.comparison import ComparisonDesk
+from tasklore.supervisor.reports.comparison import ReportReconciler
 from tasklore.workers.context.context import Context
 from tasklore.workers.execution.report_publisher import ReportPublisher
 
@@ -35,8 +35,8 @@ def _every_run_may() -> None:
 def _fence_nobody() -> None:
     """Let the ledger forget who runs what and who has reported: tasks are computed and reported again."""
 
-    async def begin(self: Ledger, *args: Any, **options: Any) -> Run:
-        return Run(1)
+    async def begin(self: Ledger, *args: Any, **options: Any) -> RunPermission:
+        return RunPermission(1)
 
     async def hold(self: Ledger, *args: Any, **named: Any) -> list[tuple[str, int]]:
         return []
@@ -77,11 +77,11 @@ def _acknowledge_too_early() -> None:
 def _never_compare() -> None:
     """Let a supervisor settle what it is asked to compare: the ledger keeps what it has."""
 
-    async def work(self: ComparisonDesk, batch: Sequence[Any], line: Any) -> None:
+    async def work(self: ReportReconciler, batch: Sequence[Any], line: Any) -> None:
         for delivery in batch:
             line.settle(delivery)
 
-    ComparisonDesk.work = work  # type: ignore[method-assign]
+    ReportReconciler.work = work  # type: ignore[method-assign]
 
 
 def _list_no_ends() -> None:

@@ -13,7 +13,7 @@ from typing import IO, Any, Self
 from tasklore.runtime.servers.child import GUARDED
 from tests.acceptance.chaos.forged import PATIENCE_S, Forged
 from tests.acceptance.chaos.history import History
-from tests.acceptance.house import ROOT
+from tests.acceptance.system import ROOT
 
 
 class Smith:

@@ -15,7 +15,7 @@ from tests.acceptance.chaos.soak_load import KNOWN, LOST_AFTER_S, Load, load
 from tests.acceptance.chaos.soak_samples import CENSUSES, Looker, Sample
 from tests.acceptance.chaos.stage import STEADY, stage
 from tests.acceptance.chaos.table import Row, finish
-from tests.acceptance.house import BUDGET, House, Served
+from tests.acceptance.system import BUDGET, Served, System
 
 #: Seconds between looks.
 LOOK_S = 10.0
@@ -36,21 +36,21 @@ _BY_CONTRACT = ("task", "ltm")
 
 async def soak(minutes: float) -> list[Row]:
     """Work for *minutes* minutes and return what grew."""
-    async with stage() as house, load(house.servers.nats_url) as program:
+    async with stage() as system, load(system.servers.nats_url) as program:
         processes = {
-            "supervisor": house.supervisor(),
-            "worker 1": house.worker(STEADY, BUDGET, slots=32),
-            "worker 2": house.worker(STEADY, BUDGET, slots=32),
+            "supervisor": system.supervisor(),
+            "worker 1": system.worker(STEADY, BUDGET, slots=32),
+            "worker 2": system.worker(STEADY, BUDGET, slots=32),
         }
         for process in processes.values():
             await asyncio.to_thread(process.ready)
-        looker = Looker(house, processes, program)
+        looker = Looker(system, processes, program)
         busy = [
             asyncio.create_task(work)
             for work in (program.keep_sowing(), program.keep_asking())
         ]
         restarting = asyncio.create_task(
-            _restart_now_and_then(house, 60 * minutes / (RESTARTS + 1))
+            _restart_now_and_then(system, 60 * minutes / (RESTARTS + 1))
         )
         samples: list[Sample] = []
         ends_at = time.monotonic() + 60 * minutes
@@ -75,12 +75,12 @@ async def soak(minutes: float) -> list[Row]:
         ]
 
 
-async def _restart_now_and_then(house: House, every_s: float) -> None:
+async def _restart_now_and_then(system: System, every_s: float) -> None:
     """Kill NATS and start it again, so that every connection is made anew; not at the end, which would find it down."""
     for _ in range(RESTARTS):
         await asyncio.sleep(every_s)
-        house.servers.nats.kill()
-        await house.servers.nats.start()
+        system.servers.nats.kill()
+        await system.servers.nats.start()
     await asyncio.Event().wait()
 
 

@@ -13,7 +13,7 @@ import nats.errors
 from nats.aio.msg import Msg
 
 from tests.acceptance.chaos.stage import AGENT
-from tests.acceptance.outside import Outside, outside
+from tests.acceptance.external_program import Outside, outside
 
 #: Tasks of all kinds in a second.
 TASKS_PER_S = 100.0

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 
 from tests.acceptance.chaos.soak_load import Load
 from tests.acceptance.chaos.stage import AGENT, open_files, pid_of, resident_mb
-from tests.acceptance.house import House, Served
+from tests.acceptance.system import Served, System
 
 #: Streams that are empty, or as large as what was given up or reported.
 STREAMS = ("TASKS", "LATER", "DEAD", "REPORTS")
@@ -34,12 +34,12 @@ class Sample:
 
 
 class Looker:
-    """Looks at *processes* (by name) and the servers of *house*."""
+    """Looks at *processes* (by name) and the servers of *system*."""
 
     def __init__(
-        self, house: House, processes: dict[str, Served], program: Load
+        self, system: System, processes: dict[str, Served], program: Load
     ) -> None:
-        self._house = house
+        self._system = system
         self._processes = processes
         self._program = program
         self._started = time.monotonic()
@@ -57,7 +57,7 @@ class Looker:
             ]["messages"]
         await self._count_inside(sample)
         async with Redis.from_url(
-            self._house.servers.redis_url, socket_timeout=10
+            self._system.servers.redis_url, socket_timeout=10
         ) as redis:
             async for key in redis.scan_iter(count=_SCAN):
                 sample.keys[key.split(b":")[1].decode(errors="replace")] += 1

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tests.acceptance.house import House, Served
-from tests.acceptance.outside import Outside
+from tests.acceptance.external_program import Outside
+from tests.acceptance.system import Served, System
 
 AGENT = "SteadyAgent"
 STEADY = str(Path(__file__).parent / "agents" / "steady.py")
@@ -22,14 +22,14 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 @asynccontextmanager
-async def stage() -> AsyncIterator[House]:
+async def stage() -> AsyncIterator[System]:
     """Give a house on servers of its own, NATS with its monitoring page; nothing of it is left."""
     with tempfile.TemporaryDirectory(
         prefix="tasklore-chaos-", ignore_cleanup_errors=True
     ) as folder:
         async with EmbeddedServers(Path(folder) / "servers", monitor=True) as servers:
-            with House(servers, Path(folder)) as house:
-                yield house
+            with System(servers, Path(folder)) as system:
+                yield system
 
 
 def pid_of(process: Served) -> int:
@@ -53,11 +53,11 @@ def open_files(pid: int) -> int:
     return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
 
 
-async def varz(house: House) -> dict[str, Any]:
+async def varz(system: System) -> dict[str, Any]:
     """Return what the NATS server tells of itself: connections, messages in, memory."""
 
     def read() -> dict[str, Any]:
-        address = f"{house.servers.nats.monitor_url}/varz"
+        address = f"{system.servers.nats.monitor_url}/varz"
         with urllib.request.urlopen(address, timeout=10) as reply:  # noqa: S310 - our own server
             return dict(json.load(reply))
 

@@ -19,7 +19,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from tests.acceptance.chaos.history import History, Kind
-from tests.acceptance.outside import Outside
+from tests.acceptance.external_program import Outside
 
 #: Publishes under way at a time: enough for a strict server, which writes each to the disk.
 AT_ONCE = 64

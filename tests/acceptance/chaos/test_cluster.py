@@ -7,12 +7,12 @@ import pytest
 
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import JetStreamRefused
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tests.acceptance.chaos.cluster import leaders_killed
 from tests.acceptance.chaos.cluster_nodes import NODES, Cluster
 from tests.acceptance.chaos.stage import AGENT, STEADY
-from tests.acceptance.house import House
-from tests.acceptance.outside import outside
+from tests.acceptance.external_program import outside
+from tests.acceptance.system import System
 
 
 async def test_killing_the_leader_of_the_queue_loses_no_task() -> None:
@@ -26,15 +26,17 @@ async def test_a_worker_that_starts_before_the_last_node_waits_for_it(
     """With two nodes nobody keeps three copies: that is an error with a cure, but only after a while."""
     cluster = Cluster(tmp_path / "servers")
     await cluster.start_some(NODES - 1)
-    house = House(cluster, tmp_path)
+    system = System(cluster, tmp_path)
     try:
         async with connected(cluster.nats_url, "test-cluster") as client:
             with pytest.raises(
                 JetStreamRefused,
                 match=r"\(10005\), still so after .* TASKLORE_REPLICAS asks for",
             ):
-                await declare_streams(client, Sizes(replicas=NODES), patience_s=0.5)
-        worker = house.worker(STEADY, replicas=NODES)
+                await declare_streams(
+                    client, StreamSizes(replicas=NODES), patience_s=0.5
+                )
+        worker = system.worker(STEADY, replicas=NODES)
         await asyncio.to_thread(worker.await_log, "jetstream_not_ready")
         await cluster.nodes[-1].start()
         await asyncio.to_thread(worker.ready)
@@ -43,5 +45,5 @@ async def test_a_worker_that_starts_before_the_last_node_waits_for_it(
                 "status"
             ] == "completed"
     finally:
-        house.close()
+        system.close()
         await cluster.stop()

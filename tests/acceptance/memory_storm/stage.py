@@ -25,8 +25,8 @@ from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.chaos.forged import Forged
 from tests.acceptance.chaos.history import History
 from tests.acceptance.chaos.smith import Smith
-from tests.acceptance.house import QUICK
 from tests.acceptance.memory_storm.told import Answers, Told
+from tests.acceptance.system import QUICK
 from tests.llm_double import ScriptedLlm
 
 AGENT = "tests.acceptance.memory_storm.agent"

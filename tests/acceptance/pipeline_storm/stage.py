@@ -27,11 +27,11 @@ from tests.acceptance.chaos.forge import ROLE_VARIABLE
 from tests.acceptance.chaos.forged import Forged
 from tests.acceptance.chaos.history import Event, Follower, History
 from tests.acceptance.chaos.smith import Smith
-from tests.acceptance.house import QUICK
 from tests.acceptance.pipeline_storm import misdeeds
 from tests.acceptance.pipeline_storm.agent import FOLDER_VARIABLE, agent, hold_of
 from tests.acceptance.pipeline_storm.moments import VICTIMS, Victim
 from tests.acceptance.pipeline_storm.nine_phases import PIPELINE
+from tests.acceptance.system import QUICK
 
 AGENT = "tests.acceptance.pipeline_storm.agent"
 SUPERVISOR = "storm"

@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.http.console import helpers
-from tasklore.supervisor.http.console.pages import Said, address, read_said
+from tasklore.supervisor.http.console.pages import Notice, address, read_said
 from tasklore.supervisor.http.console.routes import PAGES
 from tests.integration.console.browsing import (
     KEYS,
@@ -127,7 +127,7 @@ async def test_an_odd_cookie_breaks_no_page(console: ConsoleStand) -> None:
 def test_a_sentence_fits_into_its_cookie() -> None:
     """A browser drops a cookie of more than 4,096 bytes, whatever the letters are."""
     for letter in ("x", "é", "\U0001f600", "\u202e", '"', "\n"):
-        said = Said(to="/console/", text=letter * 5_000)
+        said = Notice(to="/console/", text=letter * 5_000)
         assert len(said.spell()) <= 3_800
         read = read_said(said.spell())
         assert read is not None

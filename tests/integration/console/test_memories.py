@@ -18,7 +18,7 @@ from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.http.console import items, people
 from tasklore.supervisor.http.console.calls import OperationCalls
-from tasklore.supervisor.http.console.pages import Said, Shown, Visit
+from tasklore.supervisor.http.console.pages import Notice, RenderedPage, Visit
 from tasklore.supervisor.operations.console import ConsoleServices
 from tasklore.supervisor.operations.memory import tasks
 from tasklore.supervisor.operations.memory.hand_edits import (
@@ -354,11 +354,11 @@ async def test_a_person_is_forgotten_once_their_name_was_typed(
 
     for typed in ("", "Ana", "ana ben"):
         refused = await people.forget(visit(typed))
-        assert isinstance(refused, Said)
+        assert isinstance(refused, Notice)
         assert refused.tone == "bad"
     assert eraser.asked == []
     done = await people.forget(visit(" ana "))
-    assert isinstance(done, Shown)
+    assert isinstance(done, RenderedPage)
     assert eraser.asked == ["ana"]
     proof = done.values["proof"]
     assert isinstance(proof, people.Proof)

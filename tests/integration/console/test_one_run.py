@@ -9,7 +9,7 @@ import pytest
 from redis.asyncio import Redis
 
 from tasklore.contracts.admission.waits import Wait
-from tasklore.memory.ledger.ledger import Ended, Run
+from tasklore.memory.ledger.ledger import Ended, RunPermission
 from tasklore.memory.ledger.waits import WaitName
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.integration.console.browsing import (
@@ -66,7 +66,7 @@ async def asks(
         **fields,
     )
     begun = await parts.ledger.begin(task_id, 1, "w", 1, 30_000, token="run")
-    assert isinstance(begun, Run)
+    assert isinstance(begun, RunPermission)
     body = assigned(task_id, text).model_dump_json().encode()
     assert await parts.answers.waits.begin(
         Ended(task_id, 1, "run"), [wait], wait_s=86_400, due_s=86_400, assignment=body

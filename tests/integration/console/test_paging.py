@@ -31,7 +31,6 @@ from tasklore.supervisor.operations.dead_letters import (
     redrive_dead_letters,
 )
 from tasklore.supervisor.operations.table import bind
-from tests.integration.burials import Morgue, morgue_of
 from tests.integration.console.browsing import (
     ConsoleStand,
     Tab,
@@ -39,6 +38,7 @@ from tests.integration.console.browsing import (
     list_runs,
     row,
 )
+from tests.integration.dead_letters import Morgue, morgue_of
 from tests.integration.documents import commit, like, plan, store_on
 from tests.integration.http_stand import CARD
 from tests.integration.stories import shelf_on

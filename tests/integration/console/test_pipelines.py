@@ -16,7 +16,7 @@ from tasklore.memory.sessions.pipeline_records import NewRun, PhaseState
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.http.console.graph import BOX_HEIGHT, draw_graph
-from tasklore.supervisor.operations.pipelines import PhaseTold
+from tasklore.supervisor.operations.pipelines import PhaseView
 from tests.integration.console.browsing import (
     PAYLOADS,
     ConsoleStand,
@@ -228,7 +228,7 @@ def test_the_picture_has_each_phase_behind_all_that_it_needs() -> None:
         "f": (),
     }
     phases = [
-        PhaseTold(phase=name, status="pending", run=0, after=after)
+        PhaseView(phase=name, status="pending", run=0, after=after)
         for name, after in needs.items()
     ]
     graph = draw_graph(phases)

@@ -27,7 +27,7 @@ from tasklore.memory.ledger.run_rows import RunRow
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.presences import key_of_presence
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.cards import CardIndex
@@ -44,7 +44,7 @@ from tasklore.supervisor.operations.agents import (
     show_agent,
 )
 from tasklore.supervisor.operations.refusals import Refused
-from tests.integration.burials import put_card
+from tests.integration.dead_letters import put_card
 from tests.integration.http_stand import http_stand
 from tests.integration.operations.doors import door_of
 
@@ -56,7 +56,7 @@ NAMES = ("OldAgent", "SoloAgent", "TripAgent")
 @pytest.fixture
 async def client(own_servers: EmbeddedServers) -> AsyncIterator[Client]:
     async with connected(own_servers.nats_url, "agents") as opened:
-        await declare_streams(opened, Sizes())
+        await declare_streams(opened, StreamSizes())
         for agent in reversed(NAMES):
             await put_card(opened, agent)
         bucket = await opened.jetstream().key_value(subjects.WORKERS_BUCKET)

@@ -11,7 +11,7 @@ import pytest
 from redis.asyncio import Redis
 
 from tasklore.contracts.analysis.document import AnalysisDocument, read_document
-from tasklore.contracts.analysis.roster import roster_of
+from tasklore.contracts.analysis.section_agents import roster_of
 from tasklore.contracts.analysis.stories import Entity, StoryBase, StoryResponse
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import (
@@ -39,7 +39,7 @@ from tasklore.supervisor.operations.analyses import (
 )
 from tasklore.supervisor.operations.refusals import Refused, refusal_of
 from tasklore.supervisor.operations.table import Unfinished
-from tasklore.supervisor.pipelines.analysis.pending import PendingRequest
+from tasklore.supervisor.pipelines.analysis.pending import PendingAnalysis
 from tasklore.supervisor.pipelines.analysis.records import AnalysisRecord
 from tasklore.supervisor.pipelines.analysis.requests import AnalysisRequests
 from tests.integration.operations.doors import door_of
@@ -303,7 +303,7 @@ async def test_the_answer_to_a_request_outlives_the_time_that_it_was_waited_for(
     None
 ):
     """It is known that the analysis has begun, or that it cannot; neither within the time is unknown."""
-    pending = PendingRequest()
+    pending = PendingAnalysis()
     assert await pending.wait(0.0) is None
     with pytest.raises(ConfigurationError, match="whether the analysis has begun"):
         await pending.demand_begun(0.0)
@@ -311,7 +311,7 @@ async def test_the_answer_to_a_request_outlives_the_time_that_it_was_waited_for(
     assert await pending.demand_begun(PATIENCE_S) is None
     pending.settle(True)
     assert await pending.demand_begun(PATIENCE_S) is True
-    refused = PendingRequest()
+    refused = PendingAnalysis()
     asyncio.get_running_loop().call_soon(refused.settle, InvalidInput("no agents"))
     assert await refused.wait(0.0) is None
     with pytest.raises(InvalidInput, match="no agents"):

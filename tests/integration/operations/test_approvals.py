@@ -17,12 +17,12 @@ from tasklore.contracts.callers import ALL, Caller
 from tasklore.contracts.errors import InvalidInput, NotPermitted
 from tasklore.memory import keys
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.runs import Ended, Run
+from tasklore.memory.ledger.runs import Ended, RunPermission
 from tasklore.memory.ledger.waits import WaitName, Waits
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.link import Link as NatsLink
 from tasklore.runtime.messaging.outbox import open_outbox
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.approvals import questions
 from tasklore.supervisor.approvals.answers import Answers
@@ -75,7 +75,7 @@ async def services(
         connected(own_servers.nats_url, "approving") as client,
         open_outbox(NatsLink(client)) as outbox,
     ):
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
         ledger = Ledger(redis, deadline_s=PATIENCE_S)
         await park(
             ledger,
@@ -112,7 +112,7 @@ def a_question(slot: str, who: str | None, *, hours: int, **fields: Any) -> Wait
 async def park(ledger: Ledger, waits: Waits, task_id: str, *asked: Wait) -> None:
     """Let a run of the task begin, and end in the questions *asked*."""
     begun = await ledger.begin(task_id, 1, "w", 1, 30_000, token="run")
-    assert isinstance(begun, Run)
+    assert isinstance(begun, RunPermission)
     assert await waits.begin(
         Ended(task_id, 1, "run"), asked, wait_s=86_400, due_s=86_400, assignment=b"{}"
     )

@@ -34,7 +34,7 @@ from tasklore.supervisor.operations.requests import (
 )
 from tasklore.supervisor.operations.table import Unfinished
 from tasklore.supervisor.requests.outcome import Lookup
-from tasklore.supervisor.requests.request import Alongside, Ended, ignore_part
+from tasklore.supervisor.requests.request import Ended, ExtraCommands, ignore_part
 from tests.http_client import until
 from tests.integration.http_stand import Scripted, Stand, assigned, http_stand
 
@@ -54,7 +54,7 @@ class Patient(Scripted):
         before: Sequence[ChatTurn] | None = None,
         ended: Ended = ignore_part,
         is_new: bool = False,
-        alongside: Alongside | None = None,
+        alongside: ExtraCommands | None = None,
         among: Catalogue | None = None,
     ) -> PersonReply:
         self.asked.append(request)

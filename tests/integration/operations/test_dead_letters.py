@@ -34,7 +34,7 @@ from tasklore.supervisor.operations.dead_letters import (
     show_dead_letter,
 )
 from tasklore.supervisor.operations.refusals import Refused
-from tests.integration.burials import Morgue, a_letter, an_assignment, morgue_of
+from tests.integration.dead_letters import Morgue, a_letter, an_assignment, morgue_of
 from tests.integration.operations.doors import door_of
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)

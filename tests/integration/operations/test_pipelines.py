@@ -33,7 +33,7 @@ from tasklore.supervisor.operations.pipelines import (
     Rerun,
     Resume,
     Run,
-    RunTold,
+    RunView,
     cancel_run,
     check_pipeline,
     estimate_cost,
@@ -68,7 +68,7 @@ class Place:
     redis: Redis
     away: set[str] = field(default_factory=set)
 
-    async def until_over(self, session_id: str, caller: Caller = DESK) -> RunTold:
+    async def until_over(self, session_id: str, caller: Caller = DESK) -> RunView:
         """Return the run once it has ended."""
         await self.scene.outcome(session_id)
         return await show_run(self.services, caller, session_id)
@@ -189,7 +189,7 @@ def broken() -> Pipeline:
     )
 
 
-def statuses(run: RunTold) -> dict[str, str]:
+def statuses(run: RunView) -> dict[str, str]:
     """Return the status of each phase."""
     return {one.phase: one.status for one in run.phases}
 

@@ -14,7 +14,7 @@ from tasklore.contracts.errors import NotPermitted
 from tasklore.contracts.messages import WorkerPresence
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.presences import key_of_presence
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.cards import read_cards
 from tasklore.supervisor.operations.refusals import Refused
@@ -24,7 +24,7 @@ from tasklore.supervisor.operations.retirement import (
     RetirementServices,
     retire_agent,
 )
-from tests.integration.burials import put_card
+from tests.integration.dead_letters import put_card
 from tests.integration.operations.doors import door_of
 
 OPERATOR = Caller(name="ops", roles=frozenset({"operate"}))
@@ -33,7 +33,7 @@ OPERATOR = Caller(name="ops", roles=frozenset({"operate"}))
 @pytest.fixture
 async def client(own_servers: EmbeddedServers) -> AsyncIterator[Client]:
     async with connected(own_servers.nats_url, "retiring") as opened:
-        await declare_streams(opened, Sizes())
+        await declare_streams(opened, StreamSizes())
         for agent in ("OldAgent", "TripAgent"):
             await put_card(opened, agent)
         yield opened

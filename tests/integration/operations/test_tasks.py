@@ -13,7 +13,7 @@ from tasklore.contracts.errors import NotPermitted
 from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import TaskAssignment
 from tasklore.memory.ledger.run_index import RunIndex
-from tasklore.memory.ledger.run_list import OpenTasks, TaskList
+from tasklore.memory.ledger.run_list import OpenTaskCounts, TaskList
 from tasklore.memory.ledger.run_rows import RunRow
 from tasklore.memory.ledger.waits import Waits
 from tasklore.runtime.messaging.link import Link
@@ -231,7 +231,7 @@ async def test_open_tasks_are_counted_over_both_protocols(
     services: TaskServices, servers: EmbeddedServers, protocol: int
 ) -> None:
     """The server answers each in another shape."""
-    assert await TaskList(services.redis).count_open() == OpenTasks(0, None)
+    assert await TaskList(services.redis).count_open() == OpenTaskCounts(0, None)
     began_ms = time.time_ns() // 1_000_000
     await sent(services, ANA)
     await sent(services, BEN)

@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import NotPermitted
 from tasklore.memory.ledger.waits import Waits
-from tasklore.memory.webhooks.outbox import State, WebhookOutbox
+from tasklore.memory.webhooks.outbox import WebhookOutbox, WebhookState
 from tasklore.supervisor.operations.refusals import Refused
 from tasklore.supervisor.operations.webhooks import (
     OPERATIONS,
@@ -36,7 +36,7 @@ async def outbox(redis: Redis) -> WebhookOutbox:
         )
         kept = (await outbox.read(f"msg_{number}"))[0]
         assert kept is not None
-        state = State(
+        state = WebhookState(
             now + timedelta(minutes=9),
             now - timedelta(hours=2 * number),
             7,

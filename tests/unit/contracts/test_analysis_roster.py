@@ -2,10 +2,10 @@
 
 import pytest
 
-from tasklore.contracts.analysis.roster import (
+from tasklore.contracts.analysis.section_agents import (
     BACKGROUND_S,
     IMMEDIATE_S,
-    ROSTER,
+    SECTION_AGENTS,
     model_of,
     roster_of,
 )
@@ -15,10 +15,12 @@ from tasklore.contracts.errors import InvalidInput
 
 def test_a_story_that_says_nothing_has_the_ten() -> None:
     """In the order of the document, all but one switched on, and each section with its model."""
-    assert roster_of({}) == ROSTER
-    assert len({seat.agent_id for seat in ROSTER}) == len(ROSTER) == 10
-    assert [seat.section for seat in ROSTER if not seat.enabled] == ["contradiction"]
-    assert all(model_of(seat.section) for seat in ROSTER)
+    assert roster_of({}) == SECTION_AGENTS
+    assert len({seat.agent_id for seat in SECTION_AGENTS}) == len(SECTION_AGENTS) == 10
+    assert [seat.section for seat in SECTION_AGENTS if not seat.enabled] == [
+        "contradiction"
+    ]
+    assert all(model_of(seat.section) for seat in SECTION_AGENTS)
     assert model_of("tone") is None
 
 
@@ -40,7 +42,7 @@ def test_a_story_changes_what_it_names_and_no_more() -> None:
         "analyse",
     )
     assert [seat for seat in roster_of(said) if seat.section not in said] == [
-        seat for seat in ROSTER if seat.section not in said
+        seat for seat in SECTION_AGENTS if seat.section not in said
     ]
 
 

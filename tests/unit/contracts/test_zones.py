@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.messages import PersonRequest
 from tasklore.contracts.quantities.times import find_moments
-from tasklore.contracts.zones import told_in, zone_of
+from tasklore.contracts.zones import in_zone, read_zone
 
 NEW_YEARS_EVE = datetime(2026, 12, 31, 23, 30, tzinfo=UTC)
 
@@ -25,14 +25,14 @@ def test_a_moment_is_told_as_the_clocks_of_a_zone_show_it(
     name: str, shown: str
 ) -> None:
     """It stays the same instant."""
-    told = told_in(NEW_YEARS_EVE, name)
+    told = in_zone(NEW_YEARS_EVE, name)
     assert (told.isoformat(), told) == (shown, NEW_YEARS_EVE)
 
 
 @pytest.mark.parametrize("hours", [22, 24, 24.5, 25.5, 46.9])
 def test_tomorrow_is_one_day_however_long_today_is(hours: float) -> None:
     """From the first minute to the last of a day with 25 hours, and in both that the clocks call two."""
-    now = told_in(
+    now = in_zone(
         datetime(2026, 10, 24, tzinfo=UTC) + timedelta(hours=hours), "Europe/Berlin"
     )
     assert [one.readings for one in find_moments("for tomorrow", now)] == [
@@ -43,7 +43,7 @@ def test_tomorrow_is_one_day_however_long_today_is(hours: float) -> None:
 def test_hours_from_a_moment_are_hours_when_the_clocks_change() -> None:
     """Two of them after half past one, in the night of the change, although the clocks show half past four by then."""
     before = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)
-    assert told_in(before, "Europe/Berlin") + timedelta(hours=2) - before == timedelta(
+    assert in_zone(before, "Europe/Berlin") + timedelta(hours=2) - before == timedelta(
         hours=2
     )
 
@@ -63,7 +63,7 @@ def test_hours_from_a_moment_are_hours_when_the_clocks_change() -> None:
 def test_what_is_no_zone_is_refused_with_the_nearest(name: str, cure: str) -> None:
     """Files of the machine are none, whatever they are called."""
     with pytest.raises(InvalidInput) as caught:
-        zone_of(name)
+        read_zone(name)
     assert cure in str(caught.value)
     assert len(str(caught.value)) < 200
 

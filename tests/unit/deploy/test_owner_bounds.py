@@ -8,7 +8,7 @@ from tasklore.memory.holdings.store import HOLDING_KINDS, OWNER_PART, OWNERS_PAR
 from tasklore.memory.schedules import store as schedules
 from tasklore.memory.stores import STORES
 from tasklore.memory.webhooks import outbox as webhooks
-from tasklore.runtime.messaging.streams import Sizes, stream_configurations
+from tasklore.runtime.messaging.streams import StreamSizes, stream_configurations
 from tasklore.runtime.settings import Settings
 from tasklore.supervisor.schedules.book import MOST_BYTES, MOST_PIPELINE_BYTES
 from tasklore.supervisor.webhooks.events import MOST_BYTES as MOST_WEBHOOK_BYTES
@@ -82,7 +82,7 @@ def test_every_stream_has_a_row() -> None:
     """As they are declared."""
     streams = {
         one["name"]
-        for one in stream_configurations(Sizes())
+        for one in stream_configurations(StreamSizes())
         if not one["name"].startswith("KV_")
     }
     assert the_names("streams | bounded by") == streams
@@ -102,7 +102,7 @@ def test_the_streams_of_words_have_a_gibibyte_each_however_much_redis_may_keep()
 ):
     """Their bytes are of NATS; the pages say how many."""
     for kept in (1024**2, 64 * 1024**3):
-        made = stream_configurations(Sizes.of(Settings(kept_max_bytes=kept)))
+        made = stream_configurations(StreamSizes.of(Settings(kept_max_bytes=kept)))
         sizes = {one["name"]: one.get("max_bytes") for one in made}
         names = (subjects.TURNS, subjects.FACTS, subjects.MESSAGES)
         assert [sizes[name] for name in names] == [1024**3] * 3

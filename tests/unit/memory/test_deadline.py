@@ -6,7 +6,7 @@ import pytest
 
 from tasklore.memory import command_batch
 from tasklore.memory.command_batch import Deadline
-from tasklore.memory.shared_connection import Heard
+from tasklore.memory.shared_connection import LastHeard
 
 
 async def test_silence_ends_at_the_deadline() -> None:
@@ -50,7 +50,7 @@ async def test_an_error_inside_is_not_hidden() -> None:
 async def test_a_server_that_answers_others_is_not_late() -> None:
     """Silence counts from its last word to anybody who shares the pool."""
     loop = asyncio.get_running_loop()
-    heard = Heard()
+    heard = LastHeard()
     words = 0
 
     async def answer_others() -> None:
@@ -75,7 +75,7 @@ async def test_a_server_that_answers_others_alone_is_given_up(
     """One answer that never comes ends with the time that the ledger is waited for."""
     monkeypatch.setattr(command_batch, "BUSY_S", 0.05)
     loop = asyncio.get_running_loop()
-    heard = Heard()
+    heard = LastHeard()
 
     async def answer_others() -> None:
         while True:
@@ -94,7 +94,7 @@ async def test_a_process_that_stood_still_gives_the_server_its_time_once_more(
     """It may have stood still before its question left: what it does without an answer would be told beside it."""
     monkeypatch.setattr(command_batch, "BUSY_S", 0.1)
     loop = asyncio.get_running_loop()
-    heard = Heard()
+    heard = LastHeard()
 
     async def stand_still() -> None:
         until = loop.time() + 1.0
@@ -117,7 +117,7 @@ async def test_a_process_that_stood_still_gives_the_server_its_time_once_more(
 async def test_a_loop_that_is_slow_is_not_the_servers_fault() -> None:
     """Each turn takes longer than the whole deadline, and the answer comes with the third."""
     loop = asyncio.get_running_loop()
-    heard = Heard()
+    heard = LastHeard()
 
     async def keep_busy() -> None:
         while True:

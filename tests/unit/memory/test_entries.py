@@ -7,8 +7,8 @@ import pytest
 
 from tasklore.memory import keys
 from tasklore.memory.long_term.entries import (
-    Remembered,
-    Selection,
+    CachedResult,
+    EntrySelection,
     decode,
     decode_entry,
     encode,
@@ -40,7 +40,7 @@ def value_of(result: bytes, parameters: bytes = b'{"limit":5}') -> bytes:
 )
 def test_a_result_comes_back_byte_for_byte(result: bytes) -> None:
     """Also one that holds what looks like our own head or tail."""
-    assert decode(value_of(result)) == Remembered(1000, 20, result)
+    assert decode(value_of(result)) == CachedResult(1000, 20, result)
 
 
 def test_a_value_is_one_json_object() -> None:
@@ -60,13 +60,13 @@ def test_a_value_is_one_json_object() -> None:
 def test_plain_json_of_another_program_is_read() -> None:
     """Order, spaces and our own bookkeeping do not matter to it."""
     foreign = b'{ "result": {"a": 1}, "computed_ms": 7, "created_at": 5 }'
-    assert decode(foreign) == Remembered(5, 7, b'{"a":1}')
+    assert decode(foreign) == CachedResult(5, 7, b'{"a":1}')
 
 
 def test_an_entry_edited_by_hand_is_read() -> None:
     """The checksum no longer fits, but it is JSON all the same."""
     edited = value_of(b'{"a":1}').replace(b'{"a":1}', b'{"a":2222}')
-    assert decode(edited) == Remembered(1000, 20, b'{"a":2222}')
+    assert decode(edited) == CachedResult(1000, 20, b'{"a":2222}')
 
 
 @pytest.mark.parametrize(
@@ -108,13 +108,13 @@ def test_saved_time_is_hits_times_the_time_each_answer_took() -> None:
 
 def test_a_selection_needs_every_condition() -> None:
     """Created at the very limit counts as since, not as before."""
-    wanted = Selection(
+    wanted = EntrySelection(
         agent_id="A", task="t", created_before_ms=20, created_since_ms=10
     )
     assert wanted.names(keys.LongTermKey("A", "1", None, "t:1"))
     assert not wanted.names(keys.LongTermKey("B", "1", None, "t:1"))
     assert not wanted.names(keys.LongTermKey("A", "1", None, "tt:1"))
-    assert [wanted.holds(Remembered(at, 0, b"")) for at in (9, 10, 19, 20)] == [
+    assert [wanted.holds(CachedResult(at, 0, b"")) for at in (9, 10, 19, 20)] == [
         False,
         True,
         True,

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from tasklore.contracts.analysis.pieces import MOST_TOKENS, Reduction
 from tasklore.contracts.analysis.stories import TIERS, StorySettings, StoryThread
 from tasklore.memory.stories.arithmetic import (
-    Standing,
+    TierPosition,
     dialogue_share,
     pace,
     resolve_id,
@@ -22,19 +22,19 @@ from tasklore.memory.stories.arithmetic import (
 @pytest.mark.parametrize(
     ("score", "standing"),
     [
-        (28, Standing("Acquaintance", "Friend", 3)),
-        (31, Standing("Friend", "Close Friend", 30)),
-        (10, Standing("Stranger", "Acquaintance", 1)),
-        (-10.1, Standing("Rival", "Stranger", 0.1)),
-        (-31, Standing("Enemy", "Rival", 1)),
-        (91, Standing("Family")),
-        (-5000, Standing("Enemy", "Rival", 4970)),
+        (28, TierPosition("Acquaintance", "Friend", 3)),
+        (31, TierPosition("Friend", "Close Friend", 30)),
+        (10, TierPosition("Stranger", "Acquaintance", 1)),
+        (-10.1, TierPosition("Rival", "Stranger", 0.1)),
+        (-31, TierPosition("Enemy", "Rival", 1)),
+        (91, TierPosition("Family")),
+        (-5000, TierPosition("Enemy", "Rival", 4970)),
         # 0.1 + 0.2 is 0.30000000000000004, and thirty-one is thirty-one.
-        (30.7 + 0.1 + 0.2, Standing("Friend", "Close Friend", 30)),
+        (30.7 + 0.1 + 0.2, TierPosition("Friend", "Close Friend", 30)),
     ],
 )
 def test_a_score_has_a_tier_and_a_way_to_the_next(
-    score: float, standing: Standing
+    score: float, standing: TierPosition
 ) -> None:
     """By the tiers of a story that declares none; the highest has no next."""
     assert tier_of(score, TIERS) == standing

@@ -7,7 +7,7 @@ import pytest
 
 from tasklore.contracts.analysis.background import KnownFact
 from tasklore.contracts.analysis.pieces import Section
-from tasklore.contracts.analysis.roster import model_of
+from tasklore.contracts.analysis.section_agents import model_of
 from tasklore.contracts.analysis.stories import (
     Bond,
     Relations,

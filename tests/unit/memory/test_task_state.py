@@ -66,8 +66,11 @@ def test_the_word_for_a_task_is_that_of_its_state_unless_it_is_to_be_cancelled()
 ):
     wish = CancelRequest("enough")
     assert describe_state(standing("waiting")) == "waiting"
-    assert describe_state(standing("running", wish=wish)) == "cancelling"
-    assert describe_state(standing("cancelled", wish=wish, report=b"{}")) == "cancelled"
+    assert describe_state(standing("running", cancel_request=wish)) == "cancelling"
+    assert (
+        describe_state(standing("cancelled", cancel_request=wish, report=b"{}"))
+        == "cancelled"
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from tasklore.contracts.errors import AmbiguousAmount, InvalidAmount
 from tasklore.contracts.quantities.amounts import canonical
 from tasklore.contracts.quantities.numerals import (
-    Found,
+    FoundAmount,
     find_amounts,
     parse_amount,
     parse_number,
@@ -15,7 +15,7 @@ from tasklore.contracts.quantities.numerals import (
 from tasklore.contracts.quantities.units import CURRENCIES, unit_named
 
 
-def of_kind(text: str, kind: str) -> tuple[Found, ...]:
+def of_kind(text: str, kind: str) -> tuple[FoundAmount, ...]:
     """Return the amounts of one kind in *text*."""
     return tuple(found for found in find_amounts(text) if found.kind == kind)
 
@@ -25,7 +25,7 @@ def values(text: str) -> list[Decimal | None]:
     return [found.value for found in find_amounts(text)]
 
 
-def worth(found: tuple[Found, ...]) -> list[tuple[str, str | None]]:
+def worth(found: tuple[FoundAmount, ...]) -> list[tuple[str, str | None]]:
     """Return the value and unit of each amount, values without zeros behind."""
     return [(canonical(one.value or Decimal(0)), one.unit) for one in found]
 

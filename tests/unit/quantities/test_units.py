@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from tasklore.contracts.quantities.amounts import Quantity
-from tasklore.contracts.quantities.numerals import Found, find_amounts
+from tasklore.contracts.quantities.numerals import FoundAmount, find_amounts
 from tasklore.contracts.quantities.units import measure_after, measure_named
 from tasklore.contracts.quantities.units.catalogue import base_code
 from tasklore.contracts.quantities.units.measures import BASES, RATES
@@ -117,7 +117,7 @@ def test_a_measure_of_several_sizes_has_no_worth() -> None:
     assert measure.scale is None
 
 
-def of_kind(text: str, kind: str) -> tuple[Found, ...]:
+def of_kind(text: str, kind: str) -> tuple[FoundAmount, ...]:
     """Return the amounts of one kind in *text*."""
     return tuple(found for found in find_amounts(text) if found.kind == kind)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tasklore.contracts.errors import ConfigurationError, InvalidInput
-from tasklore.runtime.access import Access, access_of
+from tasklore.runtime.access import ServerCredentials, access_of
 from tasklore.runtime.servers.endpoints import find_endpoints
 from tasklore.runtime.settings import Settings
 
@@ -30,7 +30,7 @@ def test_a_directory_of_secrets_stands_for_each_file_that_is_in_it(
     access = access_of(
         {"TASKLORE_SECRETS_DIR": str(tmp_path), "TASKLORE_NATS_SEED_FILE": "elsewhere"}
     )
-    assert access == Access(
+    assert access == ServerCredentials(
         seed_file=Path("elsewhere"), password_file=tmp_path / "valkey.password"
     )
     assert access_of({"TASKLORE_SECRETS_DIR": str(tmp_path)}).nats_options() == {
@@ -43,7 +43,9 @@ def test_a_password_from_a_file_is_of_the_role_unless_the_address_says_otherwise
 ) -> None:
     """What stands in the address counts."""
     (tmp_path / "valkey.password").write_text("secret\n")
-    access = Access(role="memory", password_file=tmp_path / "valkey.password")
+    access = ServerCredentials(
+        role="memory", password_file=tmp_path / "valkey.password"
+    )
     assert access.redis_options("rediss://valkey:6379/0") == {
         "username": "memory",
         "password": "secret",
@@ -57,12 +59,12 @@ def test_a_password_from_a_file_is_of_the_role_unless_the_address_says_otherwise
 @pytest.mark.parametrize(
     ("access", "variable"),
     [
-        (Access(seed_file=Path("nowhere")), "TASKLORE_NATS_SEED_FILE"),
-        (Access(nats_ca_file=Path("nowhere")), "TASKLORE_NATS_CA_FILE"),
+        (ServerCredentials(seed_file=Path("nowhere")), "TASKLORE_NATS_SEED_FILE"),
+        (ServerCredentials(nats_ca_file=Path("nowhere")), "TASKLORE_NATS_CA_FILE"),
     ],
 )
 def test_a_file_that_is_not_there_is_named_with_its_variable(
-    access: Access, variable: str
+    access: ServerCredentials, variable: str
 ) -> None:
     """It is a setting to correct, and not a server that is away."""
     with pytest.raises(
@@ -74,7 +76,7 @@ def test_a_file_that_is_not_there_is_named_with_its_variable(
 def test_no_authority_is_asked_for_where_nothing_is_encrypted(tmp_path: Path) -> None:
     """A file that is no certificate is refused where it matters, and only there."""
     (tmp_path / "ca.crt").write_text("no certificate")
-    access = Access(redis_ca_file=tmp_path / "ca.crt")
+    access = ServerCredentials(redis_ca_file=tmp_path / "ca.crt")
     assert access.redis_tls("redis://127.0.0.1") is None
     with pytest.raises(ConfigurationError, match="TASKLORE_REDIS_CA_FILE"):
         access.redis_tls("rediss://127.0.0.1")

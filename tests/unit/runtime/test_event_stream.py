@@ -7,7 +7,7 @@ import pytest
 from tasklore.contracts.errors import LlmUnavailable
 from tasklore.runtime.models import event_stream
 from tasklore.runtime.models.completions import read_body
-from tasklore.runtime.models.event_stream import DONE, EventReader
+from tasklore.runtime.models.event_stream import DONE, EventDecoder
 
 MANY = 2_000
 
@@ -38,7 +38,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_an_event_of_many_lines_is_parsed_twice_at_most(parsed: list[int]) -> None:
-    reader = EventReader()
+    reader = EventDecoder()
     text = json.dumps(dict.fromkeys(map(str, range(MANY)), 0), indent=0)
     lines = "".join(f"data: {line}\n" for line in text.splitlines())
     [data] = reader.feed(f"{lines}\n".encode())
@@ -48,7 +48,7 @@ def test_an_event_of_many_lines_is_parsed_twice_at_most(parsed: list[int]) -> No
 
 def test_an_event_of_one_line_is_read_before_the_next_comes(parsed: list[int]) -> None:
     """Some servers leave out the blank line behind it."""
-    reader = EventReader()
+    reader = EventDecoder()
     found = [reader.feed(b'data: {"a": 1}\n') for _ in range(MANY)]
     assert found == [['{"a": 1}']] * MANY
     assert len(parsed) == MANY
@@ -57,7 +57,7 @@ def test_an_event_of_one_line_is_read_before_the_next_comes(parsed: list[int]) -
 
 def test_comments_are_not_parsed(parsed: list[int]) -> None:
     """Not while an event has begun either: each would be a look at the whole of it."""
-    reader = EventReader()
+    reader = EventDecoder()
     assert reader.feed(b'data: {"a":\n') == []
     assert reader.feed(b": still here\n" * MANY) == []
     assert len(parsed) == 1
@@ -65,7 +65,7 @@ def test_comments_are_not_parsed(parsed: list[int]) -> None:
 
 
 def test_a_line_that_comes_in_pieces_is_put_together_once() -> None:
-    reader = EventReader()
+    reader = EventDecoder()
     Piece.copied = 0
     for letter in b'data: "' + b"a" * MANY + b'"':
         assert reader.feed(Piece([letter])) == []
@@ -74,7 +74,7 @@ def test_a_line_that_comes_in_pieces_is_put_together_once() -> None:
 
 
 def test_an_event_that_ends_in_its_middle_is_no_json() -> None:
-    reader = EventReader()
+    reader = EventDecoder()
     with pytest.raises(LlmUnavailable, match="no JSON"):
         reader.feed(b'data: {"a":\n\n')
 

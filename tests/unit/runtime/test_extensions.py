@@ -17,7 +17,7 @@ from tasklore.contracts.errors import (
     LlmRejected,
     LlmUnavailable,
 )
-from tasklore.runtime.models.embeddings import Door
+from tasklore.runtime.models.embeddings import ThreadGate
 from tasklore.runtime.models.llm import Llm
 from tasklore.runtime.secret_sources import read_secret
 from tasklore.runtime.settings import Settings
@@ -181,7 +181,7 @@ async def test_turns_are_embedded_by_an_embedder_of_others() -> None:
     embedder = _load_embedder(Settings.load(episodes_embedder="letters"), None)
     assert embedder is not None
     assert embedder.embed(["a"]) == [[1.0, 0.0]]
-    door = Door(NoRoom(), asyncio.get_running_loop())  # type: ignore[arg-type] # asked for room alone
+    door = ThreadGate(NoRoom(), asyncio.get_running_loop())  # type: ignore[arg-type] # asked for room alone
     limited = _load_embedder(Settings.load(episodes_embedder="letters"), door)
     assert limited is not None
     assert (limited.name, limited.width()) == ("letters", 2)

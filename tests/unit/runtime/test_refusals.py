@@ -8,9 +8,9 @@ import pytest
 from tasklore.contracts.errors import Forbidden
 from tasklore.runtime.messaging.refusals import (
     Connection,
-    Refusal,
     Refusals,
-    Refused,
+    ServerRefusal,
+    ServerRefused,
     read_refusal,
     unless_refused,
 )
@@ -23,19 +23,19 @@ NOT_PUBLISHED = nats.errors.Error(
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        (str(NOT_PUBLISHED), Refusal("publish", "$js.api.stream.delete.tasks")),
+        (str(NOT_PUBLISHED), ServerRefusal("publish", "$js.api.stream.delete.tasks")),
         (
             'Permissions Violation for Subscription to "cancel.*" using queue "workers"',
-            Refusal("subscription", "cancel.*"),
+            ServerRefusal("subscription", "cancel.*"),
         ),
         (
             r'nats: permissions violation for publish to "a\"b"',
-            Refusal("publish", 'a"b'),
+            ServerRefusal("publish", 'a"b'),
         ),
         ("nats: stale connection", None),
     ],
 )
-def test_the_servers_words_are_read(words: str, found: Refusal | None) -> None:
+def test_the_servers_words_are_read(words: str, found: ServerRefusal | None) -> None:
     """With a queue and without, quoted as the server quotes."""
     assert read_refusal(words) == found
 
@@ -43,14 +43,14 @@ def test_the_servers_words_are_read(words: str, found: Refusal | None) -> None:
 @pytest.mark.parametrize(
     ("refusal", "is_vital"),
     [
-        (Refusal("subscription", "requests.supervisoragent"), True),
-        (Refusal("publish", "$js.api.consumer.msg.next.tasks.a"), True),
-        (Refusal("publish", "$js.ack.tasks.a.1.1.1.1.0"), True),
-        (Refusal("publish", "_inbox.somebody.chose.this"), False),
+        (ServerRefusal("subscription", "requests.supervisoragent"), True),
+        (ServerRefusal("publish", "$js.api.consumer.msg.next.tasks.a"), True),
+        (ServerRefusal("publish", "$js.ack.tasks.a.1.1.1.1.0"), True),
+        (ServerRefusal("publish", "_inbox.somebody.chose.this"), False),
     ],
 )
 def test_a_process_lives_on_what_it_hears_and_takes(
-    refusal: Refusal, is_vital: bool
+    refusal: ServerRefusal, is_vital: bool
 ) -> None:
     assert refusal.is_vital is is_vital
 
@@ -65,7 +65,7 @@ async def test_whoever_waits_for_what_is_refused_is_told_at_once() -> None:
     await asyncio.sleep(0)
     assert client.refusals.hear(NOT_PUBLISHED)
     with pytest.raises(
-        Refused,
+        ServerRefused,
         match=r"'worker-budget' publish to '\$JS.API.STREAM.DELETE.TASKS'; use the cred",
     ) as told:
         await waiting
@@ -102,5 +102,5 @@ async def test_who_may_not_hear_answers_is_told_whatever_is_asked() -> None:
         )
     )
     for waiting in (early, unless_refused(client, "b", asyncio.Event().wait())):
-        with pytest.raises(Refused, match=r"subscribe to '_inbox_operator\.x"):
+        with pytest.raises(ServerRefused, match=r"subscribe to '_inbox_operator\.x"):
             await waiting

@@ -25,7 +25,7 @@ from tasklore.runtime.servers.endpoints import (
     write_endpoints,
 )
 from tasklore.runtime.settings import Settings
-from tasklore.runtime.settings_table import Row, explain
+from tasklore.runtime.settings_table import SettingRow, explain
 from tasklore.runtime.settings_use import SET_BY
 from tasklore.runtime.variables import OF_CLIENTS, REMOVED, unknown_variables
 
@@ -44,7 +44,7 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-def rows(settings: Settings) -> dict[str, Row]:
+def rows(settings: Settings) -> dict[str, SettingRow]:
     """Return the explanation by name."""
     return {row.name: row for row in explain(settings)}
 

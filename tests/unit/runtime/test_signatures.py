@@ -8,7 +8,7 @@ import pytest
 
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import ConfigurationError
-from tasklore.runtime.access import Access
+from tasklore.runtime.access import ServerCredentials
 from tasklore.runtime.messaging.signatures import (
     Publishers,
     Sign,
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _signer(folder: Path, role: str) -> Sign:
-    sign = open_signer(Access(role, folder / role / "nats.nkey"))
+    sign = open_signer(ServerCredentials(role, folder / role / "nats.nkey"))
     assert sign is not None
     return sign
 
@@ -146,12 +146,12 @@ def test_only_what_people_say_is_signed() -> None:
 
 
 def test_without_keys_nothing_is_signed_or_checked(tmp_path: Path) -> None:
-    assert open_signer(Access()) is None
-    assert open_publishers(Access()) is None
+    assert open_signer(ServerCredentials()) is None
+    assert open_publishers(ServerCredentials()) is None
     seed = tmp_path / "nats.nkey"
     broken = tmp_path / "publishers.json"
     broken.write_text("[]", "utf-8")
     with pytest.raises(ConfigurationError, match="--renew"):
-        open_publishers(Access("memory", seed))
+        open_publishers(ServerCredentials("memory", seed))
     with pytest.raises(ConfigurationError, match="--renew"):
-        open_publishers(Access("memory", seed, publishers_file=broken))
+        open_publishers(ServerCredentials("memory", seed, publishers_file=broken))

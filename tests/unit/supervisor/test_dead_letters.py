@@ -14,7 +14,7 @@ from tasklore.supervisor.dead_letters.known_agents import KnownAgents
 from tasklore.supervisor.dead_letters.letters import (
     FOREIGN,
     Letter,
-    Selection,
+    LetterSelection,
     digest_of,
     read_letter,
 )
@@ -143,19 +143,19 @@ def test_an_invalid_letter_is_shown_and_never_sent(
 
 
 def test_a_selection_filters_by_subject_where_it_can() -> None:
-    assert (Selection().subject, Selection("TripAgent").subject) == (
+    assert (LetterSelection().subject, LetterSelection("TripAgent").subject) == (
         "dead.>",
         "dead.tasks.TripAgent.>",
     )
-    assert Selection("A", since=NOW).is_by_subject
-    assert not Selection(reason="attempts").is_by_subject
-    assert Selection(task_name="share_trip", reason="attempts").fits(letter())
-    assert not Selection(task_name="share_trip", reason="gave_up").fits(letter())
-    assert not Selection(task_name="other").fits(letter())
-    assert Selection(error_type="OSError").fits(letter())
-    assert not Selection(error_type="KeyError").fits(letter())
+    assert LetterSelection("A", since=NOW).is_by_subject
+    assert not LetterSelection(reason="attempts").is_by_subject
+    assert LetterSelection(task_name="share_trip", reason="attempts").fits(letter())
+    assert not LetterSelection(task_name="share_trip", reason="gave_up").fits(letter())
+    assert not LetterSelection(task_name="other").fits(letter())
+    assert LetterSelection(error_type="OSError").fits(letter())
+    assert not LetterSelection(error_type="KeyError").fits(letter())
     with pytest.raises(InvalidInput):
-        _ = Selection("A.>").subject
+        _ = LetterSelection("A.>").subject
 
 
 def test_a_selection_filters_by_whom_it_was_for_and_by_age() -> None:
@@ -163,14 +163,17 @@ def test_a_selection_filters_by_whom_it_was_for_and_by_age() -> None:
     body = json.dumps({"tenant": "acme", "user_id": "ann"} | ASSIGNMENT).encode()
     cut = letter(body, body=base64.b64encode(body[:-40]).decode())
     for made in (letter(body), cut):
-        assert Selection(tenant="acme", user_id="ann").fits(made)
-        assert not Selection(tenant="acme", user_id="bob").fits(made)
-        assert not Selection(tenant="other").fits(made)
+        assert LetterSelection(tenant="acme", user_id="ann").fits(made)
+        assert not LetterSelection(tenant="acme", user_id="bob").fits(made)
+        assert not LetterSelection(tenant="other").fits(made)
     for unknown in (letter(), letter(b"\xff"), letter(b"[1]"), letter(body="$$$")):
-        assert not Selection(user_id="ann").fits(unknown)
-    assert not Selection(until=NOW).fits(letter())
-    assert Selection(until=NOW + timedelta(seconds=1)).fits(letter())
-    assert (Selection(up_to=41).fits(letter()), Selection(up_to=42).fits(letter())) == (
+        assert not LetterSelection(user_id="ann").fits(unknown)
+    assert not LetterSelection(until=NOW).fits(letter())
+    assert LetterSelection(until=NOW + timedelta(seconds=1)).fits(letter())
+    assert (
+        LetterSelection(up_to=41).fits(letter()),
+        LetterSelection(up_to=42).fits(letter()),
+    ) == (
         False,
         True,
     )

@@ -19,7 +19,7 @@ from tasklore.contracts.messages import (
     TaskCall,
 )
 from tasklore.supervisor.catalogue import Catalogue
-from tasklore.supervisor.requests.request import Alongside
+from tasklore.supervisor.requests.request import ExtraCommands
 from tasklore.supervisor.service import Publish, Service
 from tasklore.supervisor.understanding.outcome import Understood, Unfitting
 from tests.fakes.stores import FakeConversations
@@ -146,7 +146,7 @@ async def test_both_turns_are_published_for_listeners(
 @pytest.mark.parametrize("away_from", [2, 1])
 async def test_a_record_of_a_request_is_stored_with_both_turns(away_from: int) -> None:
     conversations = Conversations(away_from=away_from)
-    alongside = Alongside(
+    alongside = ExtraCommands(
         (("SET", "record", "1"),), lambda reply: [("SET", "end", reply.kind)]
     )
     answering = service(conversations, lambda _subject, _body, _name: None)

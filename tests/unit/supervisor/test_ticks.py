@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tasklore.contracts.admission.schedules import MissedTicks, Timing
 from tasklore.memory.schedules.store import Schedule
-from tasklore.supervisor.schedules.desk import choose_ticks
+from tasklore.supervisor.schedules.scheduler import choose_ticks
 from tasklore.supervisor.schedules.ticks import (
     find_faults,
     last_tick,

@@ -9,7 +9,7 @@ import pytest
 
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import MemoryUnavailable
-from tasklore.memory.shared_values import Reading
+from tasklore.memory.shared_values import AgedValue
 from tasklore.supervisor import watches
 from tasklore.supervisor.reports.reports import UNKNOWN_S, RunTimes
 from tasklore.supervisor.watches import (
@@ -42,10 +42,10 @@ class Unshared:
 
     async def take(
         self, read: Callable[[], Awaitable[TaskBacklog]]
-    ) -> Reading[TaskBacklog]:
+    ) -> AgedValue[TaskBacklog]:
         if self.is_away:
             raise MemoryUnavailable("away")
-        return Reading(await read(), 0.0)
+        return AgedValue(await read(), 0.0)
 
 
 def tasks_waiting(subjects: dict[str, int]) -> dict[str, Any]:
@@ -179,10 +179,10 @@ class Counters:
     #: Seconds since another process added them up.
     age_s = 0.0
 
-    async def read_shared(self) -> Reading[dict[str, int]]:
+    async def read_shared(self) -> AgedValue[dict[str, int]]:
         if self.ended is None:
             raise MemoryUnavailable("away")
-        return Reading(self.ended, self.age_s)
+        return AgedValue(self.ended, self.age_s)
 
 
 async def test_ledger_counts_stay_known_and_grow_older_while_it_is_away() -> None:

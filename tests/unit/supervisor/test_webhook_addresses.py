@@ -11,7 +11,7 @@ import pytest
 from tasklore.contracts.errors import ConfigurationError
 from tasklore.runtime.networks import is_public, networks_in, plain_address
 from tasklore.supervisor.webhooks.addresses import Addresses, NotAllowed
-from tasklore.supervisor.webhooks.sender import (
+from tasklore.supervisor.webhooks.delivery import (
     NotDelivered,
     Sender,
     parse_secrets,

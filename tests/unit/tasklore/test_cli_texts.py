@@ -73,7 +73,9 @@ def test_prose_is_folded_and_commands_stay_whole(
     _narrow(monkeypatch)
     session = "repository-health-3f9a2c71d0"
     screen.say(f"correct the file? `tasklore pipelines resume {session} --file FILE`")
-    screen.complain(f"the run is kept; go on with: tasklore pipelines resume {session}")
+    screen.print_error(
+        f"the run is kept; go on with: tasklore pipelines resume {session}"
+    )
     screen.print_paragraph("one " * 20, "  ")
     out, err = capsys.readouterr()
     assert err.splitlines() == [

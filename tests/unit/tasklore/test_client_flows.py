@@ -14,9 +14,9 @@ from tasklore.client import (
     AsyncClient,
     Client,
     NotDone,
+    ServerUnreachable,
     TaskFailed,
     UnknownAnswer,
-    Unreachable,
 )
 from tasklore.client.calls import Answer, Call, Events, Flow, JsonLines, Pages, Pause
 from tasklore.client.models import MemoryDocument, MemoryFile, ResultLine
@@ -128,7 +128,7 @@ def test_two_calls_have_two_ids() -> None:
 
 
 def test_an_absent_server_is_given_up_after_four_calls() -> None:
-    with pytest.raises(Unreachable, match="does not answer"):
+    with pytest.raises(ServerUnreachable, match="does not answer"):
         Drive(WholeTasks().run("Budget", "analyze", {}), *[AWAY] * 4)
     pauses = Drive(WholeTasks().run("Budget", "analyze", {}), *[AWAY] * 3).pauses
     assert pauses == [0.25, 0.5, 1.0]
@@ -162,7 +162,7 @@ def test_waiting_ends_with_its_time(flow: Flow[Any]) -> None:
 
 def test_what_would_be_done_twice_is_sent_once() -> None:
     """A call without an id that changes something is not repeated."""
-    with pytest.raises(Unreachable):
+    with pytest.raises(ServerUnreachable):
         Drive(SchedulesFlows().run("nightly"), AWAY)
 
 
@@ -180,7 +180,7 @@ def test_what_may_have_been_set_or_removed_is_not_done_again(
     flow: Callable[[], Flow[Any]], lost: int
 ) -> None:
     """Somebody may have made it anew since, and what is gone already would be said not to be there."""
-    with pytest.raises((Unreachable, ApiError)):
+    with pytest.raises((ServerUnreachable, ApiError)):
         Drive(flow(), Answer(lost, {"detail": "cut"}))
     for undone in (Answer(0, was_sent=False), Answer(429), Answer(503)):
         with pytest.raises(ApiError, match="gone"):
@@ -355,7 +355,7 @@ def test_a_stream_that_ends_without_an_event_was_cut() -> None:
         assert list(reader.read(": here\n\n")) == []
         assert reader.pause_after_end() == pause
     assert reader.begin(200)
-    with pytest.raises(Unreachable, match="ended without an event"):
+    with pytest.raises(ServerUnreachable, match="ended without an event"):
         reader.pause_after_end()
 
 
@@ -379,7 +379,7 @@ def test_a_stream_of_which_nothing_comes_is_given_up() -> None:
     reader = reader_of_events()
     for _ in range(3):
         reader.pause_after_cut("nobody there")
-    with pytest.raises(Unreachable, match="nobody there"):
+    with pytest.raises(ServerUnreachable, match="nobody there"):
         reader.pause_after_cut("nobody there")
     with pytest.raises(ApiError, match="no such task"):
         reader_of_events().begin(404, '{"detail": "no such task"}')

@@ -11,7 +11,7 @@ from tasklore.commands.operations.commands import describe, make_command
 from tasklore.commands.operations.entries import name_options, operations_of
 from tasklore.commands.operations.problems import name_commands
 from tasklore.commands.operations.target import Target, find_target, read_target
-from tasklore.commands.operations.transport import Answer, Request
+from tasklore.commands.operations.transport import HttpAnswer, Request
 from tasklore.contracts.manifest import OperationEntry
 
 
@@ -99,11 +99,11 @@ def test_what_may_last_minutes_is_waited_for(
     """Each page of a list, and each call of the Python client."""
     waited = []
 
-    def send(target: Target, request: Request, *, within_s: float) -> Answer:
+    def send(target: Target, request: Request, *, within_s: float) -> HttpAnswer:
         waited.append(within_s)
         body = json.dumps({noun: [], "after": None}).encode()
         headers = {"content-type": "application/json"}
-        return Answer(status=200, headers=headers, body=body, url=target.url)
+        return HttpAnswer(status=200, headers=headers, body=body, url=target.url)
 
     monkeypatch.setattr(exchange, "send", send)
     entry = entry_of(noun, verb)

@@ -13,20 +13,20 @@ from tasklore.workers.agents.decision.decide import (
     decision_agent,
 )
 from tasklore.workers.agents.decision.moment import Bounds, Moment, NewMessage
-from tasklore.workers.agents.decision.policy import Choice, Policy, by_rules
-from tasklore.workers.agents.decision.skills import SKILLS, Refusal, Skill
+from tasklore.workers.agents.decision.policy import ChosenAction, Policy, by_rules
+from tasklore.workers.agents.decision.skills import SKILLS, ActionRefusal, Skill
 
 __all__ = [
     "EARLIER",
     "RULES",
     "SKILLS",
+    "ActionRefusal",
     "Bounds",
-    "Choice",
+    "ChosenAction",
     "Decision",
     "Moment",
     "NewMessage",
     "Policy",
-    "Refusal",
     "Skill",
     "Wish",
     "agent",

@@ -14,11 +14,16 @@ from tasklore.contracts.errors import InvalidParameters
 from tasklore.contracts.observations import Action, AgentTarget, Observation, Position
 from tasklore.memory.rendering.narration import Narrator, TellSense, list_words
 from tasklore.workers.agents.decision.moment import Moment
-from tasklore.workers.agents.decision.policy import LOOKED_AT, Choice, Policy, by_rules
+from tasklore.workers.agents.decision.policy import (
+    LOOKED_AT,
+    ChosenAction,
+    Policy,
+    by_rules,
+)
 from tasklore.workers.agents.decision.question import Question, ask_model, question_of
 from tasklore.workers.agents.decision.skills import (
     SKILLS,
-    Refusal,
+    ActionRefusal,
     Skill,
     permit,
     wish_of,
@@ -114,7 +119,7 @@ def decision_agent(
             action = permit(answered.wish, moment, skills)
             if isinstance(action, Action):
                 return _decision(
-                    Choice(action, answered.wish.reasoning), answered.model
+                    ChosenAction(action, answered.wish.reasoning), answered.model
                 )
             refused = f"{answered.model} wished what is not possible: {action.reason}"
         return _decision(_by_policy(policy, moment, taken, skills), RULES, refused)
@@ -149,18 +154,18 @@ def _arriving(moment: Moment, task_id: str) -> tuple[Utterance, ...]:
 
 def _by_policy(
     policy: Policy, moment: Moment, taken: TakenMessages, skills: Sequence[Skill]
-) -> Choice:
+) -> ChosenAction:
     """Return the choice of *policy*; waiting when that is not possible."""
     choice = policy(moment, taken)
     outcome = permit(wish_of(choice.action), moment, skills)
-    if isinstance(outcome, Refusal):
+    if isinstance(outcome, ActionRefusal):
         # An agent that may do nothing else waits, whether that is listed or not.
         return (
             choice
             if choice.action.action == "wait"
-            else Choice(Action(action="wait"), f"No: {outcome.reason}.")
+            else ChosenAction(Action(action="wait"), f"No: {outcome.reason}.")
         )
-    return Choice(outcome, choice.reasoning)
+    return ChosenAction(outcome, choice.reasoning)
 
 
 def _earlier(taken: TakenMessages) -> Decision | None:
@@ -169,11 +174,11 @@ def _earlier(taken: TakenMessages) -> Decision | None:
     if taken.done is None or taken.done.did is None:
         return None
     return _decision(
-        Choice(taken.done.did, "Decided in an earlier run of this task."), EARLIER
+        ChosenAction(taken.done.did, "Decided in an earlier run of this task."), EARLIER
     )
 
 
-def _decision(choice: Choice, by: str, refused: str | None = None) -> Decision:
+def _decision(choice: ChosenAction, by: str, refused: str | None = None) -> Decision:
     action = choice.action
     return Decision(
         action=action.action,

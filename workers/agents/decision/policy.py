@@ -41,7 +41,7 @@ _WITHOUT_QUESTIONS = str.maketrans(dict.fromkeys(_QUESTION, ""))
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenAction:
     """An action, and why."""
 
     action: Action
@@ -49,11 +49,11 @@ class Choice:
 
 
 #: Chooses an action without a model.
-Policy = Callable[[Moment, TakenMessages], Choice]
-_Rule = Callable[[Moment, TakenMessages], Choice | None]
+Policy = Callable[[Moment, TakenMessages], ChosenAction]
+_Rule = Callable[[Moment, TakenMessages], ChosenAction | None]
 
 
-def by_rules(moment: Moment, taken: TakenMessages) -> Choice:
+def by_rules(moment: Moment, taken: TakenMessages) -> ChosenAction:
     """Return the choice of the first rule that applies among the allowed actions; waiting when none does.
 
     It collects an object within reach, answers askers, tells others of many objects, walks to the nearest one, and
@@ -63,20 +63,20 @@ def by_rules(moment: Moment, taken: TakenMessages) -> Choice:
         choice = rule(moment, taken) if action in moment.allowed else None
         if choice is not None:
             return choice
-    return Choice(Action(action="wait"), "Nothing else is to be done.")
+    return ChosenAction(Action(action="wait"), "Nothing else is to be done.")
 
 
-def _collect(moment: Moment, _taken: TakenMessages) -> Choice | None:
+def _collect(moment: Moment, _taken: TakenMessages) -> ChosenAction | None:
     near = nearest_objects(moment, moment.reach)
     if not near:
         return None
     action = Action(action="collect", target=near[0].position)
-    return Choice(
+    return ChosenAction(
         action, f"The {near[0].kind} at {place(near[0].position)} is within reach."
     )
 
 
-def _answer(moment: Moment, taken: TakenMessages) -> Choice | None:
+def _answer(moment: Moment, taken: TakenMessages) -> ChosenAction | None:
     """Answer the first open question of a known agent: each once, and never with a question."""
     asker = next(_askers(moment, taken), None)
     return _text(
@@ -104,7 +104,7 @@ def _askers(moment: Moment, taken: TakenMessages) -> Iterator[str]:
             yield one.speaker
 
 
-def _tell(moment: Moment, taken: TakenMessages) -> Choice | None:
+def _tell(moment: Moment, taken: TakenMessages) -> ChosenAction | None:
     """Text about many objects to the agent out of sight that was texted longest ago; not at every moment."""
     if len(moment.sensory_data.world_objects) < MANY or _last_texts(
         taken.observations[-QUIET_FOR:]
@@ -120,18 +120,18 @@ def _tell(moment: Moment, taken: TakenMessages) -> Choice | None:
     )
 
 
-def _text(to: str | None, utterance: str, why: str) -> Choice | None:
+def _text(to: str | None, utterance: str, why: str) -> ChosenAction | None:
     if to is None:
         return None
     # A name may hold one; two agents that ask back would never end.
     plain = utterance.translate(_WITHOUT_QUESTIONS)
-    return Choice(
+    return ChosenAction(
         Action(action="text", target=AgentTarget(agent=to), utterance=plain),
         f"{to} {why}.",
     )
 
 
-def _approach(moment: Moment, _taken: TakenMessages) -> Choice | None:
+def _approach(moment: Moment, _taken: TakenMessages) -> ChosenAction | None:
     here = moment.sensory_data.position
     away = next(
         (one for one in nearest_objects(moment) if distance(here, one.position) > 0),
@@ -140,17 +140,21 @@ def _approach(moment: Moment, _taken: TakenMessages) -> Choice | None:
     if away is None or not moment.can_walk:
         return None
     action = Action(action="move", target=towards(here, away.position, moment.step))
-    return Choice(action, f"The {away.kind} at {place(away.position)} is the nearest.")
+    return ChosenAction(
+        action, f"The {away.kind} at {place(away.position)} is the nearest."
+    )
 
 
-def _explore(moment: Moment, _taken: TakenMessages) -> Choice | None:
+def _explore(moment: Moment, _taken: TakenMessages) -> ChosenAction | None:
     here = moment.sensory_data.position
     leg = int(moment.simulation_time // _LEG_S)
     for number in range(_TRIES):
         there = _somewhere(moment, f"{leg} {number}")
         if moment.can_walk and distance(here, there) > _ARRIVED:
             action = Action(action="move", target=towards(here, there, moment.step))
-            return Choice(action, "Nothing is in sight; something may be elsewhere.")
+            return ChosenAction(
+                action, "Nothing is in sight; something may be elsewhere."
+            )
     return None
 
 

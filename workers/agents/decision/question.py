@@ -47,7 +47,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ProposedAction:
     """The proposal of a model, and the model's name."""
 
     wish: Wish
@@ -73,7 +73,7 @@ async def question_of(
     )
 
 
-async def ask_model(context: Context, question: Question) -> Answered | None:
+async def ask_model(context: Context, question: Question) -> ProposedAction | None:
     """Return the proposal of a model; None without a model, or without a usable answer in time."""
     if not context.llm.configured:
         return None
@@ -86,7 +86,7 @@ async def ask_model(context: Context, question: Question) -> Answered | None:
     except (LlmError, TimeoutError) as error:
         log.warning("decided_by_rules_alone", error=type(error).__name__)
         return None
-    return Answered(wish, context.llm.role(role).model)
+    return ProposedAction(wish, context.llm.role(role).model)
 
 
 def question_on(

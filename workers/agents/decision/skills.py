@@ -29,7 +29,7 @@ _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ActionRefusal:
     """Why an action is not possible now: a part of a sentence."""
 
     reason: str
@@ -44,7 +44,7 @@ class Skill:
 
     action: str
     explained: str
-    checked: Callable[[Wish, Moment], Action | Refusal]
+    checked: Callable[[Wish, Moment], Action | ActionRefusal]
     told: TellAction | None = None
 
 
@@ -105,35 +105,37 @@ def text_of(wish: Wish) -> str | None:
     return text or None
 
 
-def _move(wish: Wish, moment: Moment) -> Action | Refusal:
+def _move(wish: Wish, moment: Moment) -> Action | ActionRefusal:
     there = position_of(wish)
     here = moment.sensory_data.position
     if there is None:
-        return Refusal("a move needs x and z")
+        return ActionRefusal("a move needs x and z")
     if moment.bounds is not None and not moment.bounds.hold(there):
-        return Refusal(
+        return ActionRefusal(
             f"{place(there)} is outside the world, which goes {moment.bounds}"
         )
     return Action(action="move", target=towards(here, there, moment.step))
 
 
-def _text(wish: Wish, moment: Moment) -> Action | Refusal:
+def _text(wish: Wish, moment: Moment) -> Action | ActionRefusal:
     utterance = text_of(wish)
     others = moment.others
     if wish.agent not in others:
-        return Refusal(f"there is nobody called {(wish.agent or '')[:64]!r} to text")
+        return ActionRefusal(
+            f"there is nobody called {(wish.agent or '')[:64]!r} to text"
+        )
     if not utterance:
-        return Refusal(f"there was nothing to say to {wish.agent}")
+        return ActionRefusal(f"there was nothing to say to {wish.agent}")
     return Action(
         action="text", target=AgentTarget(agent=wish.agent), utterance=utterance
     )
 
 
-def _collect(wish: Wish, moment: Moment) -> Action | Refusal:
+def _collect(wish: Wish, moment: Moment) -> Action | ActionRefusal:
     there = position_of(wish)
     near = nearest_objects(moment, moment.reach + _ROUNDING)
     if not near:
-        return Refusal(f"no object is within {short(moment.reach)}")
+        return ActionRefusal(f"no object is within {short(moment.reach)}")
     if wish.x is None and wish.z is None:
         return Action(action="collect", target=near[0].position)
     meant = [
@@ -145,7 +147,7 @@ def _collect(wish: Wish, moment: Moment) -> Action | Refusal:
     ]
     if not meant:
         where = place(there) if there is not None else "there"
-        return Refusal(
+        return ActionRefusal(
             f"no object that is seen at {where} is within {short(moment.reach)}"
         )
     return Action(action="collect", target=meant[0].position)
@@ -163,11 +165,13 @@ SKILLS: Sequence[Skill] = (
 )
 
 
-def permit(wish: Wish, moment: Moment, skills: Sequence[Skill]) -> Action | Refusal:
+def permit(
+    wish: Wish, moment: Moment, skills: Sequence[Skill]
+) -> Action | ActionRefusal:
     """Return the action of *wish* in the world, or why it is not possible."""
     skill = next((one for one in skills if one.action == wish.action), None)
     if skill is None or wish.action not in moment.allowed:
-        return Refusal(
+        return ActionRefusal(
             f"{wish.action[:64]!r} is not allowed; allowed are {list_words(moment.allowed)}"
         )
     return skill.checked(wish, moment)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from tasklore.memory.documents.entries import Entry
+from tasklore.memory.documents.entries import DocumentEntry
 from tasklore.memory.episodes.words import signs_of, words_of
 from tasklore.workers.agents.memory_worker.case import CHANGING, Case
 
@@ -21,19 +21,19 @@ REFUSALS: tuple[Refusal, ...] = get_args(Refusal)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedEntries:
     """Entries that may go, and entries that stay though the fact is against them, each with the reason."""
 
-    allowed: tuple[Entry, ...] = ()
-    refused: tuple[tuple[Entry, Refusal], ...] = ()
+    allowed: tuple[DocumentEntry, ...] = ()
+    refused: tuple[tuple[DocumentEntry, Refusal], ...] = ()
 
     @property
-    def later(self) -> tuple[Entry, ...]:
+    def later(self) -> tuple[DocumentEntry, ...]:
         """Refused entries that were said after the fact."""
         return tuple(entry for entry, why in self.refused if why == "older")
 
     @property
-    def conflicts(self) -> tuple[Entry, ...]:
+    def conflicts(self) -> tuple[DocumentEntry, ...]:
         """Refused entries that contradict the fact and stay beside it."""
         return tuple(entry for entry, why in self.refused if why != "older")
 
@@ -43,20 +43,22 @@ class Judged:
         return any(entry.is_protected for entry in self.allowed)
 
 
-def judge(case: Case, targets: Iterable[Entry], *, is_swept: bool = False) -> Judged:
+def judge(
+    case: Case, targets: Iterable[DocumentEntry], *, is_swept: bool = False
+) -> JudgedEntries:
     """Return which of *targets* the fact may take away; *is_swept*: a model found them, and no turn names them."""
-    allowed: list[Entry] = []
-    refused: list[tuple[Entry, Refusal]] = []
+    allowed: list[DocumentEntry] = []
+    refused: list[tuple[DocumentEntry, Refusal]] = []
     for entry in targets:
         why = _refusal(case, entry, is_swept=is_swept)
         if why is None:
             allowed.append(entry)
         else:
             refused.append((entry, why))
-    return Judged(tuple(allowed), tuple(refused))
+    return JudgedEntries(tuple(allowed), tuple(refused))
 
 
-def _refusal(case: Case, entry: Entry, *, is_swept: bool) -> Refusal | None:
+def _refusal(case: Case, entry: DocumentEntry, *, is_swept: bool) -> Refusal | None:
     fact = case.pending.fact
     item = entry.item
     kind = case.kinds.get(entry.resource_id)
@@ -79,7 +81,7 @@ def _refusal(case: Case, entry: Entry, *, is_swept: bool) -> Refusal | None:
     return None
 
 
-def _is_own_word(case: Case, entry: Entry, *, is_swept: bool) -> bool:
+def _is_own_word(case: Case, entry: DocumentEntry, *, is_swept: bool) -> bool:
     """Tell whether the person says of themselves, and is quoted, that *entry* holds no longer."""
     fact = case.pending.fact
     is_first_person = not fact.subject and not entry.subject

@@ -9,7 +9,12 @@ from functools import cached_property
 from tasklore.contracts.messages import Fact
 from tasklore.contracts.quantities.times import FoundMoment, find_moments
 from tasklore.memory.documents.draft import Draft
-from tasklore.memory.documents.entries import Entry, entries_of, home_of, reference_of
+from tasklore.memory.documents.entries import (
+    DocumentEntry,
+    entries_of,
+    home_of,
+    reference_of,
+)
 from tasklore.memory.documents.items import Item, slug
 from tasklore.memory.documents.kinds import Kinds, Place
 from tasklore.memory.documents.tags import targets
@@ -95,7 +100,7 @@ class Case:
         """The source of an item that rests on this fact."""
         return f"{'inferred' if self.pending.fact.inferred else 'stated'}:{self.pending.turn_id}"
 
-    def entries(self, resources: Iterable[str] | None = None) -> list[Entry]:
+    def entries(self, resources: Iterable[str] | None = None) -> list[DocumentEntry]:
         """Return the entries of *resources*, None for all documents; the store checks that they did not change."""
         names = self.draft.documents if resources is None else resources
         return [
@@ -104,15 +109,15 @@ class Case:
             for entry in entries_of(name, self.draft.body(name), self.kinds)
         ]
 
-    def live(self, resources: Iterable[str] | None = None) -> list[Entry]:
+    def live(self, resources: Iterable[str] | None = None) -> list[DocumentEntry]:
         """Return those of `entries` that hold, or will."""
         return [entry for entry in self.entries(resources) if entry.is_live(self.today)]
 
-    def is_mine(self, entry: Entry) -> bool:
+    def is_mine(self, entry: DocumentEntry) -> bool:
         """Tell whether *entry* is about the same one as the fact."""
         return entry.subject.casefold() == (self.pending.fact.subject or "").casefold()
 
-    def is_newer(self, entry: Entry) -> bool:
+    def is_newer(self, entry: DocumentEntry) -> bool:
         """Tell whether *entry* was said after the fact: by its day, or by the ids of their turns."""
         item = entry.item
         if item is None:
@@ -128,7 +133,7 @@ class Case:
         both = _TIMED.match(other), _TIMED.match(mine)
         return both[0] is not None and both[1] is not None and both[0][0] > both[1][0]
 
-    def twin(self) -> Entry | None:
+    def twin(self) -> DocumentEntry | None:
         """Return the item that says the same already: one that the fact names as the same, or at the same place.
 
         A current one comes before a past one.
@@ -152,7 +157,7 @@ class Case:
         ]
         return min(found, key=lambda entry: not entry.is_live(self.today), default=None)
 
-    def _may_be_same(self, entry: Entry) -> bool:
+    def _may_be_same(self, entry: DocumentEntry) -> bool:
         """Return whether *entry* may say in other words what the fact does: a slip must cost no allergy.
 
         Where something protected is at stake, both are of one place and *entry* has all words of the fact; of the one
@@ -171,12 +176,12 @@ class Case:
         is_said = mine <= theirs or (theirs <= mine and not is_protected)
         return is_said and entry.place == self.home
 
-    def is_changing(self, entry: Entry) -> bool:
+    def is_changing(self, entry: DocumentEntry) -> bool:
         """Return whether the fact says of *entry*, by name, that it holds no longer or otherwise."""
         fact = self.pending.fact
         return fact.relation in CHANGING and entry.reference in fact.related
 
-    def _is_of_one_time(self, entry: Entry) -> bool:
+    def _is_of_one_time(self, entry: DocumentEntry) -> bool:
         """Return whether *entry* may be what the fact says, by its days: an event on another day is another one.
 
         What has ended by its own words is not what still holds. A fact that names *entry* to change it moves it.
@@ -191,7 +196,7 @@ class Case:
             return item.expiry == fact.expiry
         return fact.expiry >= self.today
 
-    def _is_said_by(self, entry: Entry) -> bool:
+    def _is_said_by(self, entry: DocumentEntry) -> bool:
         """Return whether *entry* says what the fact does: the same words, or the same day and its year too."""
         text = _text_of(entry)
         if is_same(text, self.display):
@@ -212,7 +217,7 @@ class Case:
         found = _whole_moment(self.display, self.today)
         return found if found is not None and found.is_relative else None
 
-    def is_event(self, entry: Entry) -> bool:
+    def is_event(self, entry: DocumentEntry) -> bool:
         """Return whether *entry* happens on a day: by its place, or as its text names one of the calendar.
 
         A day of the week comes again; a name or a home that is dated is none.
@@ -226,7 +231,7 @@ class Case:
         )
         return is_dated and not (place.single or place.protected)
 
-    def says_more_than(self, entry: Entry) -> bool:
+    def says_more_than(self, entry: DocumentEntry) -> bool:
         """Return whether the fact has all words of *entry* and more; of what is protected, more might mean less."""
         fact = self.pending.fact
         is_placed = home_of(fact.category, fact.subject, self.kinds) is not None
@@ -252,13 +257,13 @@ class Case:
                 return later
         return None
 
-    def find_named(self) -> list[Entry]:
+    def find_named(self) -> list[DocumentEntry]:
         """Return the current entries that the fact names."""
         wanted = self.pending.fact.related
         resources = {reference.partition(":")[0] for reference in wanted} & set(
             self.draft.documents
         )
-        found: dict[str, Entry] = {}
+        found: dict[str, DocumentEntry] = {}
         for entry in sorted(
             self.live(resources) if resources else (),
             key=lambda entry: not self.is_mine(entry),
@@ -267,7 +272,7 @@ class Case:
                 found.setdefault(entry.reference, entry)
         return [found[reference] for reference in wanted if reference in found]
 
-    def find_displaced(self) -> list[Entry]:
+    def find_displaced(self) -> list[DocumentEntry]:
         """Return entries that cannot hold beside the fact: others at a single place, the same at a contrary one.
 
         A like that was kept as it was said is contrary to a dislike of the same thing, wherever that stands.
@@ -284,7 +289,7 @@ class Case:
             )
         ]
 
-    def _is_displaced(self, entry: Entry) -> bool:
+    def _is_displaced(self, entry: DocumentEntry) -> bool:
         """Return whether *entry* is another one at a single place of the fact, or the same at a contrary one."""
         if entry.resource_id != self.home.resource_id:
             return False
@@ -294,7 +299,7 @@ class Case:
             _text_of(entry), self.display
         )
 
-    def _may_end(self, entry: Entry) -> bool:
+    def _may_end(self, entry: DocumentEntry) -> bool:
         """Return whether the fact may end *entry* without naming it; a protected entry with more words stays."""
         fact = self.pending.fact
         plain = _text_of(entry).partition("(")[0]
@@ -304,7 +309,7 @@ class Case:
             or is_same(plain, self.display)
         )
 
-    def find_by_words(self) -> list[Entry]:
+    def find_by_words(self) -> list[DocumentEntry]:
         """Return current entries with every word of the fact's value, in its own category before anywhere else.
 
         Something protected ends where it has no other words: "not allergic to peanuts" leaves "peanuts and shellfish".
@@ -359,7 +364,7 @@ def _days_of(moment: FoundMoment) -> set[tuple[int, int]]:
     return {(reading.month, reading.day) for reading in moment.readings}
 
 
-def _text_of(entry: Entry) -> str:
+def _text_of(entry: DocumentEntry) -> str:
     item: Item | None = entry.item
     return item.display if item is not None else entry.text
 
@@ -374,7 +379,7 @@ def _attitude(place: Place | None, text: str) -> Attitude | None:
     return None if is_for is None else Attitude(text, is_for=is_for)
 
 
-def _are_at_odds(mine: Attitude, entry: Entry) -> bool:
+def _are_at_odds(mine: Attitude, entry: DocumentEntry) -> bool:
     theirs = _attitude(entry.place, _text_of(entry))
     return (
         theirs is not None

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from tasklore.contracts.edits import MAX_EDITS, Delete, Edit, Insert, Update
-from tasklore.memory.documents.entries import Entry
+from tasklore.memory.documents.entries import DocumentEntry
 from tasklore.memory.documents.items import (
     CONFLICT,
     DURABILITIES,
@@ -16,7 +16,7 @@ from tasklore.memory.documents.items import (
     Item,
     make_item,
 )
-from tasklore.workers.agents.memory_worker.arbiter import Judged
+from tasklore.workers.agents.memory_worker.arbiter import JudgedEntries
 from tasklore.workers.agents.memory_worker.case import Case
 
 #: Operations on an item.
@@ -24,7 +24,7 @@ Operation = Literal["insert", "renew", "end", "pause", "delete", "contest"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlannedStep:
     """One operation, on an entry or, for an insert, at a place: for the history and for the person."""
 
     operation: Operation
@@ -37,17 +37,19 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PlannedEdits:
     """Edits, and their steps; no edits where the documents say it already."""
 
     edits: tuple[Edit, ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[PlannedStep, ...] = ()
 
-    def __add__(self, other: "Change") -> "Change":
-        return Change(self.edits + other.edits, self.steps + other.steps)
+    def __add__(self, other: "PlannedEdits") -> "PlannedEdits":
+        return PlannedEdits(self.edits + other.edits, self.steps + other.steps)
 
 
-def change_for(case: Case, judged: Judged, twin: Entry | None) -> Change:
+def change_for(
+    case: Case, judged: JudgedEntries, twin: DocumentEntry | None
+) -> PlannedEdits:
     """Return the change for the fact of *case*: entries that may go, the *twin* that says the same, and a new item.
 
     An item is ended and kept as the past, or deleted where the person asks to have it forgotten.
@@ -55,9 +57,9 @@ def change_for(case: Case, judged: Judged, twin: Entry | None) -> Change:
     fact = case.pending.fact
     if fact.relation == "forget":
         return _sum(
-            Change(
+            PlannedEdits(
                 (Delete(path=str(entry.path), file=entry.resource_id),),
-                (Step("delete", str(entry.path), entry.text),),
+                (PlannedStep("delete", str(entry.path), entry.text),),
             )
             for entry in judged.allowed
         )
@@ -78,20 +80,22 @@ def change_for(case: Case, judged: Judged, twin: Entry | None) -> Change:
     )
 
 
-def is_too_much(change: Change) -> bool:
+def is_too_much(change: PlannedEdits) -> bool:
     """Return whether *change* has more edits than one plan may have."""
     return len(change.edits) > MAX_EDITS
 
 
-def _insert(case: Case, judged: Judged, mark: str | None) -> Change:
+def _insert(case: Case, judged: JudgedEntries, mark: str | None) -> PlannedEdits:
     item = _item(case, until=_last_day(case, judged))
     if mark is not None:
         item[CONFLICT] = mark
     edit = Insert(path=str(case.home.path), file=case.home.resource_id, new_value=item)
-    return Change((edit,), (Step("insert", str(case.home.path), case.display),))
+    return PlannedEdits(
+        (edit,), (PlannedStep("insert", str(case.home.path), case.display),)
+    )
 
 
-def _renew(case: Case, twin: Entry, mark: str | None) -> Change:
+def _renew(case: Case, twin: DocumentEntry, mark: str | None) -> PlannedEdits:
     """Return the change that dates *twin* anew; none where it is newer, or stated and the fact inferred.
 
     A fact that says more of it gives it its words. One that does not say that it changes ends it no sooner, begins it
@@ -100,7 +104,7 @@ def _renew(case: Case, twin: Entry, mark: str | None) -> Change:
     fact = case.pending.fact
     item = twin.item
     if item is None or case.is_newer(twin) or (fact.inferred and not item.is_inferred):
-        return Change()
+        return PlannedEdits()
     display = case.display if case.says_more_than(twin) else item.display
     renewed = {
         **item.others,
@@ -125,9 +129,9 @@ def _renew(case: Case, twin: Entry, mark: str | None) -> Change:
         renewed[CONFLICT] = mark
     said_again = {**renewed, "source": item.source}
     if isinstance(twin.value, dict) and said_again == twin.value:
-        return Change()
+        return PlannedEdits()
     edit = Update(path=str(twin.path), file=twin.resource_id, new_value=renewed)
-    return Change((edit,), (Step("renew", str(twin.path), display),))
+    return PlannedEdits((edit,), (PlannedStep("renew", str(twin.path), display),))
 
 
 def _keep_span(renewed: Body, case: Case, item: Item) -> None:
@@ -167,7 +171,7 @@ def _item(case: Case, *, until: date | None) -> Body:
     return {**item, **{name: value for name, value in fields.items() if value}}
 
 
-def _last_day(case: Case, judged: Judged) -> date | None:
+def _last_day(case: Case, judged: JudgedEntries) -> date | None:
     """Return the last day of a fact that later facts replace; None without later facts."""
     days = [
         entry.item.since or entry.item.added
@@ -178,7 +182,7 @@ def _last_day(case: Case, judged: Judged) -> date | None:
     return min(known) if known else case.day_said if judged.later else None
 
 
-def _retire(case: Case, entry: Entry) -> Change:
+def _retire(case: Case, entry: DocumentEntry) -> PlannedEdits:
     """Return the change that makes *entry* the past, or hides it for as long as the fact lasts."""
     fact = case.pending.fact
     operation: Operation = "end"
@@ -196,32 +200,32 @@ def _retire(case: Case, entry: Entry) -> Change:
         day = fact.expiry
     elif fact.expiry is not None and fact.relation == "ends":
         day = fact.expiry
-    step = Step(operation, str(entry.path), entry.text)
+    step = PlannedStep(operation, str(entry.path), entry.text)
     if isinstance(entry.value, dict):
         at = str(entry.path / name)
         edit: Edit = Insert(path=at, file=entry.resource_id, new_value=day.isoformat())
         if name in entry.value:
             edit = Update(path=at, file=entry.resource_id, new_value=day.isoformat())
-        return Change((edit,), (step,))
+        return PlannedEdits((edit,), (step,))
     gone = Delete(path=str(entry.path), file=entry.resource_id)
     if not isinstance(entry.path.last, int) or not entry.text.strip():
-        return Change((gone,), (step,))
+        return PlannedEdits((gone,), (step,))
     # A plain text cannot say until when it held; an item can.
     past = {
         **make_item(entry.text, added=case.day_said, source="imported"),
         name: day.isoformat(),
     }
     kept = Insert(path=str(entry.path.parent), file=entry.resource_id, new_value=past)
-    return Change((gone, kept), (step,))
+    return PlannedEdits((gone, kept), (step,))
 
 
-def _contest(case: Case, entry: Entry) -> Change:
+def _contest(case: Case, entry: DocumentEntry) -> PlannedEdits:
     """Return the change that marks *entry* as contradicted."""
-    step = Step("contest", str(entry.path), entry.text)
+    step = PlannedStep("contest", str(entry.path), entry.text)
     if not isinstance(entry.value, dict) or CONFLICT in entry.value:
-        return Change((), (step,))
+        return PlannedEdits((), (step,))
     mark = _mark_of(case, (entry,))
-    return Change(
+    return PlannedEdits(
         (
             Insert(
                 path=str(entry.path / CONFLICT), file=entry.resource_id, new_value=mark
@@ -231,7 +235,7 @@ def _contest(case: Case, entry: Entry) -> Change:
     )
 
 
-def _mark_of(case: Case, contested: Sequence[Entry]) -> str | None:
+def _mark_of(case: Case, contested: Sequence[DocumentEntry]) -> str | None:
     """Return the mark of a conflict: one that is there already, else the id of this fact's plan."""
     if not contested:
         return None
@@ -245,8 +249,8 @@ def _mark_of(case: Case, contested: Sequence[Entry]) -> str | None:
     )
 
 
-def _sum(changes: Iterable[Change]) -> Change:
-    total = Change()
+def _sum(changes: Iterable[PlannedEdits]) -> PlannedEdits:
+    total = PlannedEdits()
     for change in changes:
         total += change
     return total

@@ -14,12 +14,12 @@ from pydantic import JsonValue
 
 from tasklore.contracts.errors import InvalidPath, LlmNotConfigured
 from tasklore.contracts.messages import Fact
-from tasklore.memory.documents.entries import Entry
+from tasklore.memory.documents.entries import DocumentEntry
 from tasklore.memory.documents.paths import Path, parse
 from tasklore.memory.rendering.quoting import plain, quote
 from tasklore.memory.rendering.tokens import estimate
 from tasklore.workers.agent_files import load_agent_files
-from tasklore.workers.answers import Answer
+from tasklore.workers.answers import AnswerSchema
 from tasklore.workers.listening.context import ListenContext
 
 FOLDER = Folder(__file__).with_name("finder")
@@ -36,7 +36,7 @@ _MOST_PLACES = 500
 _SAID = 300
 
 
-class FoundPlace(Answer):
+class FoundPlace(AnswerSchema):
     """One line that the fact with this number, from 1, ends or contradicts."""
 
     fact: int = 1
@@ -44,7 +44,7 @@ class FoundPlace(Answer):
     relevance: str = ""
 
 
-class Found(Answer):
+class Found(AnswerSchema):
     """What the finder answers."""
 
     reasoning: str
@@ -52,7 +52,7 @@ class Found(Answer):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FoundEntries:
     """The entries found for one fact, *by* a model or "search".
 
     *locations* are references with why each matters; *refused* counts paths that a model named without being shown.
@@ -63,7 +63,7 @@ class Finding:
     reasoning: str = ""
     refused: int = 0
 
-    def dump(self, entries: Sequence[Entry]) -> JsonValue:
+    def dump(self, entries: Sequence[DocumentEntry]) -> JsonValue:
         """Return it as the history keeps it, with *entries*, all that were found in the end."""
         places: list[JsonValue] = [
             {
@@ -83,16 +83,16 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class DocumentPart:
     """A part of the documents as the finder sees it, and the entries in it by resource id and path."""
 
     text: str
-    shown: Mapping[tuple[str, Path], Entry]
+    shown: Mapping[tuple[str, Path], DocumentEntry]
 
 
 async def find(
-    context: ListenContext, facts: Sequence[Fact], entries: Sequence[Entry]
-) -> list[Finding]:
+    context: ListenContext, facts: Sequence[Fact], entries: Sequence[DocumentEntry]
+) -> list[FoundEntries]:
     """Return the findings of the finder for each of *facts* among *entries*.
 
     Raises:
@@ -107,7 +107,7 @@ async def find(
     role = model.role(files.role)
     by: dict[str, JsonValue] = {"model": role.model, "temperature": role.temperature}
     system = files.render()
-    found = [Finding(by)] * len(facts)
+    found = [FoundEntries(by)] * len(facts)
     async with asyncio.TaskGroup() as group:
         pages = list(pages_of(entries))
         asked = [
@@ -123,7 +123,7 @@ async def find(
     return found
 
 
-def question_of(facts: Sequence[Fact], page: Page) -> str:
+def question_of(facts: Sequence[Fact], page: DocumentPart) -> str:
     """Return the question: the facts, numbered and quoted, and a page of the documents."""
     lines = "\n".join(
         f"{number}: {quote(fact.text, _FACT)} ({fact.relation})"
@@ -132,10 +132,10 @@ def question_of(facts: Sequence[Fact], page: Page) -> str:
     return f"facts\n{lines}\nlines\n{page.text}"
 
 
-def pages_of(entries: Sequence[Entry]) -> Iterator[Page]:
+def pages_of(entries: Sequence[DocumentEntry]) -> Iterator[DocumentPart]:
     """Yield *entries* under the document and path of what holds them, in pages of at most PAGE_TOKENS, one at least."""
     lines: list[str] = []
-    shown: dict[tuple[str, Path], Entry] = {}
+    shown: dict[tuple[str, Path], DocumentEntry] = {}
     spent = 0
     heading = ""
     for entry in entries:
@@ -143,7 +143,7 @@ def pages_of(entries: Sequence[Entry]) -> Iterator[Page]:
         line = f"{entry.path.last}: {plain(entry.text, _LINE)}"
         cost = estimate(line) + 1 + (estimate(holder) + 1 if holder != heading else 0)
         if shown and spent + cost > PAGE_TOKENS:
-            yield Page("\n".join(lines), shown)
+            yield DocumentPart("\n".join(lines), shown)
             lines = []
             shown = {}
             spent = 0
@@ -154,10 +154,12 @@ def pages_of(entries: Sequence[Entry]) -> Iterator[Page]:
         lines.append(line)
         shown[entry.resource_id, entry.path] = entry
         spent += cost
-    yield Page("\n".join(lines), shown)
+    yield DocumentPart("\n".join(lines), shown)
 
 
-def read_answer(answer: Found, page: Page, found: Sequence[Finding]) -> list[Finding]:
+def read_answer(
+    answer: Found, page: DocumentPart, found: Sequence[FoundEntries]
+) -> list[FoundEntries]:
     """Return *found* with the places of *answer* for each fact; a place that was not shown is counted and left out.
 
     The path of a whole list stands for all its shown entries.
@@ -174,7 +176,7 @@ def read_answer(answer: Found, page: Page, found: Sequence[Finding]) -> list[Fin
         for entry in under:
             places[index].setdefault(entry.reference, named.relevance)
     return [
-        Finding(
+        FoundEntries(
             one.by,
             places[index],
             " ".join(filter(None, (one.reasoning, answer.reasoning))),
@@ -184,7 +186,7 @@ def read_answer(answer: Found, page: Page, found: Sequence[Finding]) -> list[Fin
     ]
 
 
-def _find_under(text: str, page: Page) -> list[Entry]:
+def _find_under(text: str, page: DocumentPart) -> list[DocumentEntry]:
     """Return the entries on *page* that *text* names: one of them, or all in a list; none when nothing is there."""
     resource_id, colon, rest = text.strip().partition(":")
     try:

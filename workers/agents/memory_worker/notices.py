@@ -2,7 +2,11 @@
 
 from tasklore.contracts.messages import Fact
 from tasklore.memory.episodes.words import words_of
-from tasklore.workers.agents.memory_worker.editor import Change, Operation, Step
+from tasklore.workers.agents.memory_worker.editor import (
+    Operation,
+    PlannedEdits,
+    PlannedStep,
+)
 
 #: Lines of one fact; of a sweep over a long list the rest is counted.
 _MOST = 5
@@ -12,7 +16,7 @@ _LONGEST = 160
 _YOU = "You "
 
 
-def lines_for(fact: Fact, change: Change) -> tuple[str, ...]:
+def lines_for(fact: Fact, change: PlannedEdits) -> tuple[str, ...]:
     """Return the lines for *change*, which was made for *fact*."""
     noted = fact.text.rstrip(".")
     if noted.startswith(_YOU):
@@ -38,7 +42,7 @@ def lines_for(fact: Fact, change: Change) -> tuple[str, ...]:
     return tuple(line[:_LONGEST] for line in (*lines[:_MOST], *more))
 
 
-def _kept_as(fact: Fact, step: Step) -> str:
+def _kept_as(fact: Fact, step: PlannedStep) -> str:
     """Return how *fact* is kept where that is in other words than its own."""
     said = words_of(fact.value)
     shown = (step.display, step.display.partition("(")[0])

@@ -15,7 +15,7 @@ from tasklore.memory.grounding import locate, numbers_in
 from tasklore.memory.recall import Memory, Recalled
 from tasklore.memory.rendering.quoting import quote
 from tasklore.workers.agent_files import load_agent_files
-from tasklore.workers.answers import Answer
+from tasklore.workers.answers import AnswerSchema
 
 log = structlog.get_logger(__name__)
 
@@ -65,7 +65,7 @@ class FromMemory(BaseModel):
     by: str = "search"
 
 
-class Worded(Answer):
+class Worded(AnswerSchema):
     """What a model answers from the notes."""
 
     reasoning: str

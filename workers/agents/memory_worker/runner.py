@@ -13,16 +13,20 @@ from pydantic import JsonValue
 
 from tasklore.contracts.errors import EditRefused, LlmError
 from tasklore.memory.documents.draft import Origin, Plan
-from tasklore.memory.documents.entries import Entry, place_of
+from tasklore.memory.documents.entries import DocumentEntry, place_of
 from tasklore.memory.documents.review import PROTECTED
-from tasklore.workers.agents.memory_worker.arbiter import Judged, judge
+from tasklore.workers.agents.memory_worker.arbiter import JudgedEntries, judge
 from tasklore.workers.agents.memory_worker.case import CHANGING, Case
-from tasklore.workers.agents.memory_worker.editor import Change, change_for, is_too_much
-from tasklore.workers.agents.memory_worker.finder import Finding, find
+from tasklore.workers.agents.memory_worker.editor import (
+    PlannedEdits,
+    change_for,
+    is_too_much,
+)
+from tasklore.workers.agents.memory_worker.finder import FoundEntries, find
 from tasklore.workers.agents.memory_worker.notices import lines_for, lines_for_unread
 from tasklore.workers.agents.memory_worker.places import with_missing_places
 from tasklore.workers.listening.context import ListenContext
-from tasklore.workers.listening.fates import is_outage
+from tasklore.workers.listening.row_outcomes import is_outage
 from tasklore.workers.listening.values import FactBatch, PendingFact, Ruling
 
 #: Facts in one question: what a user says in a minute, and few enough to keep apart.
@@ -58,7 +62,7 @@ class _BatchRun:
     batch: FactBatch
     context: ListenContext
     looked: set[str] = field(default_factory=set)
-    found: dict[str, Finding] = field(default_factory=dict)
+    found: dict[str, FoundEntries] = field(default_factory=dict)
     unfound: str = ""
 
     @property
@@ -125,7 +129,7 @@ class _BatchRun:
                 reasoning="momentary: it is over by tomorrow, and stays in what was said",
             )
         case = self._case(pending)
-        finding = self.found.get(fact.fact_id, Finding())
+        finding = self.found.get(fact.fact_id, FoundEntries())
         newer = case.superseding()
         if newer is not None:
             return Ruling(
@@ -137,7 +141,7 @@ class _BatchRun:
         swept = _swept(case, finding)
         judged = judge(case, named)
         # A swept entry that may not go is no conflict: the person said nothing of it.
-        judged = Judged(
+        judged = JudgedEntries(
             judged.allowed + judge(case, swept, is_swept=True).allowed, judged.refused
         )
         if (
@@ -167,7 +171,11 @@ class _BatchRun:
         return Case(pending, self.context.draft, self.context.kinds, self.today)
 
     def _carry_out(
-        self, case: Case, finding: Finding, judged: Judged, change: Change
+        self,
+        case: Case,
+        finding: FoundEntries,
+        judged: JudgedEntries,
+        change: PlannedEdits,
     ) -> Ruling:
         """Apply *change*, and return the ruling; the documents' guard has the last word."""
         fact = case.pending.fact
@@ -207,7 +215,9 @@ class _BatchRun:
             notices=lines,
         )
 
-    def _reasoning(self, case: Case, judged: Judged, change: Change) -> str:
+    def _reasoning(
+        self, case: Case, judged: JudgedEntries, change: PlannedEdits
+    ) -> str:
         """Return the reasons of *change*: those of the switchboard, and entries that stay though contradicted."""
         fact = case.pending.fact
         stays = [
@@ -223,9 +233,9 @@ class _BatchRun:
     def _origin(
         self,
         case: Case,
-        finding: Finding,
-        judged: Judged,
-        change: Change,
+        finding: FoundEntries,
+        judged: JudgedEntries,
+        change: PlannedEdits,
         reasoning: str,
     ) -> Origin:
         fact = case.pending.fact
@@ -248,7 +258,7 @@ def _is_asking(case: Case) -> bool:
     """Return whether only a model can find the entries that the fact is about."""
     if case.superseding() is not None:
         return False
-    return _sweeps(case) or (_takes_back(case) and not _targets(case, Finding()))
+    return _sweeps(case) or (_takes_back(case) and not _targets(case, FoundEntries()))
 
 
 def _sweeps(case: Case) -> bool:
@@ -277,7 +287,7 @@ def _takes_back(case: Case) -> bool:
     return fact.relation in CHANGING and fact.confidence > 0 and not is_all_of_one
 
 
-def _targets(case: Case, finding: Finding) -> list[Entry]:
+def _targets(case: Case, finding: FoundEntries) -> list[DocumentEntry]:
     """Return the entries that the fact is against: by names, kind and words; by a model where it takes back."""
     fact = case.pending.fact
     if fact.relation == "same":
@@ -296,7 +306,7 @@ def _targets(case: Case, finding: Finding) -> list[Entry]:
     return list({(entry.resource_id, entry.path): entry for entry in entries}.values())
 
 
-def _swept(case: Case, finding: Finding) -> list[Entry]:
+def _swept(case: Case, finding: FoundEntries) -> list[DocumentEntry]:
     """Return entries that a model found and no turn names."""
     if not finding.locations:
         return []

@@ -10,12 +10,12 @@ from tasklore.contracts.edits import Delete, Edit, Update
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.messages import Fact
 from tasklore.memory.documents.draft import Draft, Origin
-from tasklore.memory.documents.entries import Entry, home_of
+from tasklore.memory.documents.entries import DocumentEntry, home_of
 from tasklore.memory.documents.items import slug
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.plans import Plan
 from tasklore.memory.documents.review import PROTECTED
-from tasklore.workers.agents.memory_worker.arbiter import Judged
+from tasklore.workers.agents.memory_worker.arbiter import JudgedEntries
 from tasklore.workers.agents.memory_worker.case import Case
 from tasklore.workers.agents.memory_worker.editor import change_for
 from tasklore.workers.agents.memory_worker.places import with_missing_places
@@ -118,7 +118,7 @@ async def change_item(asked: ItemChange, context: Context) -> ItemChanged:
             PendingFact(fact=fact, turn_id=plan_id, said=now), draft, kinds, now.date()
         )
         if asked.operation == "add":
-            judged = Judged(tuple(case.find_displaced()))
+            judged = JudgedEntries(tuple(case.find_displaced()))
             edits: tuple[Edit, ...] = change_for(case, judged, case.twin()).edits
         else:
             found = [
@@ -130,7 +130,7 @@ async def change_item(asked: ItemChange, context: Context) -> ItemChanged:
                     f"{why} reference {asked.reference!r}; list the items for those there are"
                 )
             entry = found[0]
-            judged = Judged((entry,))
+            judged = JudgedEntries((entry,))
             edits = (_edit_of(asked, entry),)
         reasoning = (
             f"{PROTECTED if judged.is_protected else ''}{asked.operation} by hand"
@@ -225,7 +225,7 @@ def _demand_fields(asked: ItemChange, kinds: Kinds) -> None:
         raise InvalidInput("until is before since; exchange them")
 
 
-def _edit_of(asked: ItemChange, entry: Entry) -> Edit:
+def _edit_of(asked: ItemChange, entry: DocumentEntry) -> Edit:
     """Return the edit that deletes *entry*, or gives it the fields of *asked* and leaves the rest."""
     if asked.operation == "delete":
         return Delete(path=str(entry.path), file=entry.resource_id)

@@ -61,7 +61,7 @@ class PromptBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class EarlierStatement:
     """A statement from before the response: its subject, its words, and its source."""
 
     subject: str
@@ -149,19 +149,19 @@ def _stems(text: str) -> frozenset[str]:
     return frozenset(word.casefold()[:_STEM] for word in words(text))
 
 
-def earlier_statements(view: StoryView) -> list[Statement]:
+def earlier_statements(view: StoryView) -> list[EarlierStatement]:
     """Return statements of files, knowledge and memories from before the response, the nearest to it first."""
     statements = [
-        Statement(entity.name, line, entity.file or entity.name)
+        EarlierStatement(entity.name, line, entity.file or entity.name)
         for entity in view.entities
         for line in lines_of(entity.text)
     ]
     statements += [
-        Statement(fact.subject, fact.fact, fact.source or "knowledge")
+        EarlierStatement(fact.subject, fact.fact, fact.source or "knowledge")
         for fact in view.knowledge
     ]
     statements += [
-        Statement(
+        EarlierStatement(
             view.owner_of(one.character),
             one_line(one.summary or one.text, LONGEST_SUMMARY),
             one.id,

@@ -14,7 +14,7 @@ LONGEST_NAME = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FindingFault:
     """A fault of a finding: the field, and a complaint with its cure."""
 
     field: str
@@ -31,15 +31,15 @@ def stands_in(quotation: str, text: str) -> bool:
     return next(locate(quotation.strip(" .\u2026"), text), None) is not None
 
 
-def check_length(field: str, text: str, most: int) -> Iterator[Fault]:
+def check_length(field: str, text: str, most: int) -> Iterator[FindingFault]:
     """Yield a fault when *text* is empty or longer than *most* characters."""
     if not text.strip():
-        yield Fault(field, "is needed")
+        yield FindingFault(field, "is needed")
     elif len(text) > most:
-        yield Fault(field, f"has more than {most} characters; shorten it")
+        yield FindingFault(field, f"has more than {most} characters; shorten it")
 
 
-def check_numbers(field: str, text: str, *sources: str) -> Iterator[Fault]:
+def check_numbers(field: str, text: str, *sources: str) -> Iterator[FindingFault]:
     """Yield the numbers in digits of *text* that none of *sources* has, in digits or in words."""
     if not (numbers := numbers_in(text)):
         return
@@ -57,20 +57,20 @@ def check_numbers(field: str, text: str, *sources: str) -> Iterator[Fault]:
     }
     for number in numbers:
         if number.readings and readings.isdisjoint(number.readings):
-            yield Fault(
+            yield FindingFault(
                 field, f"{text[number.start : number.end]} was not told; leave it out"
             )
 
 
-def check_person(field: str, name: str, view: StoryView) -> Iterator[Fault]:
+def check_person(field: str, name: str, view: StoryView) -> Iterator[FindingFault]:
     """Yield a fault unless *name* is of a character: declared in the story's files, or new in the response."""
     owner = view.handles.owner(name)
     if owner is not None and not view.is_character(owner):
-        yield Fault(field, f"{name!r} is no character")
+        yield FindingFault(field, f"{name!r} is no character")
     elif owner is None and (
         len(name) > LONGEST_NAME or not stands_in(name, plain_prose(view.response.text))
     ):
-        yield Fault(
+        yield FindingFault(
             field,
             f"{name[:LONGEST_NAME]!r} is nobody's name; use a name as it is given or as the text has it",
         )

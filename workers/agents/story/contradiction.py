@@ -5,16 +5,16 @@ from collections.abc import Iterator
 from tasklore import Agent
 from tasklore.contracts.analysis.background import Conflict, Contradictions
 from tasklore.workers.agents.story.blocks import (
-    Statement,
+    EarlierStatement,
     earlier_statements,
     plain_line,
 )
-from tasklore.workers.agents.story.checks import Fault, stands_in
+from tasklore.workers.agents.story.checks import FindingFault, stands_in
 from tasklore.workers.agents.story.parts import Finding, Part, Text, one_of
 from tasklore.workers.agents.story.prose import one_line
 from tasklore.workers.agents.story.question import serve
 from tasklore.workers.agents.story.view import StoryView
-from tasklore.workers.answers import Answer
+from tasklore.workers.answers import AnswerSchema
 
 #: Contradictions of one response, and characters of one statement in them.
 MOST_FOUND = 8
@@ -30,7 +30,7 @@ class FoundConflict(Finding):
     severity: Text = one_of(*SEVERITIES)
 
 
-class FoundConflicts(Answer):
+class FoundConflicts(AnswerSchema):
     """All contradictions that a model finds."""
 
     reasoning: Text
@@ -51,10 +51,10 @@ class ContradictionPart(Part[FoundConflicts, Contradictions]):
         """Return whether there are earlier statements."""
         return bool(earlier_statements(view))
 
-    def faults(self, finding: Finding, view: StoryView) -> Iterator[Fault]:
+    def faults(self, finding: Finding, view: StoryView) -> Iterator[FindingFault]:
         """Yield a fault when the earlier quotation stands nowhere."""
         if isinstance(finding, FoundConflict) and _old(finding, view) is None:
-            yield Fault(
+            yield FindingFault(
                 "old_quotation",
                 "does not stand in one line of told_before; copy its words",
             )
@@ -89,7 +89,7 @@ agent = serve(
 )
 
 
-def _old(found: FoundConflict, view: StoryView) -> Statement | None:
+def _old(found: FoundConflict, view: StoryView) -> EarlierStatement | None:
     """Return the statement in which the older quotation stands."""
     return next(
         (

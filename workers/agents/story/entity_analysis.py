@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from tasklore import Agent
 from tasklore.contracts.analysis.immediate import EntityAnalysis, EntityFile
 from tasklore.contracts.analysis.stories import Entity
-from tasklore.workers.agents.story.checks import Fault
+from tasklore.workers.agents.story.checks import FindingFault
 from tasklore.workers.agents.story.parts import Finding, Part, Text, one_of
 from tasklore.workers.agents.story.question import serve
 from tasklore.workers.agents.story.tokens import file_tokens
 from tasklore.workers.agents.story.view import StoryView
-from tasklore.workers.answers import Answer
+from tasklore.workers.answers import AnswerSchema
 
 #: Names of each tier: whole files, condensed files, and names that the whole files mention.
 MOST_WHOLE = 3
@@ -30,7 +30,7 @@ class ChosenEntity(Finding):
     role: Text = one_of("focus", "relevant")
 
 
-class EntityChoice(Answer):
+class EntityChoice(AnswerSchema):
     """All entities that a model chooses, the most relevant first."""
 
     reasoning: Text
@@ -50,16 +50,16 @@ class EntityPart(Part[EntityChoice, EntityAnalysis]):
         """Return whether there are entities to choose."""
         return bool(view.entities)
 
-    def faults(self, finding: Finding, view: StoryView) -> Iterator[Fault]:
+    def faults(self, finding: Finding, view: StoryView) -> Iterator[FindingFault]:
         """Yield faults of names without a file, and of a focus that is no character."""
         if isinstance(finding, ChosenEntity):
             owner = view.handles.owner(finding.name)
             if owner is None:
-                yield Fault(
+                yield FindingFault(
                     "name", f"{finding.name[:40]!r} has no file; choose among names"
                 )
             elif finding.role == "focus" and not view.is_character(owner):
-                yield Fault("role", "focus is for characters; say relevant")
+                yield FindingFault("role", "focus is for characters; say relevant")
 
     def reduce(self, view: StoryView, answer: EntityChoice | None) -> EntityAnalysis:
         """Fill the tiers: chosen entities first, then the most mentioned."""

@@ -6,14 +6,18 @@ from tasklore import Agent
 from tasklore.contracts.analysis.immediate import FactExtraction
 from tasklore.memory.stories.arithmetic import reduction
 from tasklore.workers.agents.story.blocks import files_to_condense, plain_line
-from tasklore.workers.agents.story.checks import Fault, check_length, check_numbers
+from tasklore.workers.agents.story.checks import (
+    FindingFault,
+    check_length,
+    check_numbers,
+)
 from tasklore.workers.agents.story.markdown import lines_of
 from tasklore.workers.agents.story.parts import Finding, Part, Text
 from tasklore.workers.agents.story.prose import one_line, without_stop
 from tasklore.workers.agents.story.question import serve
 from tasklore.workers.agents.story.tokens import file_tokens, take_turns
 from tasklore.workers.agents.story.view import StoryView
-from tasklore.workers.answers import Answer
+from tasklore.workers.answers import AnswerSchema
 
 #: Facts of one file, and characters of one.
 MOST_FACTS = 5
@@ -27,7 +31,7 @@ class CondensedFact(Finding):
     fact: Text = ""
 
 
-class CondensedFacts(Answer):
+class CondensedFacts(AnswerSchema):
     """The facts that a model takes from files."""
 
     reasoning: Text
@@ -59,12 +63,12 @@ class FactPart(Part[CondensedFacts, FactExtraction]):
             "" if entity is None else "\n".join(map(plain_line, lines_of(entity.text)))
         )
 
-    def faults(self, finding: Finding, view: StoryView) -> Iterator[Fault]:
+    def faults(self, finding: Finding, view: StoryView) -> Iterator[FindingFault]:
         """Yield faults of a name without a file, and of a fact that is too long or has a number of its own."""
         if isinstance(finding, CondensedFact):
             entity = view.by_name.get(view.owner_of(finding.name))
             if entity is None:
-                yield Fault(
+                yield FindingFault(
                     "name", f"{finding.name[:40]!r} has no file; copy a name of files"
                 )
             yield from check_length("fact", finding.fact, LONGEST_FACT)

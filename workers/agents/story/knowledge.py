@@ -7,7 +7,7 @@ from tasklore.contracts.analysis.background import Knowledge, KnownFact
 from tasklore.workers.agents.story.blocks import plain_prose
 from tasklore.workers.agents.story.checks import (
     LONGEST_NAME,
-    Fault,
+    FindingFault,
     check_length,
     check_numbers,
     check_person,
@@ -18,14 +18,14 @@ from tasklore.workers.agents.story.parts import Finding, Part, Text, Texts, one_
 from tasklore.workers.agents.story.prose import one_line
 from tasklore.workers.agents.story.question import serve
 from tasklore.workers.agents.story.view import StoryView
-from tasklore.workers.answers import Answer
+from tasklore.workers.answers import AnswerSchema
 
 #: Facts of one response, and characters of one.
 MOST_FACTS = 8
 LONGEST_FACT = 160
 
 
-class FoundFact(Finding):
+class WordedFact(Finding):
     """One fact as a model words it."""
 
     category: Text = one_of(
@@ -37,11 +37,11 @@ class FoundFact(Finding):
     known_by: Texts = ()
 
 
-class FoundFacts(Answer):
+class FoundFacts(AnswerSchema):
     """All facts that a model finds in a response."""
 
     reasoning: Text
-    facts: tuple[FoundFact, ...] = ()
+    facts: tuple[WordedFact, ...] = ()
 
 
 class KnowledgePart(Part[FoundFacts, Knowledge]):
@@ -54,9 +54,9 @@ class KnowledgePart(Part[FoundFacts, Knowledge]):
     blocks = ("names", "known", "response")
     limits = {"most": MOST_FACTS, "longest": LONGEST_FACT}  # noqa: RUF012 - a class constant
 
-    def faults(self, finding: Finding, view: StoryView) -> Iterator[Fault]:
+    def faults(self, finding: Finding, view: StoryView) -> Iterator[FindingFault]:
         """Yield faults of subject, numbers and persons."""
-        if not isinstance(finding, FoundFact):
+        if not isinstance(finding, WordedFact):
             return
         subject = finding.subject.strip()
         yield from check_length("subject", subject, LONGEST_NAME)
@@ -66,7 +66,7 @@ class KnowledgePart(Part[FoundFacts, Knowledge]):
                 *(fact.subject for fact in view.knowledge),
             )
             if not any(stands_in(subject, text) for text in sources):
-                yield Fault(
+                yield FindingFault(
                     "subject", "must be a name that is given, or words of the response"
                 )
         yield from check_length("fact", finding.fact, LONGEST_FACT)

@@ -6,7 +6,7 @@ from tasklore import Agent
 from tasklore.contracts.analysis.background import MemoryCreation, NewMemory
 from tasklore.workers.agents.story.blocks import LONGEST_SUMMARY
 from tasklore.workers.agents.story.checks import (
-    Fault,
+    FindingFault,
     check_length,
     check_numbers,
     check_person,
@@ -24,7 +24,7 @@ from tasklore.workers.agents.story.parts import (
 from tasklore.workers.agents.story.prose import one_line
 from tasklore.workers.agents.story.question import serve
 from tasklore.workers.agents.story.view import StoryView
-from tasklore.workers.answers import Answer
+from tasklore.workers.answers import AnswerSchema
 
 #: Memories of one response: more were no choice.
 MOST_MEMORIES = 4
@@ -55,7 +55,7 @@ class FoundMemory(Finding):
     slug: Text = ""
 
 
-class FoundMemories(Answer):
+class FoundMemories(AnswerSchema):
     """All memories that a model finds."""
 
     reasoning: Text
@@ -72,14 +72,14 @@ class MemoryCreationPart(Part[FoundMemories, MemoryCreation]):
     blocks = ("names", "response")
     limits = {"most": MOST_MEMORIES, "longest": LONGEST_SUMMARY}  # noqa: RUF012 - a class constant
 
-    def faults(self, finding: Finding, view: StoryView) -> Iterator[Fault]:
+    def faults(self, finding: Finding, view: StoryView) -> Iterator[FindingFault]:
         """Yield faults of character, summary and significance."""
         if isinstance(finding, FoundMemory):
             yield from check_person("character", finding.character, view)
             yield from check_length("summary", finding.summary, LONGEST_SUMMARY)
             yield from check_numbers("summary", finding.summary, view.response.text)
             if not 1 <= finding.significance <= _HIGHEST:
-                yield Fault(
+                yield FindingFault(
                     "significance", f"must be a whole number from 1 to {_HIGHEST}"
                 )
 

@@ -7,13 +7,13 @@ from tasklore.contracts.analysis.immediate import MemoryExtraction, RecalledMemo
 from tasklore.contracts.analysis.stories import StoryMemory, source_of
 from tasklore.memory.stories.arithmetic import reduction, resolve_id
 from tasklore.workers.agents.story.blocks import memories_of, summary_of, title_of
-from tasklore.workers.agents.story.checks import Fault, check_length
+from tasklore.workers.agents.story.checks import FindingFault, check_length
 from tasklore.workers.agents.story.parts import Finding, Part, Text, without_none
 from tasklore.workers.agents.story.prose import one_line
 from tasklore.workers.agents.story.question import serve
 from tasklore.workers.agents.story.tokens import count_tokens, take_turns
 from tasklore.workers.agents.story.view import StoryView
-from tasklore.workers.answers import Answer
+from tasklore.workers.answers import AnswerSchema
 
 #: Characters that memories are chosen for, memories of each, and characters of a reason: a line of the next prompt.
 MOST_CHARACTERS = 3
@@ -28,7 +28,7 @@ class ChosenMemory(Finding):
     why: Text = ""
 
 
-class ChosenMemories(Answer):
+class ChosenMemories(AnswerSchema):
     """All memories that a model chooses."""
 
     reasoning: Text
@@ -49,12 +49,12 @@ class RecallPart(Part[ChosenMemories, MemoryExtraction]):
         """Return whether a mentioned character has a memory."""
         return bool(memories_of(view))
 
-    def faults(self, finding: Finding, view: StoryView) -> Iterator[Fault]:
+    def faults(self, finding: Finding, view: StoryView) -> Iterator[FindingFault]:
         """Yield a fault for an id that was not shown."""
         if isinstance(finding, ChosenMemory):
             yield from check_length("why", finding.why, LONGEST_WHY)
             if _find_memory(finding.id, view) is None:
-                yield Fault(
+                yield FindingFault(
                     "id", f"{finding.id[:40]!r} is none; copy an id of memories"
                 )
 

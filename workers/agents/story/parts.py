@@ -13,10 +13,14 @@ from pydantic import BeforeValidator, Field
 from tasklore.contracts.analysis.pieces import UNJUDGED, Section
 from tasklore.memory.stories.settlement import StandingStory, settle_section
 from tasklore.workers.agents.story.blocks import plain_prose
-from tasklore.workers.agents.story.checks import LONGEST_QUOTATION, Fault, stands_in
+from tasklore.workers.agents.story.checks import (
+    LONGEST_QUOTATION,
+    FindingFault,
+    stands_in,
+)
 from tasklore.workers.agents.story.prose import one_line
 from tasklore.workers.agents.story.view import StoryView
-from tasklore.workers.answers import Answer
+from tasklore.workers.answers import AnswerSchema
 
 #: The `by` of a section in which no model had a part.
 RULES = "rules"
@@ -59,7 +63,7 @@ def one_of(*words: str) -> Any:
     return Field(default="", json_schema_extra={"enum": list(words)})
 
 
-class Finding(Answer):
+class Finding(AnswerSchema):
     """A finding of a model, with the words that show it."""
 
     quotation: Text = ""
@@ -71,10 +75,10 @@ class Faulty:
 
     field: str
     finding: Finding
-    faults: tuple[Fault, ...]
+    faults: tuple[FindingFault, ...]
 
 
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound=AnswerSchema)
 S = TypeVar("S", bound=Section)
 
 
@@ -111,7 +115,7 @@ class Part(ABC, Generic[A, S]):
         return plain_prose(view.response.text)
 
     @abstractmethod
-    def faults(self, finding: Finding, view: StoryView) -> Iterator[Fault]:
+    def faults(self, finding: Finding, view: StoryView) -> Iterator[FindingFault]:
         """Yield the faults of *finding* beside its closed words and its quotation."""
 
     @abstractmethod
@@ -163,21 +167,21 @@ class Part(ABC, Generic[A, S]):
             faulty += [Faulty(field, one, faults) for one, faults in checked if faults]
         return answer.model_copy(update=kept), faulty
 
-    def _all_faults(self, finding: Finding, view: StoryView) -> Iterator[Fault]:
+    def _all_faults(self, finding: Finding, view: StoryView) -> Iterator[FindingFault]:
         for name, field in type(finding).model_fields.items():
             extra = field.json_schema_extra
             words = extra.get("enum") if isinstance(extra, dict) else None
             if isinstance(words, list) and getattr(finding, name) not in words:
-                yield Fault(name, f"must be one of {', '.join(map(str, words))}")
+                yield FindingFault(name, f"must be one of {', '.join(map(str, words))}")
         if not stands_in(finding.quotation, self.source_of(finding, view)):
-            yield Fault(
+            yield FindingFault(
                 "quotation",
                 f"does not stand there; copy its words, at most {LONGEST_QUOTATION} characters",
             )
         yield from self.faults(finding, view)
 
 
-def lists_of(answer: Answer) -> Iterator[str]:
+def lists_of(answer: AnswerSchema) -> Iterator[str]:
     """Yield the names of the fields of *answer* that hold findings."""
     for name in type(answer).model_fields:
         held = getattr(answer, name)

@@ -7,7 +7,7 @@ from tasklore.contracts.analysis.background import PlotThreads, Thread
 from tasklore.contracts.analysis.stories import StoryThread
 from tasklore.memory.stories.arithmetic import resolve_id
 from tasklore.workers.agents.story.checks import (
-    Fault,
+    FindingFault,
     check_length,
     check_numbers,
     check_person,
@@ -25,7 +25,7 @@ from tasklore.workers.agents.story.parts import (
 from tasklore.workers.agents.story.prose import one_line
 from tasklore.workers.agents.story.question import serve
 from tasklore.workers.agents.story.view import StoryView
-from tasklore.workers.answers import Answer
+from tasklore.workers.answers import AnswerSchema
 
 #: Threads that one response may open, and characters of a title.
 MOST_NEW = 4
@@ -48,7 +48,7 @@ class OpenedThread(Finding):
     tags: Texts = ()
 
 
-class FoundThreads(Answer):
+class FoundThreads(AnswerSchema):
     """All changes of threads that a model finds."""
 
     reasoning: Text
@@ -67,13 +67,13 @@ class ThreadPart(Part[FoundThreads, PlotThreads]):
     blocks = ("names", "open_before", "response")
     limits = {"most": MOST_NEW}  # noqa: RUF012 - a class constant
 
-    def faults(self, finding: Finding, view: StoryView) -> Iterator[Fault]:
+    def faults(self, finding: Finding, view: StoryView) -> Iterator[FindingFault]:
         """Yield faults of ids, and of the title and persons of a new thread."""
         if (
             isinstance(finding, TouchedThread)
             and _find_thread(finding.id, view) is None
         ):
-            yield Fault(
+            yield FindingFault(
                 "id",
                 f"{finding.id[:40]!r} is no open thread; copy an id of open_before",
             )

@@ -37,7 +37,7 @@ _BLANK = re.compile(r"\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class ProseSentence:
     """A sentence, `text[start:end]` of the whole."""
 
     text: str
@@ -76,20 +76,20 @@ def paragraphs(text: str) -> list[tuple[int, int]]:
     return found if start is None else [*found, (start, end)]
 
 
-def sentences(text: str) -> list[Sentence]:
+def sentences(text: str) -> list[ProseSentence]:
     """Return the sentences of *text*, in order; a heading is one of its own."""
-    found: list[Sentence] = []
+    found: list[ProseSentence] = []
     for start, end in paragraphs(text):
         first = start
         for stop in _END.finditer(text, start, end):
             if _SHORT.search(text, max(first, stop.end() - _SHORT_LENGTH), stop.end()):
                 continue
             if text[first : stop.end()].strip():
-                found.append(Sentence(text[first : stop.end()], first, stop.end()))
+                found.append(ProseSentence(text[first : stop.end()], first, stop.end()))
             blank = _BLANK.match(text, stop.end(), end)
             first = blank.end() if blank else stop.end()
         if text[first:end].strip():
-            found.append(Sentence(text[first:end], first, end))
+            found.append(ProseSentence(text[first:end], first, end))
     return found
 
 

@@ -17,7 +17,7 @@ from pydantic import JsonValue, create_model
 
 from tasklore import Agent, Context
 from tasklore.contracts.analysis.pieces import Section
-from tasklore.contracts.analysis.roster import ROSTER, roster_of
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS, roster_of
 from tasklore.contracts.analysis.stories import StorySettings
 from tasklore.contracts.errors import LlmError, LlmRefused
 from tasklore.workers.agent_files import AgentFiles, load_agent_files
@@ -34,7 +34,7 @@ from tasklore.workers.agents.story.parts import (
 from tasklore.workers.agents.story.prose import one_line
 from tasklore.workers.agents.story.tokens import count_tokens
 from tasklore.workers.agents.story.view import StoryView, Turn, read
-from tasklore.workers.answers import Answer
+from tasklore.workers.answers import AnswerSchema
 
 log = structlog.get_logger(__name__)
 
@@ -64,7 +64,7 @@ AnyPart = Part[Any, Any]
 
 #: The part of each section, by its key, as `serve` has filled it.
 PARTS: dict[str, AnyPart] = {}
-_OURS = {seat.section: seat for seat in ROSTER}
+_OURS = {seat.section: seat for seat in SECTION_AGENTS}
 
 
 def serve(part: Part[A, S], agent: Agent) -> Agent:
@@ -222,7 +222,7 @@ class _Question:
         self._view = view
         self._is_shared = len(parts) > 1
         self._role = SHARED if self._is_shared else parts[0].section
-        self._schema: type[Answer] = (
+        self._schema: type[AnswerSchema] = (
             _joint_answer(tuple(parts)) if self._is_shared else parts[0].answer
         )
         prompts = [
@@ -269,7 +269,7 @@ class _Question:
             await asyncio.to_thread(self._add_mended, mended)
         return self.judged
 
-    async def _answer(self, user: str) -> Mapping[str, Answer]:
+    async def _answer(self, user: str) -> Mapping[str, AnswerSchema]:
         value = await self._context.llm.ask(
             self._role, self._schema, system=self._system, user=user
         )
@@ -279,7 +279,7 @@ class _Question:
             else {self._role: value}
         )
 
-    def _keep(self, answers: Mapping[str, Answer]) -> list[tuple[str, Faulty]]:
+    def _keep(self, answers: Mapping[str, AnswerSchema]) -> list[tuple[str, Faulty]]:
         """Keep the sound findings of *answers*, and return the others, each with its section."""
         every = list[tuple[str, Faulty]]()
         for section, part in self.parts.items():
@@ -288,13 +288,13 @@ class _Question:
             every += [(section, one) for one in faulty]
         return every
 
-    def _add_mended(self, answers: Mapping[str, Answer]) -> None:
+    def _add_mended(self, answers: Mapping[str, AnswerSchema]) -> None:
         """Add mended findings; for each section never more than had failed."""
         for section, part in self.parts.items():
             before = self.judged[section]
             kept, _ = part.check(answers[section], self._view)
             left = before.left_out
-            merged = dict[str, tuple[Answer, ...]]()
+            merged = dict[str, tuple[AnswerSchema, ...]]()
             for field in lists_of(kept):
                 known = getattr(before.answer, field)
                 anew = [one for one in getattr(kept, field) if one not in known][:left]
@@ -322,14 +322,16 @@ def _complaint(faulty: Sequence[tuple[str, Faulty]], *, is_shared: bool) -> str:
 
 
 @cache
-def _joint_answer(parts: tuple[AnyPart, ...]) -> type[Answer]:
+def _joint_answer(parts: tuple[AnyPart, ...]) -> type[AnswerSchema]:
     """Return the schema of an answer for all of *parts*, each under the name of its section."""
     fields: dict[str, Any] = {part.section: (part.answer, ...) for part in parts}
-    return create_model("StoryAnswer", __base__=Answer, reasoning=(Text, ""), **fields)
+    return create_model(
+        "StoryAnswer", __base__=AnswerSchema, reasoning=(Text, ""), **fields
+    )
 
 
 @cache
-def _schema_tokens(answer: type[Answer]) -> int:
+def _schema_tokens(answer: type[AnswerSchema]) -> int:
     return count_tokens(json.dumps(answer.model_json_schema()))
 
 

@@ -10,7 +10,7 @@ from tasklore.contracts.analysis.stories import Relations, Tastes
 from tasklore.memory.stories.arithmetic import plain, points_for
 from tasklore.workers.agents.story.checks import (
     LONGEST_NAME,
-    Fault,
+    FindingFault,
     check_length,
     check_person,
 )
@@ -18,7 +18,7 @@ from tasklore.workers.agents.story.names import Handles
 from tasklore.workers.agents.story.parts import Finding, Part, Text, one_of
 from tasklore.workers.agents.story.question import serve
 from tasklore.workers.agents.story.view import StoryView
-from tasklore.workers.answers import Answer
+from tasklore.workers.answers import AnswerSchema
 
 #: Points of a trait for which its receiver has no taste, by degree: two clear ones are a tier's half.
 DEGREES: Mapping[str, int] = {"slight": 2, "clear": 5, "strong": 10}
@@ -35,7 +35,7 @@ class FoundShow(Finding):
     degree: Text = one_of(*DEGREES)
 
 
-class FoundShows(Answer):
+class FoundShows(AnswerSchema):
     """All traits that a model found."""
 
     reasoning: Text
@@ -51,14 +51,14 @@ class RelationshipPart(Part[FoundShows, Relationships]):
     needs = ("relations", "scores")
     blocks = ("names", "tastes", "response")
 
-    def faults(self, finding: Finding, view: StoryView) -> Iterator[Fault]:
+    def faults(self, finding: Finding, view: StoryView) -> Iterator[FindingFault]:
         """Yield faults of the two persons, who must differ."""
         if isinstance(finding, FoundShow):
             yield from check_person("giver", finding.giver, view)
             yield from check_person("receiver", finding.receiver, view)
             yield from check_length("shown", finding.shown, LONGEST_NAME)
             if view.owner_of(finding.giver) == view.owner_of(finding.receiver):
-                yield Fault("receiver", "must be another one than giver")
+                yield FindingFault("receiver", "must be another one than giver")
 
     def reduce(self, view: StoryView, answer: FoundShows | None) -> Relationships:
         """Count points, one interaction for each pair."""

@@ -17,7 +17,7 @@ from tasklore.memory.stories.arithmetic import (
 from tasklore.workers.agents.story.blocks import plain_prose
 from tasklore.workers.agents.story.checks import (
     LONGEST_NAME,
-    Fault,
+    FindingFault,
     check_length,
     check_person,
     stands_in,
@@ -33,7 +33,7 @@ from tasklore.workers.agents.story.parts import (
 from tasklore.workers.agents.story.prose import quotations, sentences, words
 from tasklore.workers.agents.story.question import serve
 from tasklore.workers.agents.story.view import StoryView
-from tasklore.workers.answers import Answer
+from tasklore.workers.answers import AnswerSchema
 
 SCENES = (
     "dialogue",
@@ -63,7 +63,7 @@ class Place(Finding):
     name: Text = ""
 
 
-class Moment(Finding):
+class SceneTime(Finding):
     """When it ends, in its own words."""
 
     words: Text = ""
@@ -75,7 +75,7 @@ class Elapsed(Finding):
     minutes: Count = -1
 
 
-class SceneReading(Answer):
+class SceneReading(AnswerSchema):
     """All that a model finds in a response."""
 
     reasoning: Text
@@ -83,7 +83,7 @@ class SceneReading(Answer):
     tension: Count = -1
     characters: tuple[Person, ...] = ()
     places: tuple[Place, ...] = ()
-    moments: tuple[Moment, ...] = ()
+    moments: tuple[SceneTime, ...] = ()
     elapsed: tuple[Elapsed, ...] = ()
 
 
@@ -96,7 +96,7 @@ class ScenePart(Part[SceneReading, ResponseAnalysis]):
     needs = ("scenes",)
     blocks = ("names", "before", "response")
 
-    def faults(self, finding: Finding, view: StoryView) -> Iterator[Fault]:
+    def faults(self, finding: Finding, view: StoryView) -> Iterator[FindingFault]:
         """Yield faults of persons, places and times."""
         text = plain_prose(view.response.text)
         if isinstance(finding, Person):
@@ -106,13 +106,17 @@ class ScenePart(Part[SceneReading, ResponseAnalysis]):
             if _find_place(finding.name, view) is None and not stands_in(
                 finding.name, text
             ):
-                yield Fault("name", "is no known place; use words of the response")
-        elif isinstance(finding, Moment):
+                yield FindingFault(
+                    "name", "is no known place; use words of the response"
+                )
+        elif isinstance(finding, SceneTime):
             yield from check_length("words", finding.words, LONGEST_NAME)
             if not all(stands_in(word, text) for word in words(finding.words)):
-                yield Fault("words", "must be words of the response alone")
+                yield FindingFault("words", "must be words of the response alone")
         elif isinstance(finding, Elapsed) and not 0 <= finding.minutes <= _LONGEST_STEP:
-            yield Fault("minutes", f"must be a whole number from 0 to {_LONGEST_STEP}")
+            yield FindingFault(
+                "minutes", f"must be a whole number from 0 to {_LONGEST_STEP}"
+            )
 
     def reduce(self, view: StoryView, answer: SceneReading | None) -> ResponseAnalysis:
         """Count words, dialogue and alerts; without an answer, characters are only mentioned."""

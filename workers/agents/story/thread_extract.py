@@ -7,14 +7,14 @@ from tasklore.contracts.analysis.immediate import LoadedThread, ThreadExtraction
 from tasklore.memory.stories.arithmetic import countdowns, reduction, resolve_id
 from tasklore.memory.stories.view import ThreadState
 from tasklore.workers.agents.story.blocks import status_of
-from tasklore.workers.agents.story.checks import Fault, check_length
+from tasklore.workers.agents.story.checks import FindingFault, check_length
 from tasklore.workers.agents.story.parts import Finding, Part, Text, without_none
 from tasklore.workers.agents.story.plot_threads import mentioned_threads
 from tasklore.workers.agents.story.prose import one_line
 from tasklore.workers.agents.story.question import serve
 from tasklore.workers.agents.story.tokens import count_tokens, shrink
 from tasklore.workers.agents.story.view import StoryView
-from tasklore.workers.answers import Answer
+from tasklore.workers.answers import AnswerSchema
 
 #: Threads that are loaded, unless more are critical, and characters of a reason: a line of the next prompt.
 MOST_LOADED = 5
@@ -30,7 +30,7 @@ class ChosenThread(Finding):
     why: Text = ""
 
 
-class ChosenThreads(Answer):
+class ChosenThreads(AnswerSchema):
     """All threads that a model chooses."""
 
     reasoning: Text
@@ -51,7 +51,7 @@ class LoadPart(Part[ChosenThreads, ThreadExtraction]):
         """Return whether a thread is open."""
         return bool(view.open_threads)
 
-    def faults(self, finding: Finding, view: StoryView) -> Iterator[Fault]:
+    def faults(self, finding: Finding, view: StoryView) -> Iterator[FindingFault]:
         """Yield faults of ids of no open thread."""
         if isinstance(finding, ChosenThread):
             yield from check_length("why", finding.why, LONGEST_WHY)
@@ -59,7 +59,7 @@ class LoadPart(Part[ChosenThreads, ThreadExtraction]):
                 resolve_id(finding.id, (state.thread.id for state in view.open_threads))
                 is None
             ):
-                yield Fault(
+                yield FindingFault(
                     "id",
                     f"{finding.id[:40]!r} is no open thread; copy an id of open_threads",
                 )

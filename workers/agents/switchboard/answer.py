@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field
 
-from tasklore.workers.answers import Answer
+from tasklore.workers.answers import AnswerSchema
 
 #: How the person says it. Only what is stated, or follows from what they say, is learned.
 Said = Literal["stated", "implied", "hearsay", "hypothetical", "joke"]
@@ -46,7 +46,7 @@ def _word(words: tuple[str, ...]) -> dict[str, object]:
     return {"enum": list(words)}
 
 
-class HeardFact(Answer):
+class HeardFact(AnswerSchema):
     """One fact as a model words it."""
 
     subject: _Text = ""
@@ -65,7 +65,7 @@ class HeardFact(Answer):
     items: Annotated[tuple[_Text, ...], BeforeValidator(_read_texts)] = ()
 
 
-class Heard(Answer):
+class Heard(AnswerSchema):
     """The facts of a batch of turns as a model words them."""
 
     reasoning: str

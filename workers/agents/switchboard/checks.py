@@ -12,7 +12,7 @@ from datetime import date
 from decimal import Decimal
 
 from tasklore.contracts.quantities.numerals import find_amounts
-from tasklore.memory.documents.entries import Entry, home_of, reference_of
+from tasklore.memory.documents.entries import DocumentEntry, home_of, reference_of
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.grounding import locate, numbers_in
 from tasklore.workers.agents.switchboard.answer import (
@@ -21,7 +21,7 @@ from tasklore.workers.agents.switchboard.answer import (
     SAID,
     HeardFact,
 )
-from tasklore.workers.agents.switchboard.prompt import Scene
+from tasklore.workers.agents.switchboard.prompt import PromptScene
 
 #: Characters of a statement, of a value and of a quotation: a sentence, a few words, and two sentences.
 LONGEST_STATEMENT = 300
@@ -90,7 +90,7 @@ class Checker:
     """
 
     def __init__(
-        self, scene: Scene, kinds: Kinds, facts: Mapping[int, HeardFact | None]
+        self, scene: PromptScene, kinds: Kinds, facts: Mapping[int, HeardFact | None]
     ) -> None:
         self._scene = scene
         self._kinds = kinds
@@ -127,26 +127,30 @@ class Checker:
             return faults
         references = tuple(
             dict.fromkeys(
-                one.reference if isinstance(one, Entry) else one for one in named
+                one.reference if isinstance(one, DocumentEntry) else one
+                for one in named
             )
         )
         text = heard.statement.strip()
         if self.says_too_much(heard, named):
             value = heard.value.strip() or ", ".join(
-                one.text for one in named if isinstance(one, Entry)
+                one.text for one in named if isinstance(one, DocumentEntry)
             )
             text = f"{heard.category or heard.relation}: {value}"
         return Checked(heard, text, quotation, *days, references)
 
     def says_too_much(
-        self, heard: HeardFact, named: Sequence[Entry | str] = ()
+        self, heard: HeardFact, named: Sequence[DocumentEntry | str] = ()
     ) -> bool:
         """Return whether the statement has numbers, or many words, that were neither said nor shown.
 
         The day of the turns and the days of the fact are shown, too.
         """
         said = "\n".join(
-            [self._scene.text, *(one.text for one in named if isinstance(one, Entry))]
+            [
+                self._scene.text,
+                *(one.text for one in named if isinstance(one, DocumentEntry)),
+            ]
         )
         days = (
             self._scene.today,
@@ -234,12 +238,12 @@ class Checker:
 
     def _read_items(
         self, heard: HeardFact, number: int, faults: list[Veto]
-    ) -> list[Entry | str]:
+    ) -> list[DocumentEntry | str]:
         """Return the entries that the marks of *heard* name, or references of facts before it."""
         if len(heard.items) > MOST_ITEMS:
             faults.append(Veto("items", f"names more than {MOST_ITEMS}", "sweep"))
             return []
-        named: list[Entry | str] = []
+        named: list[DocumentEntry | str] = []
         for mark in heard.items:
             found = (
                 self._fact_at(mark, number)
@@ -284,14 +288,14 @@ class Checker:
     def _faults_of_value(
         self,
         heard: HeardFact,
-        named: list[Entry | str],
+        named: list[DocumentEntry | str],
         days: tuple[date | None, date | None],
     ) -> Iterator[Veto]:
         """Yield numbers and words of value and subject that were neither said nor shown.
 
         The days of the fact count as shown, but where it is protected: a birthday has the year that was said, or none.
         """
-        entries = [one for one in named if isinstance(one, Entry)]
+        entries = [one for one in named if isinstance(one, DocumentEntry)]
         said = "\n".join(
             [self._scene.text, *(f"{one.subject} {one.text}" for one in entries)]
         )
@@ -322,7 +326,7 @@ class Checker:
                 )
 
     def _faults_of_protected(
-        self, heard: HeardFact, named: list[Entry | str]
+        self, heard: HeardFact, named: list[DocumentEntry | str]
     ) -> Iterator[Veto]:
         """Yield entries about health that are to go and that no turn names: the harm is too great for a slip."""
         if heard.relation not in RETIRING:
@@ -330,10 +334,12 @@ class Checker:
         said = _said_stems(self._scene.text)
         for entry in named:
             kind = (
-                self._kinds.get(entry.resource_id) if isinstance(entry, Entry) else None
+                self._kinds.get(entry.resource_id)
+                if isinstance(entry, DocumentEntry)
+                else None
             )
             if (
-                isinstance(entry, Entry)
+                isinstance(entry, DocumentEntry)
                 and kind is not None
                 and kind.guarded
                 and not _telling_stems(entry.text) & said

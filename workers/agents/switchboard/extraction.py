@@ -10,7 +10,11 @@ from tasklore.workers.agent_files import AgentFiles, load_agent_files
 from tasklore.workers.agents.switchboard.answer import Heard, HeardFact
 from tasklore.workers.agents.switchboard.checks import Checked, Checker, Veto
 from tasklore.workers.agents.switchboard.facts import fact_id, from_model, set_aside
-from tasklore.workers.agents.switchboard.prompt import Scene, categories_of, question_of
+from tasklore.workers.agents.switchboard.prompt import (
+    PromptScene,
+    categories_of,
+    question_of,
+)
 from tasklore.workers.agents.switchboard.second_look import look_again
 from tasklore.workers.context.llm import TaskLlm
 from tasklore.workers.listening.context import ListenContext
@@ -34,7 +38,7 @@ class _Faulty:
 
 
 async def extract_facts(
-    context: ListenContext, model: TaskLlm, scene: Scene
+    context: ListenContext, model: TaskLlm, scene: PromptScene
 ) -> dict[str, list[Fact]]:
     """Return the facts of *scene* by turn id, those that were set aside among them.
 
@@ -155,7 +159,7 @@ def _complaint(faulty: Sequence[_Faulty]) -> str:
 def _facts_by_turn(
     context: ListenContext,
     checker: Checker,
-    scene: Scene,
+    scene: PromptScene,
     good: Sequence[tuple[int, Checked]],
     faulty: Sequence[_Faulty],
     reasoning: str,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from tasklore.memory.documents.entries import Entry, live_entries
+from tasklore.memory.documents.entries import DocumentEntry, live_entries
 from tasklore.memory.documents.items import Body
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.episodes.ranking import rank
@@ -18,10 +18,10 @@ _SHOWN = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class NumberedEntries:
     """Entries as a model is shown them; the mark of `entries[0]` is `#1`."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[DocumentEntry, ...] = ()
 
     @property
     def lines(self) -> list[str]:
@@ -30,7 +30,7 @@ class Shown:
             _line(number, entry) for number, entry in enumerate(self.entries, start=1)
         ]
 
-    def at(self, mark: str) -> Entry | None:
+    def at(self, mark: str) -> DocumentEntry | None:
         """Return the entry of *mark*, with or without its sign; None when none has it."""
         number = mark.strip().removeprefix("#")
         if (
@@ -44,7 +44,7 @@ class Shown:
 
 def items_near(
     text: str, bodies: Mapping[str, Body], kinds: Kinds, today: date
-) -> Shown:
+) -> NumberedEntries:
     """Return entries of *bodies* that *text* may be about, as many as fit the budget.
 
     Those that share words with it come first, then protected and pinned ones, single-valued ones, and the newest: "I
@@ -56,7 +56,7 @@ def items_near(
         range(len(entries)),
         key=lambda number: (-scores[number], *_standing(entries[number]), number),
     )
-    shown: list[Entry] = []
+    shown: list[DocumentEntry] = []
     spent = 0
     for number in order:
         cost = estimate(_line(len(shown) + 1, entries[number])) + 1
@@ -64,10 +64,10 @@ def items_near(
             continue
         shown.append(entries[number])
         spent += cost
-    return Shown(tuple(shown))
+    return NumberedEntries(tuple(shown))
 
 
-def _standing(entry: Entry) -> Sequence[int]:
+def _standing(entry: DocumentEntry) -> Sequence[int]:
     """Return how far back an entry stands among those that share no word: its place first, then its age."""
     place = entry.place
     item = entry.item
@@ -84,7 +84,7 @@ def _standing(entry: Entry) -> Sequence[int]:
     return rank_of_place, -added
 
 
-def _line(number: int, entry: Entry) -> str:
+def _line(number: int, entry: DocumentEntry) -> str:
     whose = f"{plain(entry.subject, _SHOWN)}: " if entry.subject else ""
     item = entry.item
     since = "" if item is None or item.added is None else f" ({item.added})"

@@ -10,7 +10,7 @@ from tasklore.memory.documents.items import Body
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.rendering.documents import without_rendered
 from tasklore.memory.rendering.quoting import plain
-from tasklore.workers.agents.switchboard.nearby import Shown, items_near
+from tasklore.workers.agents.switchboard.nearby import NumberedEntries, items_near
 from tasklore.workers.listening.values import TurnBatch
 
 #: Characters of a turn that are read; the rest of a longer one is a document, not a statement.
@@ -21,7 +21,7 @@ _BEFORE_SHOWN = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class PromptScene:
     """The turns and items of one question.
 
     *turns* are those of the person that are learned from, with their own words alone as text; the number of the first
@@ -30,7 +30,7 @@ class Scene:
 
     turns: tuple[ChatTurn, ...]
     around: tuple[ChatTurn, ...] = ()
-    shown: Shown = field(default_factory=Shown)
+    shown: NumberedEntries = field(default_factory=NumberedEntries)
     known: Mapping[str, tuple[Fact, ...]] = field(default_factory=dict)
 
     @property
@@ -44,7 +44,7 @@ class Scene:
         return "\n".join(turn.text for turn in self.around)
 
 
-def scene_of(batch: TurnBatch, bodies: Mapping[str, Body], kinds: Kinds) -> Scene:
+def scene_of(batch: TurnBatch, bodies: Mapping[str, Body], kinds: Kinds) -> PromptScene:
     """Return the scene of *batch* over the documents *bodies*; without turns where none of the person has a word."""
     own = {turn.turn_id for turn in batch.turns if turn.speaker == "person"}
     heard = [with_own_words(turn) for turn in batch.turns]
@@ -54,7 +54,7 @@ def scene_of(batch: TurnBatch, bodies: Mapping[str, Body], kinds: Kinds) -> Scen
         if turn.turn_id in own and any(map(str.isalnum, turn.text))
     )
     if not turns:
-        return Scene(())
+        return PromptScene(())
     others = [
         with_own_words(turn, from_end=True)
         for turn in batch.before
@@ -66,7 +66,7 @@ def scene_of(batch: TurnBatch, bodies: Mapping[str, Body], kinds: Kinds) -> Scen
         turn for turn in heard if turn.turn_id not in own
     ]
     around = tuple(sorted((*earlier, *between, *turns), key=lambda turn: turn.at))
-    scene = Scene(turns, around, known=batch.known)
+    scene = PromptScene(turns, around, known=batch.known)
     return replace(scene, shown=items_near(scene.text, bodies, kinds, scene.today))
 
 
@@ -86,7 +86,7 @@ def own_words(text: str) -> str:
     )
 
 
-def question_of(scene: Scene) -> str:
+def question_of(scene: PromptScene) -> str:
     """Return the question: every text is one JSON string, which it cannot end itself."""
     lines = [f"today: {scene.today:%A} {scene.today}"]
     if scene.shown.entries:
@@ -97,7 +97,7 @@ def question_of(scene: Scene) -> str:
     return "\n".join([*lines, "turns", *_turn_lines(scene)])
 
 
-def _turn_lines(scene: Scene) -> Iterable[str]:
+def _turn_lines(scene: PromptScene) -> Iterable[str]:
     numbers = {turn.turn_id: number for number, turn in enumerate(scene.turns, start=1)}
     for turn in scene.around:
         said = json.dumps(turn.text, ensure_ascii=False)

@@ -17,8 +17,8 @@ from tasklore.memory.documents.entries import home_of
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.workers.agent_files import load_agent_files
 from tasklore.workers.agents.switchboard.checks import RETIRING, Checked, Veto
-from tasklore.workers.agents.switchboard.prompt import Scene
-from tasklore.workers.answers import Answer
+from tasklore.workers.agents.switchboard.prompt import PromptScene
+from tasklore.workers.answers import AnswerSchema
 from tasklore.workers.context.llm import TaskLlm
 from tasklore.workers.listening.context import ListenContext
 
@@ -39,14 +39,14 @@ _WHY: Mapping[str, str] = {
 _UNSURE = "may not say that of the person: a second look was not sure"
 
 
-class LookedAt(Answer):
+class LookedAt(AnswerSchema):
     """The verdict on the fact of this number, from 1."""
 
     fact: int = 1
     verdict: str = Field(default="unsure", json_schema_extra={"enum": list(VERDICTS)})
 
 
-class SecondLook(Answer):
+class SecondLook(AnswerSchema):
     """What the model answers at the second look."""
 
     reasoning: str
@@ -65,7 +65,7 @@ class Doubt:
 async def look_again(
     context: ListenContext,
     model: TaskLlm,
-    scene: Scene,
+    scene: PromptScene,
     facts: Sequence[tuple[int, Checked]],
 ) -> list[Doubt]:
     """Return those of *facts*, by number, that are at stake and that the model does not call the person's own word.
@@ -100,7 +100,7 @@ async def look_again(
     ]
 
 
-def question_of(scene: Scene, facts: Sequence[Checked]) -> str:
+def question_of(scene: PromptScene, facts: Sequence[Checked]) -> str:
     """Return the question: for each fact its quotation with the text around it, the turn before, and the statement."""
     lines: list[str] = []
     for number, checked in enumerate(facts, start=1):
@@ -129,7 +129,7 @@ def question_of(scene: Scene, facts: Sequence[Checked]) -> str:
     return "\n".join(lines)
 
 
-def _is_at_stake(checked: Checked, scene: Scene, kinds: Kinds) -> bool:
+def _is_at_stake(checked: Checked, scene: PromptScene, kinds: Kinds) -> bool:
     """Return whether the fact is for a place that is protected or has one item, or takes something protected away.
 
     One that takes away what it does not name may mean anything.

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from tasklore.contracts.admission.waits import APPROVED_WITHIN, Approval
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.messages import TaskAssignment
-from tasklore.workers.context.access import Access
+from tasklore.workers.context.access import DeclaredAccess
 from tasklore.workers.context.children import MARGIN, aware
 from tasklore.workers.context.waits.waits import TaskWaits
 
@@ -27,7 +27,7 @@ _WEEK = APPROVED_WITHIN
 class TaskAsker:
     """Asks persons and waits; the run ends meanwhile, and a later one goes on from the task's journal."""
 
-    _task: Access
+    _task: DeclaredAccess
     _assignment: TaskAssignment
     _services: "Services"
     _run: "RunName | None"

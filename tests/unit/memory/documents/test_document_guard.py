@@ -10,7 +10,7 @@ from tasklore.contracts.errors import EditRefused
 from tasklore.memory.documents.edits import apply_edits
 from tasklore.memory.documents.guard import (
     LIMITS,
-    Limits,
+    DocumentLimits,
     check,
     check_document,
     size_of,
@@ -40,7 +40,10 @@ FOOD: Any = {
 
 
 def refusal(
-    *edits: Edit, body: Any = FOOD, limits: Limits = LIMITS, size: int | None = None
+    *edits: Edit,
+    body: Any = FOOD,
+    limits: DocumentLimits = LIMITS,
+    size: int | None = None,
 ) -> tuple[str, str] | None:
     """Return the word and the message with which *edits* are refused, None when they are not."""
     outcome = apply_edits(body, edits)
@@ -186,7 +189,7 @@ def nested(levels: int) -> Any:
 
 def test_a_document_is_as_deep_as_allowed_and_no_deeper() -> None:
     """Wherever the depth is added; a value of ten thousand levels costs no recursion."""
-    limits = Limits(max_depth=5)
+    limits = DocumentLimits(max_depth=5)
 
     assert check_document(nested(5), limits) == 10
     assert (
@@ -204,7 +207,7 @@ def test_a_document_is_as_deep_as_allowed_and_no_deeper() -> None:
 
 def test_lists_objects_texts_and_names_are_as_long_as_allowed() -> None:
     """One more is refused with its place."""
-    limits = Limits(max_items=3, max_text=10, max_name=6)
+    limits = DocumentLimits(max_items=3, max_text=10, max_name=6)
     body: Any = {"list": [1, 2], "dict": {"a": 1, "b": 2}}
 
     assert refusal(Insert(path="list", new_value=3), body=body, limits=limits) is None
@@ -212,7 +215,7 @@ def test_lists_objects_texts_and_names_are_as_long_as_allowed() -> None:
         refusal(
             Insert(path="dict.second", new_value="0123456789"),
             body=body,
-            limits=Limits(max_text=10),
+            limits=DocumentLimits(max_text=10),
         )
         is None
     )
@@ -249,7 +252,7 @@ def test_lists_objects_texts_and_names_are_as_long_as_allowed() -> None:
 
 def test_what_was_too_much_already_may_be_made_less() -> None:
     body: Any = {"list": list(range(10)), "text": "long" * 10, "other": 1}
-    limits = Limits(max_items=3, max_text=10, max_bytes=20)
+    limits = DocumentLimits(max_items=3, max_text=10, max_bytes=20)
 
     assert (
         refusal(
@@ -278,8 +281,8 @@ def test_a_document_grows_to_its_last_byte(known: bool) -> None:
     body: Any = {"a": ["ü"], "b": {}}
     size = len(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode())
     edit = Insert(path="b.c", new_value="x\n")
-    limits = Limits(max_bytes=size + len('"c":"x\\n"'))
-    below = Limits(max_bytes=limits.max_bytes - 1)
+    limits = DocumentLimits(max_bytes=size + len('"c":"x\\n"'))
+    below = DocumentLimits(max_bytes=limits.max_bytes - 1)
 
     assert size_of(body) == check_document(body) == size
     assert refusal(edit, body=body, limits=limits, size=size if known else None) is None

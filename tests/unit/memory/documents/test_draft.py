@@ -8,7 +8,7 @@ import pytest
 from tasklore.contracts.edits import Delete, Edit, Insert, Update
 from tasklore.contracts.errors import EditRefused
 from tasklore.memory.documents.draft import Document, Draft, Origin, Plan, Snapshot
-from tasklore.memory.documents.guard import LIMITS, Limits
+from tasklore.memory.documents.guard import LIMITS, DocumentLimits
 from tasklore.memory.documents.stamps import stamp, unstamp, with_stamp_of
 from tasklore.memory.documents.storage.history import json_bytes
 
@@ -29,7 +29,7 @@ def body(*likes: Any) -> dict[str, Any]:
 
 
 def draft_of(
-    *likes: Any, limits: Limits = LIMITS, known: tuple[str, ...] = ()
+    *likes: Any, limits: DocumentLimits = LIMITS, known: tuple[str, ...] = ()
 ) -> Draft:
     """Return a draft of two documents of which the first has *likes*."""
     documents = {
@@ -152,7 +152,9 @@ def test_a_document_cannot_outgrow_its_limit() -> None:
     """Neither by one plan nor by many small ones, whether its size was known or not."""
     for size in (None, len(json_bytes(body()))):
         document = Document(resource_id=FOOD, revision=4, body=body(), size=size)
-        draft = Draft(Snapshot("u", {FOOD: document}), Limits(max_bytes=1_000), NOW)
+        draft = Draft(
+            Snapshot("u", {FOOD: document}), DocumentLimits(max_bytes=1_000), NOW
+        )
         for number in range(8):
             draft.apply(plan(f"p{number}", insert("x" * 80)))
         with pytest.raises(EditRefused, match="1000") as refused:

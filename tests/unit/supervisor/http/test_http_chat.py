@@ -21,10 +21,10 @@ from tasklore.supervisor.http.chat.forms import (
     ResponseFormat,
     demand_served,
 )
-from tasklore.supervisor.http.chat.history import History, derive_conversation
+from tasklore.supervisor.http.chat.history import ChatHistory, derive_conversation
 from tasklore.supervisor.http.chat.stream import ChatAnswer, complete, split_pieces
 from tasklore.supervisor.http.chat.structured import AnswerFormat
-from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.dependencies import ApiDependencies
 from tasklore.supervisor.operations.refusals import Refused
 from tasklore.supervisor.understanding import RuleInterpreter, Understood
 from tasklore.supervisor.understanding.model import Counted, counting
@@ -186,7 +186,7 @@ class Standing:
 
 async def recollected(standing: Standing, *messages: dict[str, Any]) -> list[ChatTurn]:
     told = [ChatMessage.model_validate(message) for message in messages]
-    return await History(cast("ApiParts", standing)).read("c", "ana", told)
+    return await ChatHistory(cast("ApiDependencies", standing)).read("c", "ana", told)
 
 
 def understood(text: str, before: Sequence[ChatTurn]) -> dict[str, Any]:

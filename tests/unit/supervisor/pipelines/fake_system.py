@@ -42,9 +42,9 @@ from tasklore.supervisor.admission.owner_bounds import OwnerBounds
 from tasklore.supervisor.cancellation import Cancelling
 from tasklore.supervisor.pipelines.declaration.fingerprint_child import answer
 from tasklore.supervisor.pipelines.declaration.fingerprints import Fingerprints
-from tasklore.supervisor.pipelines.desk import PipelineDesk
-from tasklore.supervisor.pipelines.driver import Drive
-from tasklore.supervisor.pipelines.live import Parts
+from tasklore.supervisor.pipelines.drive import Drive
+from tasklore.supervisor.pipelines.driver import PipelineDriver
+from tasklore.supervisor.pipelines.live import DriverDependencies
 from tasklore.supervisor.pipelines.requests import Driving, PipelineRequests
 from tasklore.workers.testing.projects import FakeProject
 from tasklore.workers.testing.sessions import FakeSessions
@@ -321,8 +321,8 @@ class FakeSystem:
             ),
         )
 
-    def parts_of(self, workers: FakeWorkers) -> Parts:
-        return Parts(
+    def parts_of(self, workers: FakeWorkers) -> DriverDependencies:
+        return DriverDependencies(
             supervisor_id="S",
             runs=self.runs,  # type: ignore[arg-type]  # fakes from here on
             cache=self.sessions,
@@ -367,7 +367,10 @@ class FakeSystem:
         return reply
 
     async def drive(
-        self, session_id: str = "s1", holder: str = "h", parts: Parts | None = None
+        self,
+        session_id: str = "s1",
+        holder: str = "h",
+        parts: DriverDependencies | None = None,
     ) -> None:
         async with asyncio.timeout(PATIENCE_S):
             fence = await self.claim(session_id, holder)
@@ -386,8 +389,8 @@ class FakeSystem:
         await self.claim("s1", holder)
         self.runs._runs["s1"].leased_until_ms = 0
 
-    def desk(self, holder: str = "h", lease_s: float = 5.0) -> PipelineDesk:
-        return PipelineDesk(self.parts, holder=holder, lease_s=lease_s)
+    def driver(self, holder: str = "h", lease_s: float = 5.0) -> PipelineDriver:
+        return PipelineDriver(self.parts, holder=holder, lease_s=lease_s)
 
     async def record(self, session_id: str = "s1") -> RunRecord:
         """Return the run as it is stored."""
@@ -417,13 +420,13 @@ class FakeSystem:
 
 
 @contextlib.asynccontextmanager
-async def at_work(desk: PipelineDesk) -> AsyncIterator[PipelineDesk]:
-    """Let *desk* work while the block runs, and leave in good order."""
-    working = asyncio.create_task(desk.run())
+async def at_work(driver: PipelineDriver) -> AsyncIterator[PipelineDriver]:
+    """Let *driver* work while the block runs, and leave in good order."""
+    working = asyncio.create_task(driver.run())
     try:
         async with asyncio.timeout(PATIENCE_S):
-            yield desk
-            await desk.drain()
+            yield driver
+            await driver.drain()
             await working
     finally:
         working.cancel()

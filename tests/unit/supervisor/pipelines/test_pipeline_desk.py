@@ -24,9 +24,9 @@ from tests.unit.supervisor.pipelines.fake_system import (
 async def test_a_user_has_half_of_the_places_at_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasklore.supervisor.pipelines.desk.RUNS_AT_ONCE", 4)
-    monkeypatch.setattr("tasklore.supervisor.pipelines.desk.RUNS_OF_ONE", 2)
-    monkeypatch.setattr("tasklore.supervisor.pipelines.desk._CROWDED_S", 0.05)
+    monkeypatch.setattr("tasklore.supervisor.pipelines.driver.RUNS_AT_ONCE", 4)
+    monkeypatch.setattr("tasklore.supervisor.pipelines.driver.RUNS_OF_ONE", 2)
+    monkeypatch.setattr("tasklore.supervisor.pipelines.driver._CROWDED_S", 0.05)
     wait = Waiting()
     system = FakeSystem(tmp_path, wait=wait, echo=echo)
     for number in range(6):
@@ -36,9 +36,9 @@ async def test_a_user_has_half_of_the_places_at_most(
             user_id="mallory",
         )
     await system.begin(a_chain("two"), session_id="other", user_id="ann")
-    async with at_work(system.desk()) as desk:
+    async with at_work(system.driver()) as driver:
         assert (await the_end(system, "other"))["state"] == "completed"
-        assert len(desk.driven) <= 2
+        assert len(driver.driven) <= 2
         wait.release.set()
         for number in range(6):
             await the_end(system, f"s{number}")
@@ -58,10 +58,10 @@ async def test_a_run_begins_as_soon_as_the_desk_is_woken(
         return await is_idle(supervisor_id)
 
     system.runs.is_idle = note  # type: ignore[method-assign]
-    async with at_work(system.desk()) as desk:
+    async with at_work(system.driver()) as driver:
         await until(lambda: looks)
         await system.begin(a_chain("one"))
-        desk.look_soon("s1")
+        driver.look_soon("s1")
         await the_end(system)
 
 
@@ -69,11 +69,11 @@ async def test_a_lease_is_renewed_during_a_long_phase(tmp_path: Path) -> None:
     wait = Waiting()
     system = FakeSystem(tmp_path, wait=wait)
     await system.begin(a_pipeline(a_phase("one", "wait")))
-    async with at_work(system.desk(lease_s=0.6)) as desk:
+    async with at_work(system.driver(lease_s=0.6)) as driver:
         await wait.begun.wait()
         first = system.runs._runs["s1"].leased_until_ms
         await until(lambda: system.runs._runs["s1"].leased_until_ms > first)
-        assert desk.driven == ("s1",)
+        assert driver.driven == ("s1",)
         wait.release.set()
         await the_end(system)
 
@@ -82,11 +82,11 @@ async def test_a_run_taken_by_another_is_let_go(tmp_path: Path) -> None:
     wait = Waiting()
     system = FakeSystem(tmp_path, wait=wait)
     await system.begin(a_pipeline(a_phase("one", "wait")))
-    async with at_work(system.desk(lease_s=0.5)) as desk:
+    async with at_work(system.driver(lease_s=0.5)) as driver:
         await wait.begun.wait()
         await system.steal()
         said = len(system.events)
-        await until(lambda: not desk.driven)
+        await until(lambda: not driver.driven)
         wait.release.set()
         await asyncio.sleep(0.01)
         assert len(system.events) == said
@@ -106,7 +106,7 @@ async def test_an_unreadable_session_ends_no_other_run(tmp_path: Path) -> None:
         return b"\xff".decode()
 
     system.runs.cancel_reason = unreadable  # type: ignore[method-assign]
-    async with at_work(system.desk(lease_s=0.3)):
+    async with at_work(system.driver(lease_s=0.3)):
         await asked.wait()
         await until(lambda: system.workers.runs["one"] >= 2)
         wait.release.set()
@@ -117,7 +117,7 @@ async def test_a_stored_cancellation_is_noticed_with_a_renewal(tmp_path: Path) -
     wait = Waiting()
     system = FakeSystem(tmp_path, wait=wait)
     await system.begin(a_pipeline(a_phase("one", "wait")))
-    async with at_work(system.desk(lease_s=0.3)):
+    async with at_work(system.driver(lease_s=0.3)):
         await wait.begun.wait()
         await system.runs.request_cancel("s1", "enough")
         assert (await the_end(system))["state"] == "cancelled"
@@ -140,9 +140,9 @@ async def test_a_run_that_cannot_be_driven_fails(tmp_path: Path) -> None:
     await system.begin(a_chain("one"), session_id="s2")
     # A traceback in colours takes a second.
     with capture_logs() as logged:
-        async with at_work(system.desk()) as desk:
+        async with at_work(system.driver()) as driver:
             while await system.runs.outcome("s1") is None:
-                desk.look_soon("s1")
+                driver.look_soon("s1")
                 await asyncio.sleep(0.001)
             assert "KeyError" in (await the_end(system))["error"]
             assert (await the_end(system, "s2"))["state"] == "completed"
@@ -156,7 +156,7 @@ async def test_a_run_over_which_drivers_died_is_set_aside_until_resumed(
     await system.begin(a_chain("one"))
     for holder in ("a", "b", "c"):
         await system.steal_as(holder)
-    async with at_work(system.desk()):
+    async with at_work(system.driver()):
         await system.begin(a_chain("one"), session_id="s2")
         await the_end(system, "s2")
         ended = await the_end(system)
@@ -185,7 +185,7 @@ async def test_a_lease_that_lapsed_while_the_store_was_away_does_not_count(
         return await due(supervisor_id, limit)
 
     system.runs.due = once_away  # type: ignore[method-assign]
-    async with at_work(system.desk()):
+    async with at_work(system.driver()):
         assert (await the_end(system))["state"] == "completed"
 
 
@@ -202,8 +202,8 @@ async def test_an_unreadable_run_is_left_alone(tmp_path: Path) -> None:
 
     system.runs.read = choose  # type: ignore[method-assign]
     with capture_logs() as logged:
-        async with at_work(system.desk()) as desk:
+        async with at_work(system.driver()) as driver:
             while "pipeline_left_alone" not in [one["event"] for one in logged]:
-                desk.look_soon("s1")
+                driver.look_soon("s1")
                 await asyncio.sleep(0.001)
             assert (await the_end(system, "s2"))["state"] == "completed"

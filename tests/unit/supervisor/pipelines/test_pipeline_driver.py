@@ -13,7 +13,7 @@ from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.messages import TaskAssignment
 from tasklore.contracts.pipelines import Input
 from tasklore.runtime.lease_loop import LeaseLost
-from tasklore.supervisor.pipelines.driver import Drive
+from tasklore.supervisor.pipelines.drive import Drive
 from tests.unit.supervisor.pipelines.fake_system import (
     FakeSystem,
     Waiting,

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tasklore.supervisor.pipelines.driver import MOST_RESTARTS
+from tasklore.supervisor.pipelines.drive import MOST_RESTARTS
 from tests.unit.supervisor.pipelines.fake_system import (
     FakeSystem,
     a_phase,

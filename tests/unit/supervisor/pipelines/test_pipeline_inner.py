@@ -98,7 +98,7 @@ async def _the(system: FakeSystem) -> Any:
 
 async def drive(system: FakeSystem) -> None:
     """Have a desk drive the run to its end, and those inside with it."""
-    async with at_work(system.desk()):
+    async with at_work(system.driver()):
         await the_end(system)
 
 
@@ -142,9 +142,9 @@ async def test_a_cancellation_cancels_the_inner_run(tmp_path: Path) -> None:
     system = office.system(tmp_path)
     office.gate.clear()
     await system.begin(_pipeline())
-    async with at_work(system.desk(lease_s=3600)) as desk:
+    async with at_work(system.driver(lease_s=3600)) as driver:
         await until(lambda: sum(office.judged.values()) == 1)
-        desk.cancel("s1", "enough")
+        driver.cancel("s1", "enough")
         await system.runs.request_cancel("s1", "enough")
         [inner] = [name for name in system.runs._runs if name != "s1"]
         assert [(await the_end(system, name))["state"] for name in ("s1", inner)] == [
@@ -156,15 +156,15 @@ async def test_a_cancellation_cancels_the_inner_run(tmp_path: Path) -> None:
 async def test_inner_runs_do_not_count_against_limits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasklore.supervisor.pipelines.desk.RUNS_AT_ONCE", 1)
-    monkeypatch.setattr("tasklore.supervisor.pipelines.desk.RUNS_OF_ONE", 1)
+    monkeypatch.setattr("tasklore.supervisor.pipelines.driver.RUNS_AT_ONCE", 1)
+    monkeypatch.setattr("tasklore.supervisor.pipelines.driver.RUNS_OF_ONE", 1)
     office = Office()
     office.gate.clear()
     system = office.system(tmp_path)
     await system.begin(_each(), user_id="ann")
-    async with at_work(system.desk()) as desk:
+    async with at_work(system.driver()) as driver:
         await until(lambda: sum(office.judged.values()) == 3)
-        assert (len(desk.driven), desk.busy) == (4, 1)
+        assert (len(driver.driven), driver.busy) == (4, 1)
         office.gate.set()
         assert (await the_end(system))["state"] == "completed"
 
@@ -185,7 +185,7 @@ async def test_phases_go_on_without_a_late_inner_run(
         late.model_copy(update={"phases": phases, "result": "review:results"}),
         keep=True,
     )
-    async with at_work(system.desk()):
+    async with at_work(system.driver()):
         await until(lambda: ("phase_done", "join") in system.kinds())
         record = await system.record()
         assert (record.phases["review"].status, record.lateness("review")) == (

@@ -7,8 +7,8 @@ from tasklore.contracts.pipelines import Pipeline
 from tasklore.supervisor.pipelines.declaration.graph import Graph
 from tasklore.supervisor.pipelines.planning import (
     Changes,
+    NextSteps,
     ResumePlan,
-    Steps,
     matches,
     next_steps,
     resume_plan,
@@ -54,8 +54,8 @@ def resumed(
 
 
 def test_a_phase_is_ready_once_everything_before_it_has_ended() -> None:
-    assert next_steps(GRAPH, {}) == Steps(("query", "alone"), (), (), None)
-    assert next_steps(GRAPH, {"query": "running", "alone": "done"}) == Steps(
+    assert next_steps(GRAPH, {}) == NextSteps(("query", "alone"), (), (), None)
+    assert next_steps(GRAPH, {"query": "running", "alone": "done"}) == NextSteps(
         (), ("query",), (), None
     )
     through = {"query": "done", "alone": "done", "analysis": "done"}

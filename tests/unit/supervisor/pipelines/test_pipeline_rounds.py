@@ -9,7 +9,7 @@ import pytest
 
 from tasklore.contracts.pipelines import Phase, Pipeline
 from tasklore.supervisor.pipelines.declaration.checks import problems_of
-from tasklore.supervisor.pipelines.driver import Drive
+from tasklore.supervisor.pipelines.drive import Drive
 from tests.unit.supervisor.pipelines.fake_system import (
     FakeSystem,
     a_phase,

@@ -10,7 +10,7 @@ from nats.aio.client import Client
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.memory.ledger.ledger import LedgerEntry
 from tasklore.memory.sessions.pipeline_records import PhaseState
-from tasklore.supervisor.reports.reports import ReportDesk
+from tasklore.supervisor.reports.reports import ReportWaiter
 from tests.fakes.ledger import FakeLedger
 from tests.unit.supervisor.pipelines.fake_system import (
     FakeSystem,
@@ -97,12 +97,12 @@ class AwayLedger(FakeLedger):
 
 async def test_a_task_is_under_way_between_its_run_and_its_report() -> None:
     ledger = FakeLedger()
-    desk = ReportDesk(Client(), ledger)  # type: ignore[arg-type]  # a fake
-    assert not await desk.is_under_way("t1")
+    driver = ReportWaiter(Client(), ledger)  # type: ignore[arg-type]  # a fake
+    assert not await driver.is_under_way("t1")
     await ledger.accept("t1", 1, b"{}")
-    assert not await desk.is_under_way("t1")
+    assert not await driver.is_under_way("t1")
     await ledger.begin("t1", 1, "w1", 1_000, 60_000)
-    assert await desk.is_under_way("t1")
+    assert await driver.is_under_way("t1")
     await ledger.finish("t1", 1, "completed", b"{}")
-    assert not await desk.is_under_way("t1")
-    assert await ReportDesk(Client(), AwayLedger()).is_under_way("t1")  # type: ignore[arg-type]
+    assert not await driver.is_under_way("t1")
+    assert await ReportWaiter(Client(), AwayLedger()).is_under_way("t1")  # type: ignore[arg-type]

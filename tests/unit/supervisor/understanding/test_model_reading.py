@@ -17,7 +17,7 @@ from tasklore.supervisor.understanding.outcome import (
     Understood,
     Unfitting,
 )
-from tasklore.supervisor.understanding.prompt import Remembered
+from tasklore.supervisor.understanding.prompt import PersonalMemory
 from tasklore.supervisor.understanding.routing import Router
 from tasklore.supervisor.understanding.rules import RuleInterpreter
 from tests.understanding.recorded import CATALOGUE, NOW, Given, Model, cases
@@ -61,9 +61,9 @@ class Memory:
     """One thing that is remembered of Ann."""
 
     def __init__(self, text: str) -> None:
-        self._line = Remembered("resource_user_home home.facts[0]", text)
+        self._line = PersonalMemory("resource_user_home home.facts[0]", text)
 
-    async def of(self, user_id: str | None, text: str) -> Sequence[Remembered]:
+    async def of(self, user_id: str | None, text: str) -> Sequence[PersonalMemory]:
         return (self._line,) if user_id == "ann" else ()
 
 

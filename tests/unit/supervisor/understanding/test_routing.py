@@ -10,7 +10,7 @@ from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.understanding.outcome import Clarification, Understood
 from tasklore.supervisor.understanding.routing import Router
 from tasklore.supervisor.understanding.rules import RuleInterpreter
-from tasklore.supervisor.understanding.utterance import Utterance
+from tasklore.supervisor.understanding.utterance import ReadUtterance
 
 
 class NoValues(Parameters):
@@ -128,9 +128,9 @@ def test_small_words_and_values_choose_no_agent(text: str) -> None:
 
 def test_the_ranking_for_a_model_has_every_task_once() -> None:
     router = Router(OFFICE)
-    ranked = router.rank(Utterance("a meeting room"), 10)
+    ranked = router.rank(ReadUtterance("a meeting room"), 10)
     assert ranked[0].offer.agent.agent_id == "RoomAgent"
     assert sorted(task.key for task in ranked) == sorted(
         task.key for task in router.tasks
     )
-    assert len(router.rank(Utterance("a meeting room"), 2)) == 2
+    assert len(router.rank(ReadUtterance("a meeting room"), 2)) == 2

@@ -11,7 +11,7 @@ from tasklore.commands.analyses.findings import DONE, WAITING, section_steps, st
 from tasklore.commands.analyses.views import counts_text
 from tasklore.contracts.analysis.document import read_document
 from tasklore.contracts.analysis.pieces import UNJUDGED
-from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS
 
 HERE = Path(__file__).parent
 EXAMPLE = read_document((HERE / "example.json").read_bytes())
@@ -137,7 +137,7 @@ def test_the_page_lists_the_agents() -> None:
     listed = [(*(re.findall(r"\w+", cell) for cell in row[:4]),) for row in rows]
     assert listed == [
         ([seat.section], [seat.agent_id], [seat.group], list(seat.after))
-        for seat in ROSTER
+        for seat in SECTION_AGENTS
     ]
 
 

@@ -18,7 +18,7 @@ from tasklore.commands.operations.local import LocalApi
 from tasklore.commands.operations.problems import ApiRefused
 from tasklore.commands.operations.transport import AnswerCut
 from tasklore.contracts.analysis.document import read_document
-from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS
 from tasklore.contracts.analysis.stories import StoryResponse
 from tasklore.contracts.errors import Unreachable
 
@@ -58,7 +58,7 @@ def view_of(number: int, document: Any, *awaited: str, **told: Any) -> VIEW:
             "agent_id": seat.agent_id,
             "state": "asked" if seat.section in awaited else "ok",
         }
-        for seat in ROSTER
+        for seat in SECTION_AGENTS
         if seat.section != "contradiction"
     ]
     return {
@@ -73,7 +73,7 @@ def view_of(number: int, document: Any, *awaited: str, **told: Any) -> VIEW:
     }
 
 
-EVERY = [seat.section for seat in ROSTER if seat.section != "contradiction"]
+EVERY = [seat.section for seat in SECTION_AGENTS if seat.section != "contradiction"]
 Answer = Callable[[str, int], VIEW]
 
 
@@ -181,7 +181,7 @@ def test_sections_are_shown_while_others_are_still_running(api: Api) -> None:
 
 
 def test_what_the_next_response_needs_is_not_kept_back_by_the_others(api: Api) -> None:
-    background = [seat.section for seat in ROSTER if seat.group == "background"]
+    background = [seat.section for seat in SECTION_AGENTS if seat.group == "background"]
     api.answer = lambda _verb, number: view_of(number, analysed(3), background[0])
     done = follow.analyse(STORY, RESPONSE, lambda _view: None, until="immediate")
     assert (done.is_done, done.awaited) == (True, (background[0],))
@@ -239,14 +239,14 @@ def test_agents_without_a_worker_are_said_once(
         nonlocal looks
         looks += 1
         awaited = EVERY[:1] if looks < 9 else ()
-        away = [ROSTER[0].agent_id] if awaited else []
+        away = [SECTION_AGENTS[0].agent_id] if awaited else []
         return view_of(number, analysed(3), *awaited, without_worker=away)
 
     api.answer = answer
     assert follow.analyse(STORY, RESPONSE, lambda _view: None).is_done
     told = capsys.readouterr().err
     assert told == (
-        f"tasklore: no worker of {ROSTER[0].agent_id} is alive; what it finds waits until one is: "
+        f"tasklore: no worker of {SECTION_AGENTS[0].agent_id} is alive; what it finds waits until one is: "
         "`tasklore worker tasklore.workers.agents.story`\n"
     )
 

@@ -13,7 +13,7 @@ import pytest
 from tasklore import Context
 from tasklore.contracts.errors import GiveUp, MemoryUnavailable
 from tasklore.contracts.identifiers import TaskName
-from tasklore.memory.ledger.runs import Past, Run
+from tasklore.memory.ledger.runs import PastRuns, RunPermission
 from tasklore.runtime.messaging.pull import Delivery
 from tasklore.workers.execution.job import JobReader
 from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task, raising
@@ -246,7 +246,7 @@ async def test_a_task_that_takes_its_worker_along_each_time_is_given_up_in_the_e
         run = await worker.ledger.begin(
             "t2", 1, f"dead{number}", 0, 0, alone=number > 0, token=f"{number}"
         )
-        assert run == Run(number + 1, number, is_news=number > 0)
+        assert run == RunPermission(number + 1, number, is_news=number > 0)
     await worker.work(a_task(deliveries=50))
     await worker.work(a_task(task_id="t2", word="poison", deliveries=6))
     assert worker.runs == ["hello"]
@@ -262,7 +262,7 @@ async def test_crashes_are_held_only_against_what_must_not_run_twice(
     worker: FakeWorker, task: str, runs: list[str]
 ) -> None:
     """A neighbour may have caused them; but such a task has been started as often as it may."""
-    assert await worker.ledger.begin("t1", 1, "dead", 0, 0) == Run(1)
+    assert await worker.ledger.begin("t1", 1, "dead", 0, 0) == RunPermission(1)
     await worker.work(a_task(task=task, max_attempts=1))
     assert worker.runs == runs
     report = worker.report()
@@ -278,7 +278,9 @@ async def test_a_copy_of_what_runs_at_another_worker_is_left_to_it(
     worker: FakeWorker,
 ) -> None:
     """It comes again, and finds the report by then."""
-    assert await worker.ledger.begin("t1", 1, "elsewhere", 0, 60_000) == Run(1)
+    assert await worker.ledger.begin("t1", 1, "elsewhere", 0, 60_000) == RunPermission(
+        1
+    )
     await worker.work(a_task(task="mutter"))
     assert worker.runs == []
     assert len(worker.engine.handed_back) == 1
@@ -365,7 +367,7 @@ async def test_the_ledger_is_asked_side_by_side_about_the_expired_of_a_batch(
     all_asked = asyncio.Event()
     asked: list[str] = []
 
-    async def past(task_id: str, _generation: int) -> Past:
+    async def past(task_id: str, _generation: int) -> PastRuns:
         asked.append(task_id)
         if len(asked) == number:
             all_asked.set()

@@ -7,7 +7,7 @@ import pytest
 
 from tasklore import Context
 from tasklore.contracts.errors import MemoryUnavailable, RunReplaced
-from tasklore.memory.ledger.runs import Ended, Run
+from tasklore.memory.ledger.runs import Ended, RunPermission
 from tests.unit.workers.execution.fake_worker import FakeWorker, a_task, raising
 
 
@@ -151,7 +151,7 @@ async def test_a_suspect_runs_beside_others_at_first_and_then_alone(
     for number in range(crashes):
         assert isinstance(
             await worker.ledger.begin("suspect", 1, f"{number}", 0, 0, most_crashes=9),
-            Run,
+            RunPermission,
         )
     works = [
         asyncio.create_task(worker.work(a_task("early", "mutter", task_id="early")))
@@ -256,7 +256,7 @@ async def test_a_word_that_the_ledger_missed_is_told_when_it_is_back() -> None:
     await worker.stores.ended.flush(worker.ledger)
     assert await worker.ledger.begin(
         "t1", 1, "elsewhere", 0, 60_000, token="next"
-    ) == Run(2)
+    ) == RunPermission(2)
 
 
 async def test_a_task_that_is_not_due_is_left_alone_until_it_is(

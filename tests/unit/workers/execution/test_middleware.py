@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from tasklore import Context, Middleware
 from tasklore.contracts.errors import GiveUp, RetryLater
 from tasklore.memory.ledger.runs import CancelRequest
-from tasklore.memory.long_term.entries import Remembered
+from tasklore.memory.long_term.entries import CachedResult
 from tasklore.runtime import tracing
 from tasklore.workers import middleware
 from tasklore.workers.execution import executor
@@ -79,7 +79,7 @@ class Answering(Middleware):
     async def after_recall(self, jobs: Sequence[Job], began_ns: int) -> None:
         """Serve it."""
         for job in jobs:
-            job.recalled = Remembered(0, 7, b'{"word":"other"}')
+            job.recalled = CachedResult(0, 7, b'{"word":"other"}')
 
 
 def broken(error: type[BaseException], *names: str) -> Middleware:

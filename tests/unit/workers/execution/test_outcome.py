@@ -23,7 +23,7 @@ from tasklore.contracts.messages import (
 from tasklore.runtime.messaging.dead_letter import DEAD_BODY, dead_letter, error_note
 from tasklore.runtime.messaging.pull import Delivery
 from tasklore.workers.execution.job import Job, JobReader
-from tasklore.workers.execution.outcome import Outcome, outcome_of
+from tasklore.workers.execution.outcome import TaskOutcome, outcome_of
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -91,7 +91,7 @@ def buried(taken: Delivery, error: BaseException, **fields: Any) -> DeadLetter:
     )
 
 
-def outcome(**fields: object) -> Outcome:
+def outcome(**fields: object) -> TaskOutcome:
     """Return an outcome of a plain assignment."""
     assignment = TaskAssignment(
         task_id="t1",
@@ -100,7 +100,7 @@ def outcome(**fields: object) -> Outcome:
         task=TaskCall(name="weigh"),
         created_at=NOW,
     )
-    return Outcome(
+    return TaskOutcome(
         delivery=delivery(),
         assignment=assignment,
         generation=2,

@@ -30,7 +30,7 @@ from tasklore.memory.documents.items import make_item
 from tasklore.memory.documents.plans import Origin, Plan
 from tasklore.workers.execution.retry_decision import RetryPolicy
 from tasklore.workers.listening.context import ListenContext
-from tasklore.workers.listening.fates import OUTAGE_CAP_S, contain, fate_of
+from tasklore.workers.listening.row_outcomes import OUTAGE_CAP_S, fate_of, run_contained
 from tasklore.workers.listening.values import FactBatch, Ruling, TurnBatch
 from tasklore.workers.testing import NOW, listen
 
@@ -235,7 +235,7 @@ async def test_a_listener_that_takes_too_long_is_tried_again() -> None:
         at=datetime.now(UTC),
     )
     with pytest.raises(TaskloreError, match="did not end within"):
-        await contain(listener, listener.learn(TurnBatch("u", (turn,)), None))  # type: ignore[arg-type]  # not looked at
+        await run_contained(listener, listener.learn(TurnBatch("u", (turn,)), None))  # type: ignore[arg-type]  # not looked at
 
 
 @pytest.mark.parametrize("raised", [asyncio.CancelledError, SystemExit])
@@ -253,7 +253,7 @@ async def test_what_would_end_the_worker_is_the_listeners_failure_alone(
         turn_id="t", conversation_id="c", speaker="person", text="hi", at=NOW
     )
     with pytest.raises(TaskloreError, match=raised.__name__):
-        await contain(listener, listener.learn(TurnBatch("u", (turn,)), None))  # type: ignore[arg-type]  # not looked at
+        await run_contained(listener, listener.learn(TurnBatch("u", (turn,)), None))  # type: ignore[arg-type]  # not looked at
 
 
 def hear(turn: ChatTurn) -> Sequence[Fact]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tasklore.contracts.analysis.document import AnalysisDocument
-from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS
 from tasklore.contracts.analysis.stories import SeatSettings, StoryBase, StorySettings
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.messages import (
@@ -24,7 +24,7 @@ from tasklore.contracts.messages import (
 from tasklore.runtime import tracing
 from tasklore.runtime.metrics import Metrics
 from tasklore.supervisor.catalogue import Catalogue
-from tasklore.supervisor.pipelines.analysis.desk import AnalysisDesk
+from tasklore.supervisor.pipelines.analysis.driver import AnalysisDriver
 from tasklore.supervisor.pipelines.analysis.requests import AnalysisRequests
 from tasklore.supervisor.pipelines.analysis.run import AnalysisParts
 from tasklore.workers.testing.sessions import FakeSessions
@@ -106,7 +106,7 @@ def cards(*agents: tuple[str, str]) -> Catalogue:
 
 
 #: Our own ten.
-TEN = tuple((seat.agent_id, seat.task) for seat in ROSTER)
+TEN = tuple((seat.agent_id, seat.task) for seat in SECTION_AGENTS)
 
 
 class Broken(FakeAnalyses):
@@ -176,7 +176,7 @@ class FakeSystem:
     @contextlib.asynccontextmanager
     async def supervisor(self, lease_s: float = 5.0) -> AsyncIterator["Supervisor"]:
         parts = self.parts()
-        desk = AnalysisDesk(parts, lease_s=lease_s)
+        desk = AnalysisDriver(parts, lease_s=lease_s)
         working = asyncio.create_task(desk.run())
         await asyncio.sleep(0)
         try:
@@ -200,7 +200,7 @@ class Supervisor:
 
     def __init__(
         self,
-        desk: AnalysisDesk,
+        desk: AnalysisDriver,
         requests: AnalysisRequests,
         working: asyncio.Task[None],
     ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS
 from tasklore.contracts.analysis.stories import SeatSettings, StoryResponse
 from tasklore.contracts.messages import TaskAssignment, Usage
 from tasklore.contracts.traces import made_context
@@ -54,7 +54,7 @@ def nested(deep: int) -> Any:
 
 
 def every(seconds: float) -> dict[str, Any]:
-    return {seat.agent_id: napping(seconds) for seat in ROSTER}
+    return {seat.agent_id: napping(seconds) for seat in SECTION_AGENTS}
 
 
 @in_virtual_time
@@ -363,7 +363,11 @@ async def test_an_unknown_agent_fails_its_section_with_the_cure() -> None:
     system = FakeSystem()
     ten = system.catalogue
     system.catalogue = cards(
-        *[(seat.agent_id, seat.task) for seat in ROSTER if seat.agent_id != ENTITIES]
+        *[
+            (seat.agent_id, seat.task)
+            for seat in SECTION_AGENTS
+            if seat.agent_id != ENTITIES
+        ]
     )
     async with system.supervisor() as supervisor:
         await supervisor.ask()
@@ -387,7 +391,7 @@ async def test_an_agent_of_the_storys_own_takes_part() -> None:
         agents={"tone": tone},
     )
     system.catalogue = cards(
-        *[(seat.agent_id, seat.task) for seat in ROSTER], ("ToneAgent", "hear")
+        *[(seat.agent_id, seat.task) for seat in SECTION_AGENTS], ("ToneAgent", "hear")
     )
     async with system.supervisor() as supervisor:
         reply = await supervisor.ask()
@@ -425,7 +429,7 @@ async def test_costs_are_summed_exactly() -> None:
         status = "failed" if assignment.agent_id == KNOWLEDGE else "completed"
         return report_on(assignment, status, result={}, usage=usage)
 
-    system = FakeSystem({seat.agent_id: spend for seat in ROSTER})
+    system = FakeSystem({seat.agent_id: spend for seat in SECTION_AGENTS})
     async with system.supervisor() as supervisor:
         await supervisor.ask()
         first = (await system.document()).stats
@@ -605,7 +609,8 @@ async def test_absurd_costs_leave_the_document_json() -> None:
         )
 
     system = FakeSystem(
-        {seat.agent_id: spend for seat in ROSTER}, reader_usd_per_million=1_000_000
+        {seat.agent_id: spend for seat in SECTION_AGENTS},
+        reader_usd_per_million=1_000_000,
     )
     async with system.supervisor() as supervisor:
         reply = await supervisor.ask()
@@ -650,7 +655,11 @@ async def test_asking_again_is_recorded_once() -> None:
 
     system = FakeSystem({KNOWLEDGE: never})
     system.catalogue = cards(
-        *[(seat.agent_id, seat.task) for seat in ROSTER if seat.agent_id != ENTITIES]
+        *[
+            (seat.agent_id, seat.task)
+            for seat in SECTION_AGENTS
+            if seat.agent_id != ENTITIES
+        ]
     )
     async with system.supervisor() as supervisor:
         await supervisor.ask()

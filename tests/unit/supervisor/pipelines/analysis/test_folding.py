@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS
 from tasklore.contracts.analysis.stories import StoryResponse, StorySettings
 from tasklore.contracts.messages import ErrorNote, Usage
 from tasklore.memory.stories.view import StandingStory
@@ -23,7 +23,7 @@ def a_draft() -> AnalysisDraft:
     """Return an analysis in which everybody who waits for nobody was asked."""
     response = StoryResponse(number=1, text="Mara set the lamp down.")
     draft = AnalysisDraft(
-        AnalysisRecord.open(SETTINGS, response, ROSTER, "digest", 1_000), {}
+        AnalysisRecord.open(SETTINGS, response, SECTION_AGENTS, "digest", 1_000), {}
     )
     draft.skip()
     draft.ask(1_000, lambda _seat: None)

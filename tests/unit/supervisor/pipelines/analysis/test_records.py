@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasklore.contracts.analysis.document import AnalysisDocument
-from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS
 from tasklore.contracts.analysis.stories import StoryResponse, StorySettings
 from tasklore.contracts.errors import InvalidInput
 from tasklore.supervisor.pipelines.analysis.document import (
@@ -42,7 +42,7 @@ STATES: tuple[SectionState, ...] = (
 
 
 def a_record(now_ms: int = 1_000_000) -> AnalysisRecord:
-    return AnalysisRecord.open(SETTINGS, RESPONSE, ROSTER, "digest", now_ms)
+    return AnalysisRecord.open(SETTINGS, RESPONSE, SECTION_AGENTS, "digest", now_ms)
 
 
 def test_a_record_is_read_as_written() -> None:
@@ -133,7 +133,11 @@ def test_text_chapter_and_base_make_the_digest() -> None:
 
 
 @given(
-    states=st.lists(st.sampled_from(STATES), min_size=len(ROSTER), max_size=len(ROSTER))
+    states=st.lists(
+        st.sampled_from(STATES),
+        min_size=len(SECTION_AGENTS),
+        max_size=len(SECTION_AGENTS),
+    )
 )
 def test_counts_of_a_document_add_up(states: list[SectionState]) -> None:
     record = a_record()
@@ -165,7 +169,7 @@ def test_counts_of_a_document_add_up(states: list[SectionState]) -> None:
 def test_savings_are_the_sum_of_their_parts() -> None:
     record = a_record()
     spent = {"asked_ms": 1, "reported_ms": 2, "cost_usd": Decimal("0.0016")}
-    paid = SectionRecord.of(ROSTER[0]).model_copy(update=spent)
+    paid = SectionRecord.of(SECTION_AGENTS[0]).model_copy(update=spent)
     sections = {
         "fact_extract": {"reduction": {"before": 4000, "after": 110, "pct": 97}},
         "memory_extract": {"reduction": {"before": 14700, "after": 590, "pct": 96}},

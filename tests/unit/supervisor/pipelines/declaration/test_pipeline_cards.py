@@ -14,7 +14,11 @@ from tasklore.contracts.quantities.amounts import Amount
 from tasklore.supervisor.pipelines.declaration.cards import problems_with
 from tasklore.supervisor.pipelines.declaration.checks import problems_of
 from tasklore.supervisor.pipelines.declaration.problems import Flaw
-from tasklore.supervisor.pipelines.declaration.schemas import ANY, Schema, mismatches
+from tasklore.supervisor.pipelines.declaration.schemas import (
+    ANY,
+    PhaseSchema,
+    mismatches,
+)
 from tasklore.workers.agent import Agent
 from tasklore.workers.card import card_of
 
@@ -393,7 +397,7 @@ def test_a_recursive_schema_is_followed_lazily() -> None:
         "properties": {"next": {"anyOf": [{"$ref": "#/$defs/T"}, {"type": "null"}]}},
         "type": "object",
     }
-    inner = Schema.of({"$ref": "#/$defs/T", "$defs": {"T": tree}})
+    inner = PhaseSchema.of({"$ref": "#/$defs/T", "$defs": {"T": tree}})
     for _ in range(50):
         inner = inner.inside("next") or ANY
     assert inner.kinds() == {"object", "null"}
@@ -406,4 +410,7 @@ def test_a_recursive_schema_is_followed_lazily() -> None:
     deep: JsonValue = 1
     for _ in range(100):
         deep = [deep]
-    assert list(mismatches(deep, Schema.of({"anyOf": branches}), lambda _: None)) == []
+    assert (
+        list(mismatches(deep, PhaseSchema.of({"anyOf": branches}), lambda _: None))
+        == []
+    )

@@ -11,7 +11,7 @@ from tasklore.supervisor.pipelines.declaration import marks
 from tasklore.supervisor.pipelines.declaration.marks import (
     DESIGN,
     STANDARD,
-    Budget,
+    FingerprintBudget,
     changes,
     file_marks,
     summarise,
@@ -99,7 +99,7 @@ def test_too_many_files_are_refused(
 ) -> None:
     write(tmp_path, **{f"f{number}": "" for number in range(5)})
     with pytest.raises(InvalidInput, match="FINGERPRINT_FILES"):
-        file_marks(tmp_path, ["*.py"], budget=Budget(files=4))
+        file_marks(tmp_path, ["*.py"], budget=FingerprintBudget(files=4))
     monkeypatch.setattr(marks, "MOST_PASSED", 4)
     with pytest.raises(InvalidInput, match="nearer root"):
         file_marks(tmp_path, ["*.txt"])
@@ -109,12 +109,12 @@ def test_too_many_bytes_or_seconds_are_refused(tmp_path: Path) -> None:
     with (tmp_path / "sparse.py").open("wb") as file:
         file.truncate(2**40)
     with pytest.raises(InvalidInput, match="FINGERPRINT_MAX_BYTES"):
-        file_marks(tmp_path, ["*.py"], budget=Budget(size=2**21))
+        file_marks(tmp_path, ["*.py"], budget=FingerprintBudget(size=2**21))
     stat = (tmp_path / "sparse.py").stat()
     known = {"f:sparse.py": f"{stat.st_size}:{stat.st_mtime_ns}:known"}
-    assert file_marks(tmp_path, ["*.py"], known, Budget(size=2**21)) == known
+    assert file_marks(tmp_path, ["*.py"], known, FingerprintBudget(size=2**21)) == known
     with pytest.raises(InvalidInput, match="FINGERPRINT_S"):
-        file_marks(tmp_path, ["*.py"], budget=Budget(seconds=-1))
+        file_marks(tmp_path, ["*.py"], budget=FingerprintBudget(seconds=-1))
 
 
 def test_names_in_other_encodings_stay_distinct(tmp_path: Path) -> None:

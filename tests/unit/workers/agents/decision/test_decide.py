@@ -12,9 +12,9 @@ from tasklore.contracts.observations import Action, AgentTarget, Observation, Po
 from tasklore.memory.rendering.tokens import counter
 from tasklore.runtime.models.client import _response_format
 from tasklore.workers.agents.decision import (
-    Choice,
+    ActionRefusal,
+    ChosenAction,
     Moment,
-    Refusal,
     Skill,
     decision_agent,
 )
@@ -289,11 +289,11 @@ async def test_a_question_keeps_its_budget_with_a_thousand_of_everything(
     assert "You can text: Bob, " in asked.system
 
 
-def dance(wished: Wish, now: Moment) -> Action | Refusal:
+def dance(wished: Wish, now: Moment) -> Action | ActionRefusal:
     """Allow dancing with whoever is near."""
     near = [one.name for one in now.sensory_data.nearby_agents]
     if wished.agent not in near:
-        return Refusal(f"{wished.agent} is not near")
+        return ActionRefusal(f"{wished.agent} is not near")
     return Action(action="dance", target=AgentTarget(agent=wished.agent))
 
 
@@ -312,7 +312,7 @@ DANCER = decision_agent(
             f"{'I hear' if tense == 'present' else 'I heard'} {value}"
         )
     },
-    policy=lambda _now, _taken: Choice(
+    policy=lambda _now, _taken: ChosenAction(
         Action(action="dance", target=AgentTarget(agent="Bob")), "Why not?"
     ),
 )

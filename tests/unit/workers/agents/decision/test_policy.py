@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tasklore.contracts.observations import Action, AgentTarget, Position
 from tasklore.memory.rendering.narration import distance
-from tasklore.workers.agents.decision import SKILLS, Refusal, by_rules
+from tasklore.workers.agents.decision import SKILLS, ActionRefusal, by_rules
 from tasklore.workers.agents.decision.skills import permit, towards, wish_of
 from tests.unit.workers.agents.decision.sample_world import (
     at,
@@ -190,7 +190,7 @@ def test_what_the_world_does_not_allow_is_refused(
     wished: dict[str, Any], reason: str
 ) -> None:
     """With the reason."""
-    assert outcome(**wished) == Refusal(reason)
+    assert outcome(**wished) == ActionRefusal(reason)
 
 
 def test_what_a_model_says_is_one_short_line() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from tasklore.workers.agents.story.contradiction import FoundConflict, FoundConflicts
 from tasklore.workers.agents.story.entity_analysis import ChosenEntity, EntityChoice
 from tasklore.workers.agents.story.fact_extract import CondensedFact, CondensedFacts
-from tasklore.workers.agents.story.knowledge import FoundFact, FoundFacts
+from tasklore.workers.agents.story.knowledge import FoundFacts, WordedFact
 from tasklore.workers.agents.story.memory_create import FoundMemories, FoundMemory
 from tasklore.workers.agents.story.memory_extract import ChosenMemories, ChosenMemory
 from tasklore.workers.agents.story.plot_threads import (
@@ -16,13 +16,13 @@ from tasklore.workers.agents.story.plot_threads import (
 from tasklore.workers.agents.story.relationship import FoundShow, FoundShows
 from tasklore.workers.agents.story.response_analyzer import (
     Elapsed,
-    Moment,
     Person,
     Place,
     SceneReading,
+    SceneTime,
 )
 from tasklore.workers.agents.story.thread_extract import ChosenThread, ChosenThreads
-from tasklore.workers.answers import Answer
+from tasklore.workers.answers import AnswerSchema
 
 SCENE = SceneReading(
     reasoning="so",
@@ -47,7 +47,7 @@ SCENE = SceneReading(
         ),
     ),
     places=(Place(name="lantern house", quotation="the windows of Lantern House"),),
-    moments=(Moment(words="Monday 9:15 PM", quotation="Monday, 9:15 PM."),),
+    moments=(SceneTime(words="Monday 9:15 PM", quotation="Monday, 9:15 PM."),),
     elapsed=(Elapsed(minutes=5, quotation="For a while there was only the rain"),),
 )
 MEMORIES = FoundMemories(
@@ -119,7 +119,7 @@ THREADS = FoundThreads(
 FACTS = FoundFacts(
     reasoning="so",
     facts=(
-        FoundFact(
+        WordedFact(
             category="character",
             subject="Mara",
             fact="Mara was in the boat the night her father drowned.",
@@ -127,7 +127,7 @@ FACTS = FoundFacts(
             known_by=("Mara", "Tobias"),
             quotation="I was in the boat that night",
         ),
-        FoundFact(
+        WordedFact(
             category="object",
             subject="crowns",
             fact="They have 11 of the 40 crowns.",
@@ -203,7 +203,7 @@ LOADED = ChosenThreads(
     ),
 )
 
-RIGHT: Mapping[str, Answer] = {
+RIGHT: Mapping[str, AnswerSchema] = {
     "resp_analyzer": SCENE,
     "memory_create": MEMORIES,
     "relationship": SHOWS,

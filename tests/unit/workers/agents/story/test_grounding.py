@@ -7,7 +7,7 @@ import pytest
 from tasklore.contracts.errors import LlmTimeout
 from tasklore.workers.agents.story.parts import lists_of
 from tasklore.workers.agents.story.question import PARTS
-from tasklore.workers.answers import Answer
+from tasklore.workers.answers import AnswerSchema
 from tests.unit.workers.agents.story.right_answers import RIGHT
 from tests.unit.workers.agents.story.sample_story import RESPONSE, analysed, story
 from tests.unit.workers.agents.story.test_sections import AGENTS, TIERS
@@ -47,14 +47,14 @@ WRONG = (
 SECTIONS = sorted(RIGHT)
 
 
-def spoilt(section: str, field: str, wrong: dict[str, Any]) -> Answer:
+def spoilt(section: str, field: str, wrong: dict[str, Any]) -> AnswerSchema:
     """Return the right answer of *section* with the first finding of *field* changed to *wrong*."""
     answer = RIGHT[section]
     first, *others = getattr(answer, field)
     return answer.model_copy(update={field: (first.model_copy(update=wrong), *others)})
 
 
-def mended(section: str, field: str) -> Answer:
+def mended(section: str, field: str) -> AnswerSchema:
     """Return the first finding of *field* alone, as it is right."""
     answer = RIGHT[section]
     empty: dict[str, object] = dict.fromkeys(lists_of(answer), ())

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tasklore.contracts.analysis.background import KnownFact
-from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS
 from tasklore.contracts.analysis.stories import Entity, StoryMemory, StoryThread
 from tasklore.contracts.errors import LlmRefused
 from tasklore.memory.rendering.tokens import counter
@@ -132,7 +132,10 @@ async def test_a_question_about_a_short_response_shows_all_of_it(section: str) -
 def test_every_seat_has_its_agent_and_its_role() -> None:
     """Ten of them, each role the section's own, and one for a question that is shared."""
     assert {agent.agent_id for agent in AGENTS.values()} == {
-        seat.agent_id for seat in ROSTER
+        seat.agent_id for seat in SECTION_AGENTS
     }
     roles = find_roles(ROOT / "workers" / "agents" / "story")
-    assert {role.name for role in roles} == {*(seat.section for seat in ROSTER), SHARED}
+    assert {role.name for role in roles} == {
+        *(seat.section for seat in SECTION_AGENTS),
+        SHARED,
+    }

@@ -6,7 +6,7 @@ import pytest
 
 from tasklore.contracts.analysis.background import KnownFact
 from tasklore.contracts.analysis.pieces import UNJUDGED
-from tasklore.contracts.analysis.roster import ROSTER, model_of
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS, model_of
 from tasklore.contracts.analysis.stories import (
     Bond,
     Relations,
@@ -45,7 +45,7 @@ from tests.unit.workers.agents.story.sample_story import (
 
 AGENTS = {
     seat.section: agent
-    for seat in ROSTER
+    for seat in SECTION_AGENTS
     for agent in load_agents("tasklore.workers.agents.story")
     if agent.agent_id == seat.agent_id
 }

@@ -8,7 +8,7 @@ import pytest
 
 from tasklore import Context
 from tasklore.contracts.analysis.pieces import UNJUDGED
-from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.section_agents import SECTION_AGENTS
 from tasklore.contracts.analysis.stories import SeatSettings
 from tasklore.contracts.errors import LlmError, LlmRefused
 from tasklore.contracts.messages import TaskAssignment, TaskCall
@@ -79,8 +79,8 @@ async def sections(
         )
         return dict(found.model_dump(mode="json"))
 
-    found = await asyncio.gather(*(run(seat.section) for seat in ROSTER))
-    return {seat.section: one for seat, one in zip(ROSTER, found, strict=True)}
+    found = await asyncio.gather(*(run(seat.section) for seat in SECTION_AGENTS))
+    return {seat.section: one for seat, one in zip(SECTION_AGENTS, found, strict=True)}
 
 
 @pytest.mark.parametrize(("calls", "count"), [("ten", 10), ("grouped", 2), ("one", 1)])

@@ -16,7 +16,7 @@ from tasklore.contracts.errors import (
     NotAccepted,
     TaskloreError,
 )
-from tasklore.memory.queues.claims import Row
+from tasklore.memory.queues.claims import QueueRow
 from tasklore.workers.execution.retry_decision import RetryPolicy, decide_retry
 from tasklore.workers.listening.declaration import Listener
 
@@ -92,7 +92,7 @@ def fate_of(
     )
 
 
-def demand_harmless(row: Row, allowed: int) -> None:
+def demand_harmless(row: QueueRow, allowed: int) -> None:
     """Refuse *row* when more than *allowed* of its runs ended without an answer: it probably kills the process.
 
     The first of them was perhaps beside others, and any of these may have been to blame.
@@ -113,7 +113,7 @@ def is_outage(error: BaseException) -> bool:
     )
 
 
-async def contain(listener: Listener, run: Awaitable[T]) -> T:
+async def run_contained(listener: Listener, run: Awaitable[T]) -> T:
     """Return the result of *run* of *listener*, within its deadline.
 
     Raises:

@@ -159,7 +159,7 @@ def _started(_us: int) -> str:
         sys.executable,
         "-P",
         "-m",
-        "tests.acceptance.prefork",
+        "tests.acceptance.process_pool",
         str(listener.fileno()),
     ]
     # Never waited for: the end of this pipe, which is ours, makes the guard kill it.

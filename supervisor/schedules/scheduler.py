@@ -1,7 +1,7 @@
-"""The desk of schedules: a little before each tick its task is put into LATER, from where it comes to the second.
+"""The scheduler: a little before each tick its task is put into LATER, from where it comes to the second.
 
-A tick has one task id: two desks that make it, or one after a kill, make one run. The state is written after the task,
-so that a desk that dies in between leaves a tick that is made again.
+A tick has one task id: two schedulers that make it, or one after a kill, make one run. The state is written after the
+task, so that a scheduler that dies in between leaves a tick that is made again.
 """
 
 from collections.abc import Sequence
@@ -27,13 +27,13 @@ _TICKS = 100
 _COUNTED = 1_000
 #: A tick that passed longer ago was missed: its schedule says whether it is made up for.
 MISSED_AFTER = timedelta(seconds=30)
-#: Seconds after which another desk looks at the schedules of one that fell silent, and until a refused tick is retried.
+#: Seconds after which another scheduler takes over from one that fell silent, and until a refused tick is retried.
 _LEASE_S = 2.0
 _REFUSED_S = 1.0
 _SECOND = timedelta(seconds=1)
 
 
-class ScheduleDesk(LeaseLoop[str, KeptSchedule]):
+class Scheduler(LeaseLoop[str, KeptSchedule]):
     """Makes the ticks of the schedules in *book*, in this process; `run` until `drain`. Its keys are their ids."""
 
     #: Every step of a tick is done once, whoever does it.
@@ -110,7 +110,7 @@ class ScheduleDesk(LeaseLoop[str, KeptSchedule]):
         return 0.0
 
     async def renew(self, lease: KeptSchedule) -> bool:  # noqa: ARG002 - as in `LeaseLoop`
-        """Return True: a desk that takes longer than its lease does no harm."""
+        """Return True: a scheduler that takes longer than its lease does no harm."""
         return True
 
     async def give_back(self, lease: KeptSchedule) -> None:

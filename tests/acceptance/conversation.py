@@ -28,8 +28,8 @@ from tasklore.memory.documents.storage.store import DocumentStore
 from tasklore.memory.queues.claims import KnownRow
 from tasklore.memory.queues.queue import PersonalQueue
 from tasklore.runtime.servers import valkey
-from tests.acceptance.house import House, Served, running_house
-from tests.acceptance.outside import PATIENCE_S, Outside, outside
+from tests.acceptance.external_program import PATIENCE_S, Outside, outside
+from tests.acceptance.system import Served, System, running_system
 
 SWITCHBOARD = "tasklore.workers.agents.switchboard"
 MEMORY = "tasklore.workers.agents.memory_worker"
@@ -44,7 +44,7 @@ _ROWS = 200
 class Remembering:
     """A house in which one worker hears what is said and writes it down."""
 
-    house: House
+    system: System
     worker: Served
 
 
@@ -53,9 +53,9 @@ def remembering(folder: Path, **settings: Any) -> Iterator[Remembering]:
     """Run servers and a worker for both agents; without *settings* it has no model, whatever the environment says."""
     # No turn waits for another one: a test says them one by one.
     unset = {"llm_base_url": "", "llm_api_key": "", "listen_idle_s": 0}
-    with running_house(folder) as house:
+    with running_system(folder) as system:
         yield Remembering(
-            house, house.worker(SWITCHBOARD, MEMORY, **{**unset, **settings}).ready()
+            system, system.worker(SWITCHBOARD, MEMORY, **{**unset, **settings}).ready()
         )
 
 
@@ -171,10 +171,10 @@ class Talk:
 
 
 @asynccontextmanager
-async def talk_in(house: House) -> AsyncIterator[Talk]:
-    """Connect to the servers of *house*."""
+async def talk_in(system: System) -> AsyncIterator[Talk]:
+    """Connect to the servers of *system*."""
     async with (
-        outside(house.servers.nats_url) as program,
-        valkey.connect(house.servers.redis_url) as client,
+        outside(system.servers.nats_url) as program,
+        valkey.connect(system.servers.redis_url) as client,
     ):
         yield Talk(program, client)

@@ -78,7 +78,7 @@ def _one_of(counts: Counter[str], name: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class Admission:
     """Who is admitted over HTTP, how much they may send, and how serving ends, whatever is behind it.
 
     `keys` None admits everybody, on the loopback address only. `cross_origin` None lets no page from elsewhere ask.
@@ -106,7 +106,7 @@ class Door:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApiParts(Door, SupervisorDependencies):
+class ApiDependencies(Admission, SupervisorDependencies):
     """All that a module of routes is given."""
 
     @property

@@ -13,13 +13,13 @@ from redis.asyncio import Redis
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch
-from tasklore.memory.places import scripts
+from tasklore.memory.concurrency import scripts
 
 #: Seconds for which a place outlives the lease that it was asked with: the run has ended by then in any case.
 MARGIN_S = 1.0
 
 
-class RunPlace(NamedTuple):
+class Permit(NamedTuple):
     """A place that a run of *task* ("id:generation") wants or holds under *bound*, of which there are *limit*.
 
     *mark* tells the task from others for those below it, of which *above* are the marks of tasks above it; *arrival* is
@@ -40,7 +40,7 @@ class Taken(NamedTuple):
     """The run holds a place."""
 
 
-class Elsewhere(NamedTuple):
+class HeldElsewhere(NamedTuple):
     """Another worker runs the task, for *wait_ms* milliseconds unless it renews its lease."""
 
     wait_ms: int
@@ -53,11 +53,11 @@ class Full(NamedTuple):
     rank: int
 
 
-class Entangled(NamedTuple):
+class WouldDeadlock(NamedTuple):
     """A task above it holds a place, and waits for it."""
 
 
-class Places:
+class Semaphore:
     """Gives places to runs; every method may raise MemoryUnavailable.
 
     *now* is the clock, in UTC; that of the store by default.
@@ -76,7 +76,7 @@ class Places:
         self._lease_ms = int((lease_s + MARGIN_S) * 1000)
         self._now = now
 
-    async def take(self, place: RunPlace) -> Taken | Elsewhere | Full | Entangled:
+    async def take(self, place: Permit) -> Taken | HeldElsewhere | Full | WouldDeadlock:
         """Take *place*; a run that holds it renews it."""
         own: tuple[str | int, ...] = (
             place.arrival,
@@ -94,17 +94,17 @@ class Places:
             case 1:
                 return Taken()
             case 2:
-                return Elsewhere(found[1])
+                return HeldElsewhere(found[1])
             case 3:
-                return Entangled()
+                return WouldDeadlock()
         return Full(found[1], found[2])
 
-    async def keep(self, place: RunPlace, wait_ms: int) -> None:
+    async def keep(self, place: Permit, wait_ms: int) -> None:
         """Keep *place*, which its run gives up, for whichever run of its task comes within *wait_ms* milliseconds."""
         kept = place.arrival, place.worker_id, "-", place.mark
         await self._batch.run([self._command(scripts.TAKE, place, wait_ms, *kept)])
 
-    async def queue(self, place: RunPlace) -> bool:
+    async def queue(self, place: Permit) -> bool:
         """List the task of *place* among those that wait; return False where there is a place for it by now."""
         return bool(
             (
@@ -114,14 +114,14 @@ class Places:
             )[0]
         )
 
-    async def leave(self, place: RunPlace) -> list[str]:
+    async def leave(self, place: Permit) -> list[str]:
         """Give *place* up and return the tasks whose turn it is; with an empty token, of a task that has ended."""
         called = (
             await self._batch.run([self._command(scripts.LEAVE, place, 0, place.token)])
         )[0]
         return [task.decode() for task in called]
 
-    async def hold(self, places: Sequence[RunPlace]) -> list[RunPlace]:
+    async def hold(self, places: Sequence[Permit]) -> list[Permit]:
         """Renew *places*, and return those that are lost."""
         held = await self._batch.run(
             [
@@ -133,7 +133,7 @@ class Places:
             place for place, is_held in zip(places, held, strict=True) if not is_held
         ]
 
-    def _command(self, script: str, place: RunPlace, *arguments: str | int) -> Command:
+    def _command(self, script: str, place: Permit, *arguments: str | int) -> Command:
         now_ms = "" if self._now is None else int(self._now().timestamp() * 1000)
         return (
             "FCALL",

@@ -1,4 +1,4 @@
-"""The desk of waits: sends notices of questions, and wakes tasks whose wake-up or schedule was lost."""
+"""The notifier of waits: sends notices of questions, and wakes tasks whose wake-up or schedule was lost."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,7 @@ _AGAIN = timedelta(minutes=6)
 Notify = Callable[[WaitName, WaitState, int], Awaitable[None]]
 
 
-class WaitDesk(LeaseLoop[WaitName, WaitName]):
+class WaitNotifier(LeaseLoop[WaitName, WaitName]):
     """Looks at open waits when they are due, in this process; `run` until `drain`."""
 
     # Each look may be done twice: a notice is then sent twice, a task woken twice and run once.

@@ -33,7 +33,7 @@ TASK = "analyse"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
+class SectionAgent:
     """One section of the document, and which task of which agent finds it.
 
     `after` are sections whose findings it would use: it waits for them as long as the story's patience lasts, and then
@@ -49,8 +49,8 @@ class Seat:
     enabled: bool = True
 
 
-def _immediate(section: str, agent_id: str, *after: str) -> Seat:
-    return Seat(
+def _immediate(section: str, agent_id: str, *after: str) -> SectionAgent:
+    return SectionAgent(
         section=section,
         group="immediate",
         agent_id=agent_id,
@@ -60,16 +60,24 @@ def _immediate(section: str, agent_id: str, *after: str) -> Seat:
 
 
 #: The ten, in the order of the document.
-ROSTER = (
-    Seat(section="resp_analyzer", group="background", agent_id="StoryResponseAgent"),
-    Seat(
+SECTION_AGENTS = (
+    SectionAgent(
+        section="resp_analyzer", group="background", agent_id="StoryResponseAgent"
+    ),
+    SectionAgent(
         section="memory_create", group="background", agent_id="StoryMemoryCreationAgent"
     ),
-    Seat(section="relationship", group="background", agent_id="StoryRelationshipAgent"),
-    Seat(section="plot_threads", group="background", agent_id="StoryThreadAgent"),
-    Seat(section="knowledge", group="background", agent_id="StoryKnowledgeAgent"),
+    SectionAgent(
+        section="relationship", group="background", agent_id="StoryRelationshipAgent"
+    ),
+    SectionAgent(
+        section="plot_threads", group="background", agent_id="StoryThreadAgent"
+    ),
+    SectionAgent(
+        section="knowledge", group="background", agent_id="StoryKnowledgeAgent"
+    ),
     # It asks most of a model, so a story switches it on.
-    Seat(
+    SectionAgent(
         section="contradiction",
         group="background",
         agent_id="StoryContradictionAgent",
@@ -87,15 +95,15 @@ ROSTER = (
 )
 
 
-def roster_of(agents: Mapping[str, SeatSettings]) -> tuple[Seat, ...]:
+def roster_of(agents: Mapping[str, SeatSettings]) -> tuple[SectionAgent, ...]:
     """Return the agents of a story's analyses: the ten as *agents* changes them, then its own.
 
     Raises:
         InvalidInput: an agent of its own lacks what it needs or finds a section under a name of ours, or one waits for
             a section that nobody finds, or for itself.
     """
-    seats = [_changed(seat, agents.get(seat.section)) for seat in ROSTER]
-    known = {seat.section for seat in ROSTER}
+    seats = [_changed(seat, agents.get(seat.section)) for seat in SECTION_AGENTS]
+    known = {seat.section for seat in SECTION_AGENTS}
     seats += [
         _own(section, said) for section, said in agents.items() if section not in known
     ]
@@ -116,7 +124,7 @@ def model_of(section: str) -> type[Section] | None:
     return _MODELS.get(section)
 
 
-def _changed(seat: Seat, said: SeatSettings | None) -> Seat:
+def _changed(seat: SectionAgent, said: SeatSettings | None) -> SectionAgent:
     if said is None:
         return seat
     changes = {
@@ -131,7 +139,7 @@ def _changed(seat: Seat, said: SeatSettings | None) -> Seat:
     return replace(seat, **given)  # type: ignore[arg-type]
 
 
-def _own(section: str, said: SeatSettings) -> Seat:
+def _own(section: str, said: SeatSettings) -> SectionAgent:
     if section in _LONG_NAMES:
         raise InvalidInput(
             f"agents.{section} would be read as our section {_LONG_NAMES[section]!r}; name it that if you mean it, or "
@@ -144,7 +152,7 @@ def _own(section: str, said: SeatSettings) -> Seat:
     group = said.group or "background"
     otherwise_s = IMMEDIATE_S if group == "immediate" else BACKGROUND_S
     deadline_s = said.deadline_s or otherwise_s
-    return Seat(
+    return SectionAgent(
         section=section,
         group=group,
         agent_id=said.agent,
@@ -155,7 +163,7 @@ def _own(section: str, said: SeatSettings) -> Seat:
     )
 
 
-def _demand_no_circle(seats: Mapping[str, Seat]) -> None:
+def _demand_no_circle(seats: Mapping[str, SectionAgent]) -> None:
     free: set[str] = set()
     waiting = set(seats)
     while ready := {

@@ -1,8 +1,8 @@
-"""The desk of admission: it moves waiting tasks into TASKS, as many as there is room for, by turns.
+"""The queue mover: it moves waiting tasks into TASKS, as many as there is room for, by turns.
 
 One supervisor does so at a time, under a lease; while the store of leases is away, each does. That harms nothing: a
-task is moved under its message id, which TASKS takes once, and removed from WAITING behind that. A desk that dies in
-between leaves messages that the next one moves again.
+task is moved under its message id, which TASKS takes once, and removed from WAITING behind that. A queue mover that
+dies in between leaves messages that the next one moves again.
 """
 
 import asyncio
@@ -40,8 +40,8 @@ log = structlog.get_logger(__name__)
 
 #: The key of the lease.
 _LEASE = keys.budget("admission")
-#: Milliseconds after which another desk goes on for one that fell silent; seconds between renewals, and between looks
-#: of the others at whether it still leads: one of them begins within three seconds of its end.
+#: Milliseconds after which another queue mover goes on for one that fell silent; seconds between renewals, and between
+#: looks of the others at whether it still leads: one of them begins within three seconds of its end.
 _LEASE_MS = 2_000
 _RENEW_S = 0.5
 _ASK_S = 1.0
@@ -62,7 +62,7 @@ _LATE_FROM = 0.8
 Lanes = dict[str, Lane]
 
 
-class AdmissionDesk:
+class WaitingQueueMover:
     """Moves what waits; `run` until `drain`.
 
     Args:
@@ -127,7 +127,7 @@ class AdmissionDesk:
                 await listening.unsubscribe()
 
     async def drain(self) -> None:
-        """Move no more, and let another desk begin at once."""
+        """Move no more, and let another queue mover begin at once."""
         self._stopped = True
         self._wake.set()
         if self._leading.is_set():
@@ -176,7 +176,7 @@ class AdmissionDesk:
         return holder in (None, self._holder)
 
     async def _drive(self, messages: WaitingMessages) -> None:
-        """Move tasks for as long as this desk leads."""
+        """Move tasks for as long as this queue mover leads."""
         self._agents.clear()
         while self._leading.is_set() and not self._stopped:
             self._wake.clear()

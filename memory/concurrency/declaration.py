@@ -1,6 +1,6 @@
 """The declaration of places."""
 
-from tasklore.memory.places import scripts
+from tasklore.memory.concurrency import scripts
 from tasklore.memory.store import WORKERS, Store, StoreKey, StoreRole
 
 STORES = (

@@ -1,4 +1,4 @@
-"""The desk of analyses: begins requested ones, and goes on with those that no process drives."""
+"""The driver of analyses: begins requested ones, and goes on with those that no process drives."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from tasklore.contracts.errors import (
     TaskloreError,
 )
 from tasklore.runtime.lease_loop import LeaseLoop
-from tasklore.supervisor.pipelines.analysis.pending import PendingRequest
+from tasklore.supervisor.pipelines.analysis.pending import PendingAnalysis
 from tasklore.supervisor.pipelines.analysis.run import (
     AnalysisParts,
     AnalysisRun,
@@ -35,7 +35,7 @@ APOLOGY = (
 Key = tuple[str, int]
 
 
-class AnalysisDesk(LeaseLoop[Key, AnalysisRun]):
+class AnalysisDriver(LeaseLoop[Key, AnalysisRun]):
     """Drives the analyses of one supervisor id, in this process; `run` until `drain`. Keys are story and response.
 
     Args:
@@ -54,11 +54,11 @@ class AnalysisDesk(LeaseLoop[Key, AnalysisRun]):
         self._runs: dict[Key, AnalysisRun] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    def request(self, story_id: str, number: int, request: PendingRequest) -> None:
+    def request(self, story_id: str, number: int, request: PendingAnalysis) -> None:
         """Have a response analysed as *request* says.
 
         Raises:
-            ConfigurationError: this desk does not work yet, or not any more.
+            ConfigurationError: this driver does not work yet, or not any more.
         """
         key = story_id, number
         run = self._runs.get(key)

@@ -26,7 +26,7 @@ Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
 @dataclass(slots=True, kw_only=True)
-class ListenBench:
+class QueueListener:
     """One listener of one agent; with *has_model*, rows that wait for a model are tried again every few minutes."""
 
     agent_id: str

@@ -20,7 +20,7 @@ from tasklore.runtime.messaging.dead_letter import DEAD_BODY
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import open_outbox
-from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.dead_letters.letters import digest_of
@@ -104,7 +104,7 @@ async def morgue_of(servers: EmbeddedServers) -> AsyncIterator[Morgue]:
         connected(servers.nats_url, "morgue") as client,
         valkey.connect(servers.redis_url) as redis,
     ):
-        await declare_streams(client, Sizes())
+        await declare_streams(client, StreamSizes())
         for agent in ("TripAgent", "OtherAgent", "RareAgent"):
             await put_card(client, agent)
         link = Link(client)

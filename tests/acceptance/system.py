@@ -20,7 +20,7 @@ from typing import IO, Any, Self
 from tasklore.runtime.servers.child import GUARDED
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.command import environment, tasklore
-from tests.acceptance.prefork import Forked, can_fork, fork
+from tests.acceptance.process_pool import Forked, can_fork, fork
 
 ROOT = Path(__file__).resolve().parents[2]
 AGENTS = ROOT / "tests" / "acceptance" / "agents"
@@ -235,7 +235,7 @@ def _started(
     return process, process.stdout
 
 
-class House:
+class System:
     """A pair of servers, and the processes that a test starts on it; at the end of a `with` these are killed."""
 
     def __init__(self, servers: EmbeddedServers, folder: Path) -> None:
@@ -319,12 +319,12 @@ class House:
 
 
 @contextmanager
-def running_house(folder: Path) -> Iterator[House]:
+def running_system(folder: Path) -> Iterator[System]:
     """Run a pair of servers with their data below *folder*; at the end nothing of the house is left."""
     servers = EmbeddedServers(folder / "servers")
     asyncio.run(servers.start())
     try:
-        with House(servers, folder) as house:
-            yield house
+        with System(servers, folder) as system:
+            yield system
     finally:
         asyncio.run(servers.stop())
