@@ -346,7 +346,7 @@ def said_in(account: str) -> str:
     return f"{_ELSEWHERE}.{account}"
 
 
-#: the request to cancel a task as it is heard from other accounts.
+#: The request to cancel a task as it is heard from other accounts.
 CANCEL_ELSEWHERE = f"{said_in('*')}.{CANCEL_ANY}"
 
 

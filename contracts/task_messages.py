@@ -278,7 +278,7 @@ class TaskOutput(Message):
 
 
 class Cancellation(Message):
-    """the request to stop a task; published to `cancel.{task_id}`."""
+    """The request to stop a task; published to `cancel.{task_id}`."""
 
     task_id: Name
     reason: str = ""

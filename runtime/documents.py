@@ -156,7 +156,7 @@ CHANNELS = (
         address=_template(subjects.cancel("task_id")),
         message=Cancellation,
         is_taken=True,
-        description="the request to stop a task. Not stored.",
+        description="The request to stop a task. Not stored.",
     ),
     Channel(
         "pipelines",
@@ -198,7 +198,7 @@ CHANNELS = (
         message=AnalysisRequest,
         is_taken=True,
         description=(
-            "the request to have a response of a story analysed; the answer, an "
+            "The request to have a response of a story analysed; the answer, an "
             "AnalysisReply, goes to the reply subject. "
             "Not stored."
         ),

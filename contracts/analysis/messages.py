@@ -15,7 +15,7 @@ AnalysisExtent = Literal["immediate", "all", "other"]
 
 
 class AnalysisRequest(Message):
-    """the request to have a response of a story analysed; request-reply on `analyses.{supervisor_id}`.
+    """The request to have a response of a story analysed; request-reply on `analyses.{supervisor_id}`.
 
     With `text` the response is stored first; without it, it was stored before. `until` says what is waited for, at most
     `wait_ms`: what the next response needs (`immediate`), or every agent. Asked again for the same text and story, it
