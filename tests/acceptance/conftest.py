@@ -1,4 +1,4 @@
-"""Fixtures of the acceptance tests: a house that stands for all of them, and one of its own for whoever breaks it."""
+"""Fixtures of the acceptance tests: a system that stands for all of them, and one of its own for whoever breaks it."""
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from tests.acceptance.system import Served, System, running_system
 
 @dataclass(frozen=True)
 class Standing:
-    """A house with a worker and a supervisor that stay."""
+    """A system with a worker and a supervisor that stay."""
 
     system: System
     worker: Served
@@ -33,7 +33,7 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
 
 @pytest.fixture
 async def program(standing: Standing) -> AsyncIterator[Outside]:
-    """Connect an outside program to the standing house."""
+    """Connect an outside program to the standing system."""
     async with outside(standing.system.servers.nats_url) as connected:
         yield connected
 
@@ -42,6 +42,6 @@ async def program(standing: Standing) -> AsyncIterator[Outside]:
 async def own_system(
     own_servers: EmbeddedServers, tmp_path: Path
 ) -> AsyncIterator[System]:
-    """Give a house to one test alone, which may kill what it likes."""
+    """Give a system to one test alone, which may kill what it likes."""
     with System(own_servers, tmp_path) as system:
         yield system

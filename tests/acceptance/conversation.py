@@ -42,7 +42,7 @@ _ROWS = 200
 
 @dataclass(frozen=True)
 class Remembering:
-    """A house in which one worker hears what is said and writes it down."""
+    """A system in which one worker hears what is said and writes it down."""
 
     system: System
     worker: Served

@@ -1,4 +1,4 @@
-"""A real Prometheus for tests: it scrapes processes of the house every second, and has the rules that are shipped."""
+"""A real Prometheus for tests: it scrapes processes of the system every second, and has the rules that are shipped."""
 
 import json
 import socket

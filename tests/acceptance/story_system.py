@@ -46,7 +46,7 @@ def responses() -> tuple[StoryResponse, ...]:
 
 
 class Stage:
-    """A house with a supervisor and two workers."""
+    """A system with a supervisor and two workers."""
 
     def __init__(
         self, system: System, supervisor: Served, workers: tuple[Served, ...]

@@ -261,7 +261,7 @@ class System:
         return self._start(["supervisor", "--operations"], settings)
 
     def installed(self, python: Path, *arguments: str, **settings: Any) -> Served:
-        """Start a process of what is installed for *python*, in the folder of the house, and return at once."""
+        """Start a process of what is installed for *python*, in the folder of the system, and return at once."""
         return self._start(list(arguments), settings, python=python)
 
     @property
@@ -320,7 +320,7 @@ class System:
 
 @contextmanager
 def running_system(folder: Path) -> Iterator[System]:
-    """Run a pair of servers with their data below *folder*; at the end nothing of the house is left."""
+    """Run a pair of servers with their data below *folder*; at the end nothing of the system is left."""
     servers = EmbeddedServers(folder / "servers")
     asyncio.run(servers.start())
     try:

@@ -24,7 +24,7 @@ STORY = "lighthouse"
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[System, Served]]:
-    """Return a house with the example story in its folder, and its worker."""
+    """Return a system with the example story in its folder, and its worker."""
     folder = tmp_path_factory.mktemp("stories")
     with running_system(folder) as system:
         system.supervisor().ready()

@@ -216,7 +216,7 @@ async def test_what_names_no_caller_goes_on_for_who_made_it(
         turn_id="t1", conversation_id="old", speaker="person", text="hello", at=now
     )
     asked = keys.request(place_of("", "request", things["request_id"]))[0]
-    async with Redis.from_url(system.house.servers.redis_url) as client:
+    async with Redis.from_url(system.processes.servers.redis_url) as client:
         store = ScheduleStore(client, "SupervisorAgent")
         for name, by in old.items():
             schedule = Schedule.model_validate({**made, "id": name, "created_by": by})

@@ -16,7 +16,7 @@ BUDGET = {"budget_limit": "50k", "spent": 42_000}
 
 @pytest.fixture
 async def asker(standing: Standing) -> AsyncIterator[Asker]:
-    """Ask the worker of the standing house."""
+    """Ask the worker of the standing system."""
     servers = standing.system.servers
     async with asking(
         "CoinWorld", nats_url=servers.nats_url, redis_url=servers.redis_url

@@ -31,7 +31,7 @@ CALLED_S = 30.0
 
 @pytest.fixture
 async def watched_system(tmp_path: Path) -> AsyncIterator[System]:
-    """Give a house whose NATS shows how many deliveries are open."""
+    """Give a system whose NATS shows how many deliveries are open."""
     async with EmbeddedServers(tmp_path / "servers", monitor=True) as servers:
         with System(servers, tmp_path) as system:
             yield system

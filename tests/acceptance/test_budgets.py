@@ -281,7 +281,7 @@ async def test_our_books_and_the_providers_agree_while_workers_are_killed(
 
 @pytest.fixture
 async def watched_system(tmp_path: Path) -> AsyncIterator[System]:
-    """Give a house whose NATS shows what the autoscaler reads."""
+    """Give a system whose NATS shows what the autoscaler reads."""
     async with EmbeddedServers(tmp_path / "servers", monitor=True) as servers:
         with System(servers, tmp_path) as system:
             yield system

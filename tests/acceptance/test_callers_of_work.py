@@ -122,8 +122,8 @@ class CallersSystem:
 
 
 @asynccontextmanager
-async def _listening(house: System) -> AsyncIterator[CallersSystem]:
-    servers = house.servers
+async def _listening(processes: System) -> AsyncIterator[CallersSystem]:
+    servers = processes.servers
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(
             connected(servers.nats_url, "callers-of-work")
@@ -147,15 +147,15 @@ def system(
 ) -> Iterator[CallersSystem]:
     """Run the system once for all examples."""
     folder: Path = tmp_path_factory.mktemp("callers")
-    with running_system(folder) as house:
+    with running_system(folder) as processes:
         model = {"llm_base_url": "", "llm_api_key": ""}
-        worker = house.worker(TREE, BUDGET, **model)
-        supervisor = house.supervisor(
+        worker = processes.worker(TREE, BUDGET, **model)
+        supervisor = processes.supervisor(
             **model, webhook_secret=SECRET, webhook_networks="127.0.0.1/32"
         )
         worker.ready()
         supervisor.ready().await_agents(2)
-        with portal.wrap_async_context_manager(_listening(house)) as system:
+        with portal.wrap_async_context_manager(_listening(processes)) as system:
             yield system
 
 

@@ -1,4 +1,4 @@
-"""The short commands against a running house: ask, agents, ltm, config."""
+"""The short commands against a running system: ask, agents, ltm, config."""
 
 import json
 import shlex
@@ -33,13 +33,13 @@ def commands_in(system: System, cwd: Path) -> Command:
 
 @pytest.fixture
 def command(standing: Standing, tmp_path: Path) -> Command:
-    """Run commands against the house that stands for all tests."""
+    """Run commands against the system that stands for all tests."""
     return commands_in(standing.system, tmp_path)
 
 
 @pytest.fixture
 async def own(own_system: System, tmp_path: Path) -> Command:
-    """Run commands against a house of the test alone, with the budget agent, whose memory is empty."""
+    """Run commands against a system of the test alone, with the budget agent, whose memory is empty."""
     worker = own_system.worker(BUDGET)
     supervisor = own_system.supervisor()
     worker.ready()

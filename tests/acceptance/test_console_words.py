@@ -223,11 +223,11 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
             keys[name] = make_key(file, name, roles, user, (owner,), tenant)
     models = {"llm_base_url": "", "llm_api_key": ""}
     more = {"api_rate": 10_000, "api_burst": 10_000, **models}
-    with running_system(folder) as house:
-        worker = house.worker(str(AGENTS / "parrot.py"), **models)
+    with running_system(folder) as processes:
+        worker = processes.worker(str(AGENTS / "parrot.py"), **models)
         shared = {"api_keys_file": file, "approval_secret": SECRET, **more}
-        operations = house.operations(**shared)
-        supervisor = house.supervisor(**shared)
+        operations = processes.operations(**shared)
+        supervisor = processes.supervisor(**shared)
         for one in (worker, operations, supervisor):
             one.ready()
         supervisor.await_agents(1)

@@ -35,9 +35,9 @@ MANY = 1000
 
 @dataclass(frozen=True)
 class LettersSystem:
-    """A house whose worker gives tasks up until they are cured, and a directory to run commands in."""
+    """A system whose worker gives tasks up until they are cured, and a directory to run commands in."""
 
-    house: System
+    processes: System
     worker: Served
     supervisor: Served
     cwd: Path
@@ -45,15 +45,15 @@ class LettersSystem:
     async def letters(self, *arguments: str) -> "CompletedProcess[str]":
         """Run `tasklore dead-letters` by an operator's rights."""
         words = "--direct", "dead-letters", *arguments
-        return await asyncio.to_thread(self.house.command, *words)
+        return await asyncio.to_thread(self.processes.command, *words)
 
     def cure(self, label: str) -> None:
         """Let tasks of *label* live from now on."""
-        (self.house.folder / "runs" / f"{label}.cured").touch()
+        (self.processes.folder / "runs" / f"{label}.cured").touch()
 
     def runs(self, label: str) -> Counter[int]:
         """Return how often each task of *label* ran, by its number."""
-        return Counter(int(number) for number in self.house.runs(label))
+        return Counter(int(number) for number in self.processes.runs(label))
 
 
 @dataclass(frozen=True)
@@ -112,18 +112,18 @@ class Operator:
 
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LettersSystem]:
-    """Run a house for this file alone: DEAD is emptied by its tests."""
+    """Run a system for this file alone: DEAD is emptied by its tests."""
     folder = tmp_path_factory.mktemp("dead_letters")
-    with running_system(folder) as house:
-        worker = house.worker(MORTAL)
-        supervisor = house.supervisor()
-        yield LettersSystem(house, worker.ready(), supervisor.ready(), folder)
+    with running_system(folder) as processes:
+        worker = processes.worker(MORTAL)
+        supervisor = processes.supervisor()
+        yield LettersSystem(processes, worker.ready(), supervisor.ready(), folder)
 
 
 @pytest.fixture
 async def operator(system: LettersSystem) -> AsyncIterator[Operator]:
     """Begin with an empty DEAD."""
-    async with outside(system.house.servers.nats_url) as program:
+    async with outside(system.processes.servers.nats_url) as program:
         await program.api("STREAM.PURGE.DEAD")
         yield Operator(system, program)
 
@@ -226,7 +226,7 @@ async def test_a_redrive_that_was_killed_is_repeated_and_runs_nothing_twice(
         *("dead-letters", "redrive", "--all", "--yes"),
     )
     first = await asyncio.create_subprocess_exec(
-        *command, cwd=system.cwd, env=system.house.environment
+        *command, cwd=system.cwd, env=system.processes.environment
     )
     async with asyncio.timeout(PATIENCE_S):
         await sent.wait()
@@ -275,7 +275,7 @@ async def interrupt_redrive(operator: Operator) -> tuple[int | None, bytes]:
         *(sys.executable, "-P", "-m", "tasklore", "--direct"),
         *("dead-letters", "redrive", "--all", "--yes"),
         cwd=operator.system.cwd,
-        env=operator.system.house.environment,
+        env=operator.system.processes.environment,
         stderr=asyncio.subprocess.PIPE,
         preexec_fn=hear_interrupts,
     )
@@ -364,7 +364,7 @@ def on_a_terminal(system: LettersSystem, typed: bytes, *arguments: str) -> str:
             *arguments,
         ],
         cwd=system.cwd,
-        env=system.house.environment | {"PYTHONPATH": str(ROOT), "TERM": "dumb"},
+        env=system.processes.environment | {"PYTHONPATH": str(ROOT), "TERM": "dumb"},
         stdin=theirs,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -197,7 +197,7 @@ def backlog(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 async def system(own_system: System) -> System:
-    """Return a house with a supervisor, and no worker yet."""
+    """Return a system with a supervisor, and no worker yet."""
     await asyncio.to_thread(own_system.supervisor().ready)
     return own_system
 

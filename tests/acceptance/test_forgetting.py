@@ -40,7 +40,7 @@ def marker(user: str) -> str:
 
 @dataclass
 class Village:
-    """A house with a worker and a supervisor, and a program that speaks for people in it."""
+    """A system with a worker and a supervisor, and a program that speaks for people in it."""
 
     system: System
     program: Outside

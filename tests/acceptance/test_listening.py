@@ -26,7 +26,7 @@ QUICK = {"ack_wait_s": 2, "listen_users": 4}
 
 @dataclass
 class Scene:
-    """A house, a program that talks in it, and a look into its store."""
+    """A system, a program that talks in it, and a look into its store."""
 
     system: System
     program: Outside

@@ -66,7 +66,7 @@ def test_amtool_reads_who_is_told() -> None:
 
 @pytest.fixture
 def redis(own_system: System) -> Iterator[Redis]:
-    """Give a client of the house's store."""
+    """Give a client of the system's store."""
     return Redis.from_url(own_system.servers.redis_url)  # type: ignore[no-any-return]
 
 

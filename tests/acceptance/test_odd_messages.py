@@ -39,7 +39,7 @@ def odd_card(agent_id: str) -> bytes:
 
 @pytest.fixture
 async def littered(own_system: System) -> AsyncIterator[tuple[System, Outside]]:
-    """Give a house with a worker whose bucket of cards was filled with rubbish before any supervisor was started."""
+    """Give a system with a worker whose bucket of cards was filled with rubbish before any supervisor was started."""
     own_system.worker().ready()
     async with outside(own_system.servers.nats_url) as program:
         await program.publish("$KV.agents.OddAgent", odd_card("OddAgent"))

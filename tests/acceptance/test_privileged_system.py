@@ -104,7 +104,7 @@ CARDS = 8
 
 
 class Guests:
-    """A house on guarded servers, with every process that there is under its own role."""
+    """A system on guarded servers, with every process that there is under its own role."""
 
     def __init__(self, pair: Guarded, folder: Path) -> None:
         self.pair = pair

@@ -38,7 +38,7 @@ DAY = {"name": "acme", "tenant": "acme", "requests": 2, "every": "day"}
 
 
 class Stage(NamedTuple):
-    """A house whose tenant has spent its budget, with tasks that wait for more."""
+    """A system whose tenant has spent its budget, with tasks that wait for more."""
 
     system: System
     redis: Redis
@@ -74,7 +74,7 @@ class Stage(NamedTuple):
 
 @asynccontextmanager
 async def spent_budget(system: System, tasks: int) -> AsyncIterator[Stage]:
-    """Run a house in which all but two of *tasks* wait for the budget of the day."""
+    """Run a system in which all but two of *tasks* wait for the budget of the day."""
     provider = Provider()
     async with governed(system, provider, DAY) as redis:
         supervisor = system.supervisor()

@@ -17,7 +17,7 @@ READERS = ("FirstAgent", "SecondAgent", "ThirdAgent")
 
 @pytest.fixture
 async def sessions(own_system: System) -> AsyncIterator[SessionCache]:
-    """Open the sessions of the house, as a supervisor would."""
+    """Open the sessions of the system, as a supervisor would."""
     async with Redis.from_url(own_system.servers.redis_url) as client:
         yield SessionCache(client, deadline_s=60.0)
 

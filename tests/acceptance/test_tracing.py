@@ -30,7 +30,7 @@ CLERK = str(AGENTS / "clerk.py")
 
 @dataclass(frozen=True)
 class Traced:
-    """A house whose processes send their spans to *collector*."""
+    """A system whose processes send their spans to *collector*."""
 
     system: System
     collector: Collector

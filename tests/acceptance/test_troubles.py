@@ -62,7 +62,7 @@ READ = {
 
 @dataclass
 class Scene:
-    """A house with a supervisor and a worker, and a provider of models."""
+    """A system with a supervisor and a worker, and a provider of models."""
 
     system: System
     supervisor: Served

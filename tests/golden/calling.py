@@ -74,7 +74,7 @@ def call_everything(folder: Path) -> Called:
     place = folder / "place"
     place.mkdir()
     with seeded_system(folder, *CALLED) as system:
-        variables = system.house.environment | {
+        variables = system.processes.environment | {
             "COLUMNS": "100",
             "TASKLORE_API_URL": system.api,
             "TASKLORE_OPERATIONS_URL": system.operations,
@@ -117,7 +117,7 @@ class _Caller:
                     for case in good_cases(document, things)
                     if case.operation in self._entries and case.operation not in served
                 ]
-            await self._system.house.servers.valkey.stop()
+            await self._system.processes.servers.valkey.stop()
             at_once = asyncio.Semaphore(_AT_ONCE)
             await asyncio.gather(
                 *(self._try_away(at_once, client, here, case) for client, case in good)

@@ -137,7 +137,7 @@ def _caller_of(case: Case) -> Caller:
 @asynccontextmanager
 async def open_this_process(system: Seeded) -> AsyncIterator[InThisProcess]:
     """Open the application on the servers of *system* within the block."""
-    servers = system.house.servers
+    servers = system.processes.servers
     settings = Settings.load(nats_url=servers.nats_url, redis_url=servers.redis_url)
     metrics = Metrics("doors")
     async with open_operator(settings, "doors", metrics, lend_hands) as opened:

@@ -44,6 +44,8 @@ from tests.golden.showing import Shell, give_until, put_webhooks
 _ASKS = "say --yes where nobody can be asked"
 #: Pages whose commands are given on tasks in trouble: tests/acceptance/test_troubles.py.
 _IN_TROUBLE = frozenset({"my-task-failed.md", "what-waits-and-why.md"})
+#: Pages that build up an agent and a system of their own, from an empty folder.
+_FROM_NOTHING = frozenset({"quickstart.md"})
 #: Lines that are written of a long output, at its beginning and at its end.
 _HEAD = 10
 _TAIL = 2
@@ -61,7 +63,7 @@ class Printed:
 
 def held_pages() -> list[Path]:
     """Return the pages whose commands are given here: those of GUIDES first, in their order."""
-    found = [page for page in pages() if page.name not in _IN_TROUBLE]
+    found = [page for page in pages() if page.name not in _IN_TROUBLE | _FROM_NOTHING]
     order = list(GUIDES)
     return sorted(
         found,
@@ -90,14 +92,14 @@ def give_commands(folder: Path) -> Iterator[Printed]:
         str(place / one) if (place / one).is_file() else one for one in AGENTS_OF_PAGES
     ]
     with seeded_system(folder, *agents) as system:
-        asyncio.run(put_webhooks(system.house.servers.redis_url))
+        asyncio.run(put_webhooks(system.processes.servers.redis_url))
         with standing_in(place, _variables(system, place)):
             for page in held_pages():
                 yield from _Reader(page, place).give()
 
 
 def _variables(system: Seeded, place: Path) -> dict[str, str]:
-    return system.house.environment | {
+    return system.processes.environment | {
         "COLUMNS": "100",
         "PWD": str(place),
         "TASKLORE_API_URL": system.api,

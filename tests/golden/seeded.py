@@ -33,7 +33,7 @@ CALLERS: dict[str, tuple[tuple[Role, ...], str | None, str | None]] = {
 class Seeded:
     """The servers and processes, both addresses of the API, and a key for each of `CALLERS`."""
 
-    system: System
+    processes: System
     api: str
     operations: str
     keys: dict[str, str]

@@ -135,8 +135,8 @@ def show_commands(folder: Path) -> dict[str, dict[str, Any]]:
         file.write_text(text, "utf-8")
     shown: dict[str, dict[str, Any]] = defaultdict(lambda: {"shown": [], "refused": {}})
     with seeded_system(folder, *COMMANDED) as system:
-        asyncio.run(put_webhooks(system.house.servers.redis_url))
-        variables = system.house.environment | {
+        asyncio.run(put_webhooks(system.processes.servers.redis_url))
+        variables = system.processes.environment | {
             "COLUMNS": "100",
             "TASKLORE_API_URL": system.api,
             "TASKLORE_API_KEY": system.keys["commander"],

@@ -1,4 +1,4 @@
-"""What tests of dead letters share: a pair of servers with the house's streams, and letters as workers write them."""
+"""What tests of dead letters share: a pair of servers with the system's streams, and letters as workers write them."""
 
 import asyncio
 import base64
@@ -33,7 +33,7 @@ PATIENCE_S = 60.0
 
 @dataclass
 class Morgue:
-    """A pair of servers with the house's streams, and what lies in DEAD there."""
+    """A pair of servers with the system's streams, and what lies in DEAD there."""
 
     servers: EmbeddedServers
     link: Link

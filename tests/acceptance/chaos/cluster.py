@@ -55,7 +55,7 @@ class Course:
 
 @asynccontextmanager
 async def standing_cluster() -> AsyncIterator[tuple[Cluster, System]]:
-    """Give a cluster with a house on it; nothing of it is left."""
+    """Give a cluster with a system on it; nothing of it is left."""
     with tempfile.TemporaryDirectory(
         prefix="tasklore-chaos-", ignore_cleanup_errors=True
     ) as folder:

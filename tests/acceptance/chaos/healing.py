@@ -50,6 +50,6 @@ async def run(options: argparse.Namespace) -> list[Row]:
 
 
 async def side_by_side(*cases: Case) -> list[Row]:
-    """Return the rows of all *cases*, each of which has a house of its own."""
+    """Return the rows of all *cases*, each of which has a system of its own."""
     found = await asyncio.gather(*(case() for case in cases))
     return [row for rows in found for row in rows]

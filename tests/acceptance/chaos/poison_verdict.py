@@ -1,4 +1,4 @@
-"""What became of the poison: every task's end out of the streams, and whether the house still works."""
+"""What became of the poison: every task's end out of the streams, and whether the system still works."""
 
 import asyncio
 import contextlib

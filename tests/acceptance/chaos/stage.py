@@ -1,4 +1,4 @@
-"""What the profiles that ask for one worker's behaviour stand on: a house of their own, and a look at its processes."""
+"""What profiles that ask for one worker's behaviour stand on: a system of their own, and a look at its processes."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 @asynccontextmanager
 async def stage() -> AsyncIterator[System]:
-    """Give a house on servers of its own, NATS with its monitoring page; nothing of it is left."""
+    """Give a system on servers of its own, NATS with its monitoring page; nothing of it is left."""
     with tempfile.TemporaryDirectory(
         prefix="tasklore-chaos-", ignore_cleanup_errors=True
     ) as folder:
