@@ -53,7 +53,7 @@ class Fickle:
 
 @dataclass
 class Scene:
-    """A system with a model and a worker, and a program that asks for one run of the probe in words that need the model."""
+    """A system with a model and a worker, and a program that asks for one run of the probe in words for a model."""
 
     system: System
     model: Fickle
