@@ -150,8 +150,8 @@ def test_no_table_of_tokens_is_loaded_before_a_call_is_held_to_a_limit() -> None
     """They cost a second of CPU and 130 MB, and most workers never ask a model."""
     code = (
         "import redis.asyncio, sys; "
-        "from tasklore.memory.budgets.governor import Governor; "
-        "Governor(redis.asyncio.Redis())"
+        "from tasklore.memory.budgets.governor import ModelBudget; "
+        "ModelBudget(redis.asyncio.Redis())"
     )
     done = _run(f"{code}; print(*sys.modules)")
 
