@@ -88,7 +88,7 @@ class Workers:
                 link=Link(client),
                 source=SOURCE,
                 slots=SLOTS,
-                desk=self.desk,
+                handler=self.desk,
                 leases=leases,
                 meter=metrics,
                 heal=lambda: find_consumer(

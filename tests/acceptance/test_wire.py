@@ -14,7 +14,7 @@ import pytest
 from tests.acceptance.conftest import Standing
 from tests.acceptance.external_program import PATIENCE_S, Json, Outside
 
-OUTSIDE = Path(__file__).with_name("outside.py")
+OUTSIDE = Path(__file__).with_name("external_program.py")
 
 
 def test_the_outside_program_imports_nothing_of_ours() -> None:
