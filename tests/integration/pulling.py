@@ -140,7 +140,7 @@ class Bench:
             link=self.link,
             source=self.source,
             slots=slots,
-            desk=desk,
+            handler=desk,
             leases=self.leases,
             meter=self.metrics,
             heal=self.heal,
