@@ -4,11 +4,12 @@ First the stream, then the ledger: a task that is in neither was not accepted, o
 is reported, and what is kept here closes the gap when a ledger that was away is back.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import structlog
 
-from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.errors import MemoryRefused, MemoryUnavailable
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.run_rows import RunRow
 
@@ -16,6 +17,9 @@ log = structlog.get_logger(__name__)
 
 #: Bytes of assignments kept for a ledger that is away: minutes of a few hundred a second.
 _MOST_BYTES = 64 * 1024 * 1024
+#: Tasks, and bytes of assignments, that are noted in one round trip: a loaded ledger answers well within its deadline.
+_SLICE_TASKS = 200
+_SLICE_BYTES = 1024 * 1024
 
 
 class StoredTask(NamedTuple):
@@ -75,12 +79,47 @@ class UnnotedTasks:
         return noted
 
     async def note_together(self) -> None:
-        """Note all that is kept in one round trip, where nothing is due later.
+        """Note all that is kept, many in a round trip, where nothing is due later; one that is never taken is given up.
 
         Raises:
-            MemoryUnavailable: the ledger is away; all of it stays for the next time.
+            MemoryUnavailable: the ledger is away; what is left stays for the next time.
         """
-        tasks = list(self._tasks.values())
+        while self._tasks:
+            tasks = self._oldest_slice()
+            try:
+                await self._accept_slice(tasks)
+            except Exception as error:
+                if not _is_for_good(error):
+                    raise
+                await self._accept_apart(tasks)
+
+    def _oldest_slice(self) -> list[StoredTask]:
+        """Return the oldest tasks, at least one, as many as go into one round trip."""
+        tasks: list[StoredTask] = []
+        size = 0
+        for task in self._tasks.values():
+            size += len(task.body)
+            if tasks and (len(tasks) == _SLICE_TASKS or size > _SLICE_BYTES):
+                break
+            tasks.append(task)
+        return tasks
+
+    async def _accept_apart(self, tasks: Sequence[StoredTask]) -> None:
+        """Note each of *tasks* alone, and give up those that the ledger never takes."""
+        for task in tasks:
+            try:
+                await self._accept_slice([task])
+            except Exception as error:
+                if not _is_for_good(error):
+                    raise
+                log.warning(
+                    "never_in_ledger",
+                    task_id=task.task_id,
+                    error=f"{type(error).__name__}: {error}",
+                )
+                self._drop(task)
+
+    async def _accept_slice(self, tasks: Sequence[StoredTask]) -> None:
         await self._ledger.accept_many(
             [(one.task_id, one.generation, one.body, one.trace) for one in tasks],
             [
@@ -104,3 +143,8 @@ class UnnotedTasks:
         known = self._tasks.pop((task.task_id, task.generation), None)
         if known is not None:
             self._bytes -= len(known.body)
+
+
+def _is_for_good(error: Exception) -> bool:
+    """Return whether the ledger would answer *error* again to the same: it is there, and does not take it."""
+    return isinstance(error, MemoryRefused) or not isinstance(error, MemoryUnavailable)

@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
 
-from tasklore.contracts.errors import MemoryUnavailable
+import pytest
+
+from tasklore.contracts.errors import MemoryRefused, MemoryUnavailable
 from tasklore.contracts.messages import Cancellation, TaskAssignment, TaskCall
 from tasklore.memory.ledger.run_rows import RunRow
 from tasklore.workers.child_tasks import ChildTasks
@@ -19,6 +21,8 @@ class UnreliableLedger(FakeLedger):
     def __init__(self) -> None:
         super().__init__()
         self.is_away = True
+        #: What it raises for a child.
+        self.faults: dict[str, Exception] = {}
         self.tries = 0
         self.told: list[tuple[list[str], list[str], list[str]]] = []
 
@@ -31,6 +35,9 @@ class UnreliableLedger(FakeLedger):
         self.tries += 1
         if self.is_away:
             raise MemoryUnavailable("away")
+        for task_id, *_ in assignments:
+            if task_id in self.faults:
+                raise self.faults[task_id]
         self.told.append(
             (
                 [f"{task_id}:{number}" for task_id, number, *_ in assignments],
@@ -67,22 +74,36 @@ def child(number: int) -> TaskAssignment:
     )
 
 
-@in_virtual_time
-async def test_children_that_the_ledger_missed_are_noted_when_it_is_back() -> None:
-    """All together, without another one that is called."""
-    ledger = UnreliableLedger()
+def made_tasks(ledger: UnreliableLedger) -> ChildTasks:
     streams: Any = Streams()
-    tasks = ChildTasks(
+    return ChildTasks(
         link=streams,
         outbox=streams,
         ledger=cast("Any", ledger),
         caller_id="S",
         publish_cancellation=tell_nobody,
     )
-    asking = [
+
+
+def ask_all(tasks: ChildTasks, numbers: Sequence[int]) -> list[asyncio.Task[object]]:
+    return [
         asyncio.create_task(tasks.ask(child(number), 1, may_be_known=False))
-        for number in (1, 2)
+        for number in numbers
     ]
+
+
+async def give_up(asking: list[asyncio.Task[object]]) -> None:
+    for one in asking:
+        one.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
+
+
+@in_virtual_time
+async def test_children_that_the_ledger_missed_are_noted_when_it_is_back() -> None:
+    """All together, without another one that is called."""
+    ledger = UnreliableLedger()
+    tasks = made_tasks(ledger)
+    asking = ask_all(tasks, (1, 2))
     await asyncio.sleep(10.5)
     assert (ledger.tries > 5, ledger.told) == (True, [])
     ledger.is_away = False
@@ -90,9 +111,48 @@ async def test_children_that_the_ledger_missed_are_noted_when_it_is_back() -> No
     assert ledger.told == [
         (["c1:1", "c2:1"], ["p c1 A.look", "p c2 A.look"], ["c1", "c2"])
     ]
-    asking.append(asyncio.create_task(tasks.ask(child(3), 1, may_be_known=False)))
+    asking += ask_all(tasks, [3])
     await asyncio.sleep(0.1)
     assert ledger.told[1:] == [(["c3:1"], ["p c3 A.look"], ["c3"])]
-    for one in asking:
-        one.cancel()
-    await asyncio.gather(*asking, return_exceptions=True)
+    await give_up(asking)
+
+
+@in_virtual_time
+async def test_many_children_are_noted_in_parts_each_of_which_counts() -> None:
+    """No part is asked for again once it is noted, and none is as large as the backlog of an outage."""
+    ledger = UnreliableLedger()
+    tasks = made_tasks(ledger)
+    asking = ask_all(tasks, range(450))
+    await asyncio.sleep(0.5)
+    ledger.is_away = False
+    ledger.faults["c449"] = MemoryUnavailable("late")
+    await asyncio.sleep(1)
+    assert [len(ids) for ids, _, _ in ledger.told] == [200, 200]
+    ledger.faults.clear()
+    await asyncio.sleep(1)
+    assert [len(ids) for ids, _, _ in ledger.told] == [200, 200, 50]
+    await give_up(asking)
+
+
+@pytest.mark.parametrize("fault", [MemoryRefused("NOPERM"), TypeError("no entry")])
+def test_a_child_that_is_never_taken_holds_up_no_other(fault: Exception) -> None:
+    """It is given up, the others are noted, and so are those that come later."""
+
+    @in_virtual_time
+    async def notes() -> None:
+        ledger = UnreliableLedger()
+        ledger.is_away = False
+        ledger.faults["c2"] = fault
+        tasks = made_tasks(ledger)
+        asking = ask_all(tasks, (1, 2, 3))
+        await asyncio.sleep(0.5)
+        asking += ask_all(tasks, [4])
+        await asyncio.sleep(0.5)
+        noted = [task_id for ids, _, _ in ledger.told for task_id in ids]
+        assert noted == ["c1:1", "c3:1", "c4:1"]
+        tries = ledger.tries
+        await asyncio.sleep(60)
+        assert ledger.tries == tries
+        await give_up(asking)
+
+    notes()
