@@ -44,7 +44,7 @@ _LOOK_S = 2.0
 _LOOK_CAP_S = 15.0
 #: Seconds for which an agent that was found is not looked for again.
 _CARD_S = 60.0
-#: Seconds in which a cancellation that a child has heard of gets into the ledger.
+#: Seconds in which a cancellation that a child has heard of gets into the ledger, and for the last try at the end.
 _NOTED_S = 1.0
 #: Seconds until children that a ledger was too late for are noted in it again.
 _NOTE_AGAIN_S = 1.0
@@ -116,6 +116,23 @@ class ChildTasks:
         self._unnoted = UnnotedTasks(ledger)
         self._noting: asyncio.Task[None] | None = None
         self._cards: dict[str, tuple[float, AgentCard]] = {}
+
+    async def aclose(self) -> None:
+        """Stop noting children, after one more try of a second; what is left then is in the stream alone."""
+        noting = self._noting
+        if noting is None:
+            return
+        noting.cancel()
+        await asyncio.gather(noting, return_exceptions=True)
+        try:
+            async with asyncio.timeout(_NOTED_S):
+                await self._unnoted.note_together()
+        except (MemoryUnavailable, TimeoutError) as error:
+            log.warning(
+                "children_not_in_ledger",
+                tasks=len(self._unnoted),
+                error=str(error) or type(error).__name__,
+            )
 
     async def ask(
         self, assignment: TaskAssignment, parent_generation: int, *, may_be_known: bool

@@ -323,6 +323,14 @@ class Worker:
             large, owner=self._worker_id, lease_s=settings.ack_wait_s, budget_s=budget_s
         )
         publishers = open_publishers(access_of())
+        children = ChildTasks(
+            link=link,
+            outbox=outbox,
+            ledger=ledger,
+            caller_id=access_of().role or "workers",
+            publish_cancellation=self._cancel,
+        )
+        stack.push_async_callback(children.aclose)
         return Services(
             llm=llm,
             conversations=Conversations(redis),
@@ -349,13 +357,7 @@ class Worker:
             agent_files=settings.agent_files,
             count_session_hits=self._metrics.count_session_hits,
             redis=redis,
-            children=ChildTasks(
-                link=link,
-                outbox=outbox,
-                ledger=ledger,
-                caller_id=access_of().role or "workers",
-                publish_cancellation=self._cancel,
-            ),
+            children=children,
             outbox=outbox,
         )
 

@@ -21,6 +21,7 @@ class UnreliableLedger(FakeLedger):
     def __init__(self) -> None:
         super().__init__()
         self.is_away = True
+        self.is_silent = False
         #: What it raises for a child.
         self.faults: dict[str, Exception] = {}
         self.tries = 0
@@ -35,6 +36,8 @@ class UnreliableLedger(FakeLedger):
         self.tries += 1
         if self.is_away:
             raise MemoryUnavailable("away")
+        if self.is_silent:
+            await asyncio.Event().wait()
         for task_id, *_ in assignments:
             if task_id in self.faults:
                 raise self.faults[task_id]
@@ -156,3 +159,40 @@ def test_a_child_that_is_never_taken_holds_up_no_other(fault: Exception) -> None
         await give_up(asking)
 
     notes()
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+def test_a_process_that_ends_tries_once_more_and_leaves_no_task(is_away: bool) -> None:
+    """Its end takes no longer than one try, whether the ledger is back or not."""
+
+    @in_virtual_time
+    async def ends() -> None:
+        ledger = UnreliableLedger()
+        tasks = made_tasks(ledger)
+        asking = ask_all(tasks, (1, 2))
+        await asyncio.sleep(0.5)
+        ledger.is_away = is_away
+        await give_up(asking)
+        async with asyncio.timeout(2):
+            await tasks.aclose()
+        noted = [task_id for ids, _, _ in ledger.told for task_id in ids]
+        assert noted == ([] if is_away else ["c1:1", "c2:1"])
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        await tasks.aclose()
+
+    ends()
+
+
+@in_virtual_time
+async def test_a_ledger_that_hangs_does_not_hold_up_the_end() -> None:
+    """The last try has a deadline of its own."""
+    ledger = UnreliableLedger()
+    ledger.is_away = False
+    ledger.is_silent = True
+    tasks = made_tasks(ledger)
+    asking = ask_all(tasks, [1])
+    await asyncio.sleep(0.5)
+    await give_up(asking)
+    async with asyncio.timeout(2):
+        await tasks.aclose()
+    assert (ledger.told, len(asyncio.all_tasks())) == ([], 1)
