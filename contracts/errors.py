@@ -235,7 +235,10 @@ class LlmError(TaskloreError):
 
 
 class LlmNotConfigured(LlmError):
-    """No key and no base URL: set `TASKLORE_LLM_API_KEY` or `TASKLORE_LLM_BASE_URL`, or rely on the built-in rules."""
+    """No key and no base URL: set `TASKLORE_LLM_API_KEY` or `TASKLORE_LLM_BASE_URL`, or rely on the built-in rules.
+
+    Or the provider of the role cannot be used: correct its entry of `TASKLORE_LLM_ROLES`.
+    """
 
 
 class LlmRefused(LlmError):

@@ -192,7 +192,14 @@ class Llm:
         return self.settings.role(name)
 
     async def warm_up(self) -> None:
-        """Import client library and prices now, a second of CPU or more, instead of within the first deadline."""
+        """Import client library and prices now, a second of CPU or more, instead of within the first deadline.
+
+        Raises:
+            ConfigurationError: the provider of others that a role names cannot be made.
+        """
+        for name, role in self.settings.roles.items():
+            if is_extension(role.provider):
+                self._provider(name, role.provider)
         if self.configured:
             if self.settings.reaches_openai:
                 await self._openai.connect()
@@ -219,8 +226,9 @@ class Llm:
             spent: the account of the task; every attempt is added to it, failed ones too.
 
         Raises:
-            ConfigurationError: *answer* does not begin with `reasoning`, or the role's provider cannot be used.
-            LlmNotConfigured: there is neither a key nor a base URL, nor another provider for the role.
+            ConfigurationError: *answer* does not begin with `reasoning`.
+            LlmNotConfigured: there is neither a key nor a base URL, nor another provider for the role, or its provider
+                cannot be used.
             LlmError: the last attempt's error; those that are `retryable` were retried as far as attempts, deadline
                 and the provider's Retry-After allow. An answer that does not fit is sent back with its fault, once.
         """
@@ -230,7 +238,10 @@ class Llm:
             raise LlmNotConfigured(
                 "no language model: set TASKLORE_LLM_API_KEY or TASKLORE_LLM_BASE_URL, or rely on the built-in rules"
             )
-        self._provider(role, provider)
+        try:
+            self._provider(role, provider)
+        except ConfigurationError as absence:
+            raise LlmNotConfigured(str(absence)) from absence
         started = self._monotonic()
         ends_at = None if deadline_s is None else started + deadline_s
         question = ModelQuestion(

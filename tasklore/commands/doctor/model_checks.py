@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from tasklore import workers
 from tasklore.commands.doctor.rules import Diagnosis, ok
 from tasklore.commands.render.words import join_names
-from tasklore.contracts.errors import ConfigurationError, LlmError, LlmNotConfigured
+from tasklore.contracts.errors import LlmError, LlmNotConfigured
 from tasklore.runtime.models.dialects import address_of, dialect_of
 from tasklore.runtime.models.llm import Llm, describe
 from tasklore.runtime.models.settings import (
@@ -68,7 +68,7 @@ async def _ask(llm: Llm, model: str, roles: list[str]) -> Diagnosis:
     address = llm.settings.base_url or OPENAI_URL
     try:
         reply = await llm.ask(roles[0], Echo, system=_SYSTEM, user=f'"{_WORD}"')
-    except (LlmNotConfigured, ConfigurationError) as error:
+    except LlmNotConfigured as error:
         return Diagnosis(check=_CHECK, mark="note", found=f"no model is asked: {error}")
     except LlmError as error:
         place = masked_url(address) if is_ours else role.provider

@@ -163,7 +163,16 @@ async def test_what_a_provider_raises_is_an_error_of_its_model(
 async def test_a_provider_that_cannot_be_used_is_named(role: str, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         async with Llm(Settings.load(llm_roles=role).llm()) as llm:
-            await llm.ask("writer", Colour, system="a", user="b")
+            await llm.warm_up()
+
+
+@pytest.mark.parametrize("role", ["default=gone:big", "default=anthropic:big"])
+async def test_a_provider_that_cannot_be_used_gives_no_answer(role: str) -> None:
+    """To whoever asks it is a model without an answer, for which there are rules."""
+    settings = Settings.load(llm_roles=role, llm_api_key="sk-a").llm()
+    async with Llm(settings) as llm:
+        with pytest.raises(LlmNotConfigured, match=r"cannot be made|tools only"):
+            await llm.ask("anything", Colour, system="a", user="b")
 
 
 class NoRoom:
