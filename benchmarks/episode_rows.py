@@ -6,9 +6,10 @@ A turn kept and a bare SET take turns in one process, on connections of their ow
 from benchmarks.document_rows import bare_client, in_turns, timed
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile
+from tasklore.memory.episodes.episode import Episode
 from tasklore.memory.episodes.minilm import load_minilm
 from tasklore.memory.episodes.recall import recall
-from tasklore.memory.episodes.store import Episode, Episodes
+from tasklore.memory.episodes.store import Episodes
 from tasklore.memory.episodes.vectors import VectorIndex
 from tasklore.runtime.servers import valkey
 from tests.episodes.chats import Person, Turn, make_people

@@ -15,7 +15,6 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
 from redis.asyncio import Redis
 
 from tasklore.contracts.errors import InvalidInput
@@ -23,14 +22,15 @@ from tasklore.contracts.identifiers import SCOPES, user_of, user_token
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.episodes.episode import Episode, NearTurn
 from tasklore.memory.episodes.words import words_of
 from tasklore.memory.key_parts import token_of
 from tasklore.memory.scripts import load
 
 if TYPE_CHECKING:
-    from tasklore.memory.episodes.vectors import NearTurn, VectorIndex
+    from tasklore.memory.episodes.vectors import VectorIndex
 
-__all__ = ["Episode", "Episodes", "Hit", "SearchResult", "open_episodes"]
+__all__ = ["Episodes", "Hit", "SearchResult", "open_episodes"]
 
 #: How long a turn is kept unless a deployment, a scope or a person says otherwise; None is without end.
 KEEP = timedelta(days=730)
@@ -57,19 +57,6 @@ SEARCH = load(_HERE, "search", "read")
 REMOVE = load(_HERE, "remove", "finish")
 
 
-class Episode(BaseModel):
-    """One turn as it was said. `speaker` is `person`, `assistant` or `agent`; `agent_id` is the agent that answered."""
-
-    model_config = ConfigDict(frozen=True)
-
-    turn_id: str
-    conversation_id: str
-    speaker: str
-    at: datetime
-    text: str
-    agent_id: str | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A turn that answers a question, with its score; `coverage` is which share of the question's weight it holds."""
@@ -84,7 +71,7 @@ class Hit:
 class SearchResult:
     """What a search found: hits, best first, among so many `turns`; `coverage` is the best of theirs, 0 to 1.
 
-    `nearness` is that of the turn nearest in meaning, of whatever time and conversation, as `vectors.Near` says; None
+    `nearness` is that of the turn nearest in meaning, of whatever time and conversation, as `NearTurn` says; None
     without vectors.
     """
 
@@ -262,7 +249,7 @@ class Episodes:
         self,
         owner: str,
         found: SearchResult,
-        near: "Sequence[NearTurn]",
+        near: Sequence[NearTurn],
         asked: str | None,
     ) -> SearchResult:
         """Return *found* with the turns *near* in meaning, each ranked by its places in both lists."""

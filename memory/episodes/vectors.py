@@ -7,7 +7,6 @@ read for a search: 4 MB for 10,000 turns, 3 ms. A writer appends behind the last
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import structlog
 from redis.asyncio import Redis
@@ -17,10 +16,10 @@ from tasklore.contracts.identifiers import user_token
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch
-from tasklore.memory.episodes.store import Episode
+from tasklore.memory.episodes.episode import Episode, NearTurn
 from tasklore.memory.scripts import load
 
-__all__ = ["NearTurn", "VectorIndex"]
+__all__ = ["VectorIndex"]
 
 log = structlog.get_logger(__name__)
 
@@ -37,18 +36,6 @@ ADD = load(Path(__file__).parent, "vectors", "refuse")
 _LEAD = 0.1
 _LEAST_TURNS = 50
 _USUAL_LEAD = 3.4
-
-
-class NearTurn(NamedTuple):
-    """A turn whose vector is near that of a question: its number, and the cosine, -1 to 1.
-
-    *nearness* is the cosine and a tenth of the deviations by which it stands out from all turns of the owner: all that
-    a person said is a little near to some questions.
-    """
-
-    number: int
-    cosine: float
-    nearness: float
 
 
 class VectorIndex:

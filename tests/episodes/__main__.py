@@ -6,9 +6,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from tasklore.memory.episodes.episode import Episode
 from tasklore.memory.episodes.minilm import load_minilm
 from tasklore.memory.episodes.recall import pack, recall
-from tasklore.memory.episodes.store import Episode, Episodes
+from tasklore.memory.episodes.store import Episodes
 from tasklore.memory.episodes.vectors import VectorIndex
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import ValkeyServer

@@ -33,7 +33,8 @@ from tasklore.memory.conversations.inbox import Inbox
 from tasklore.memory.conversations.notices import Notices
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.storage.store import DocumentStore
-from tasklore.memory.episodes.store import Episode, Episodes
+from tasklore.memory.episodes.episode import Episode
+from tasklore.memory.episodes.store import Episodes
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.requests import Reply, RequestRecords, place_of
 from tasklore.memory.ledger.run_rows import RunRow, row_of

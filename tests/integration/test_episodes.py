@@ -12,7 +12,8 @@ from redis.asyncio import Redis
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import user_token
 from tasklore.memory import keys
-from tasklore.memory.episodes.store import Episode, Episodes
+from tasklore.memory.episodes.episode import Episode
+from tasklore.memory.episodes.store import Episodes
 from tasklore.memory.episodes.vectors import VectorIndex
 from tests.servers import PATIENCE_S
 

@@ -12,7 +12,8 @@ from redis.asyncio import Redis
 from tasklore.contracts import subjects
 from tasklore.contracts.callers import Role
 from tasklore.contracts.messages import ChatTurn
-from tasklore.memory.episodes.store import Episode, Episodes
+from tasklore.memory.episodes.episode import Episode
+from tasklore.memory.episodes.store import Episodes
 from tasklore.runtime.messaging.direct import open_direct_reads
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.servers.embedded import EmbeddedServers

@@ -14,7 +14,8 @@ from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.faults import fault_of
 from tasklore.contracts.messages import ChatTurn, ExtractedFacts
 from tasklore.contracts.traces import read_context
-from tasklore.memory.episodes.store import Episode, Episodes
+from tasklore.memory.episodes.episode import Episode
+from tasklore.memory.episodes.store import Episodes
 from tasklore.memory.queues.queue import PersonalQueue
 from tasklore.memory.rendering.recalled import without_rendered
 from tasklore.runtime.messaging.erasure import Eraser

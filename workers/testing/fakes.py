@@ -221,8 +221,9 @@ class KitEpisodes:
         asked: str | None = None,
     ) -> "SearchResult":
         """Return the best of the turns that meet the conditions."""
+        from tasklore.memory.episodes.episode import Episode
         from tasklore.memory.episodes.ranking import rank
-        from tasklore.memory.episodes.store import Episode, Hit, SearchResult
+        from tasklore.memory.episodes.store import Hit, SearchResult
 
         turns = [
             turn
