@@ -229,12 +229,13 @@ class BoundedRuns:
             place._replace(bound=bound, limit=most, arrival=arrival, above=())
             for bound, most in bounds.items()
         ]
-        running.places = RunPlaces(self, running, own, limited)
+        places = RunPlaces(self, running, own, limited)
+        running.places = places
         if limited:
-            self._limited.add(running.places)
+            self._limited.add(places)
             if self._watching is None or self._watching.done():
                 self._watching = asyncio.create_task(self._watch(limits))
-        return running.places
+        return places
 
     @asynccontextmanager
     async def hold(

@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tasklore.contracts.errors import (
     RunReplaced,
@@ -20,9 +20,6 @@ from tasklore.workers.context.context import Context
 from tasklore.workers.execution.job import Job
 from tasklore.workers.execution.stores import Name
 from tasklore.workers.middleware import Call
-
-if TYPE_CHECKING:
-    from tasklore.workers.execution.bounded_runs import RunPlaces
 
 #: Seconds until a task is offered again that would wait for others where too many do.
 FULL_S = 2.0
@@ -41,6 +38,16 @@ class Leaving(TaskloreError):
         self.pause_s = pause_s
 
 
+class LendablePlaces(Protocol):
+    """The places of a run, as far as its waiting for tasks that it called is concerned."""
+
+    async def lend(self) -> None:
+        """Give them up while the run waits: the tasks that it called may need them."""
+
+    async def reclaim(self) -> None:
+        """Wait until the run has them again."""
+
+
 class RunningJob:
     """One job at work. `cancel` and `leave` end its waiting, `cancel` and `replace` its run.
 
@@ -52,7 +59,7 @@ class RunningJob:
         self.name: Name = job.assignment.named, job.generation
         self.has_begun = False
         #: The places of its run, None where nothing bounds it.
-        self.places: RunPlaces | None = None
+        self.places: LendablePlaces | None = None
         #: Whether it waits for tasks that it called, and lends its slot.
         self.is_lending = False
         self._is_to_leave = False
