@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tasklore.__main__ import main
-from tasklore.commands.ask import ask
+from tasklore.commands.ask import asked_request
 from tasklore.commands.operations.events import EventReader, StreamedEvent
 from tests.raw_server import Reply, answer, problem, raw, serving, silence
 
@@ -162,7 +162,7 @@ def test_a_supervisor_that_stays_away_is_said_with_the_way_to_the_answer(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(ask, "RESTARTED_S", 0.3)
+    monkeypatch.setattr(asked_request, "RESTARTED_S", 0.3)
     cut = later(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", after_s=0.6)
     with serving(cut, problem(503, "it is away")) as server:
         code = run_command("ask", "hi", "--request-id", "r1", "--api", server.url)
@@ -178,7 +178,7 @@ def test_an_answer_that_is_late_is_said_with_the_way_to_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Of what never left this machine there is none to wait for."""
-    monkeypatch.setattr(ask, "LATE_S", 0.7)
+    monkeypatch.setattr(asked_request, "LATE_S", 0.7)
     words = ("ask", "hi", "--wait", "0", "--request-id", "r1")
     with serving(silence) as server:
         assert run_command(*words, "--api", server.url) == 3

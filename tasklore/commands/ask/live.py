@@ -8,7 +8,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
-from tasklore.commands.ask.ask import AskedRequest
+from tasklore.commands.ask.asked_request import AskedRequest
 from tasklore.commands.operations.events import StreamedEvent, follow_events
 from tasklore.commands.operations.problems import ApiRefused
 from tasklore.commands.operations.transport import Json, quote_path
@@ -114,10 +114,10 @@ class _Live:
 
 
 def hear_live(question: AskedRequest) -> Json:
-    """Return the view of *question* as `Question.hear` does, once all words of its reply have been printed.
+    """Return the view of *question* as `AskedRequest.hear` does, once all words of its reply have been printed.
 
     Raises:
-        ApiRefused, Unreachable, TaskloreError: as `Question.hear`.
+        ApiRefused, Unreachable, TaskloreError: as `AskedRequest.hear`.
     """
     live = _Live(question)
     for work in (live.wait, live.follow):
