@@ -11,12 +11,9 @@ from typer import Argument, Context, Exit, Option, Typer, echo
 from typer.main import get_command
 
 from tasklore.commands.doctor import app as doctor_app
-from tasklore.commands.operations.commands import (
-    PlainCommand,
-    make_command,
-    make_noun,
-)
+from tasklore.commands.operations.commands import PlainCommand
 from tasklore.commands.operations.entries import load_manifest
+from tasklore.commands.operations.nouns import make_command, make_noun
 from tasklore.commands.options import (
     SETTLED,
     Command,

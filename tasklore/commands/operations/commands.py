@@ -3,20 +3,16 @@
 Values stay as they were typed: the server reads them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from signal import SIGPIPE
 from typing import Any
-
-from typer import echo
-from typer.core import TyperCommand
 
 from tasklore.commands.exits import Interrupted
 from tasklore.commands.operations.entries import (
     WAIT_S,
     WAITS,
     name_options,
-    operations_of,
     param_name,
 )
 from tasklore.commands.options import (
@@ -25,7 +21,6 @@ from tasklore.commands.options import (
     SETTLED,
     AsTyped,
     Command,
-    CommandGroup,
     TypedArgument,
     TypedOption,
     example,
@@ -56,7 +51,7 @@ class OperationCommand(Command):
             name=name or entry["verb"],
             params=list(_make_params(entry)),
             help=describe(entry),
-            epilog=example(*_make_examples(entry, called)),
+            epilog=example(*make_examples(entry, called)),
             rich_markup_mode=None,
             **settled,
         )
@@ -124,61 +119,6 @@ class PlainCommand(Command):
                 query=given["query"] or (),
                 api=given["api"],
             )
-
-
-class NounGroup(CommandGroup):
-    """The operations of a noun, and its local commands."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Print the help when no command follows, as of any group."""
-        if not args and not ctx.resilient_parsing:
-            echo(ctx.get_help())
-            ctx.exit()
-        return super().parse_args(ctx, args)
-
-
-def make_noun(name: str, sentence: str, local: CommandGroup | None) -> CommandGroup:
-    """Return the group of the noun *name*: its operations, and the commands of *local*, which win over them."""
-    entries = operations_of(name)
-    if not entries and local is not None:
-        return local
-    made: dict[str, Callable[[], Any]] = {
-        entry["verb"]: _maker(entry) for entry in entries
-    }
-    sentences = {entry["verb"]: name_options(entry["help"], entry) for entry in entries}
-    if local is not None:
-        for verb, command in local.commands.items():
-            made[verb] = _give(command)
-            sentences[verb] = command.get_short_help_str()
-    first = next(iter(entries), None)
-    group = NounGroup(
-        name=name,
-        help=sentence,
-        epilog=example(*_make_examples(first, f"{name} {first['verb']}"))
-        if first is not None
-        else None,
-        rich_markup_mode=None,
-        context_settings=SETTLED["context_settings"],
-    )
-    group.offer(made, sentences)
-    return group
-
-
-def make_command(entry: OperationEntry, name: str | None = None) -> OperationCommand:
-    """Return the command of *entry*, called *name* at the top, its verb below its noun."""
-    if (entry["noun"], entry["verb"]) == ("requests", "ask"):
-        from tasklore.commands.ask.command import AskCommand
-
-        return AskCommand(entry, name)
-    return OperationCommand(entry, name)
-
-
-def _maker(entry: OperationEntry) -> Callable[[], TyperCommand]:
-    return lambda: make_command(entry)
-
-
-def _give(command: Any) -> Callable[[], Any]:
-    return lambda: command
 
 
 def describe(entry: OperationEntry) -> str:
@@ -302,7 +242,7 @@ def _text(
     )
 
 
-def _make_examples(entry: OperationEntry, called: str) -> list[str]:
+def make_examples(entry: OperationEntry, called: str) -> list[str]:
     """Return lines as they are typed: those of the manifest, else one of the values that must be given."""
     if entry["examples"]:
         own = f"{entry['noun']} {entry['verb']}"

@@ -7,8 +7,9 @@ import pytest
 from tasklore.client.calls import Call
 from tasklore.commands.ask.command import AskCommand
 from tasklore.commands.operations import exchange
-from tasklore.commands.operations.commands import describe, make_command
+from tasklore.commands.operations.commands import describe
 from tasklore.commands.operations.entries import name_options, operations_of
+from tasklore.commands.operations.nouns import make_command
 from tasklore.commands.operations.problems import name_commands
 from tasklore.commands.operations.target import Target, find_target, read_target
 from tasklore.commands.operations.transport import HttpAnswer, Request
