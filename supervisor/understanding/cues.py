@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from tasklore.contracts.messages import TaskCard
+from tasklore.supervisor.understanding.proper_names import names_in
 from tasklore.supervisor.understanding.schema import Phrase, Side, Slot, TaskSchema
-from tasklore.supervisor.understanding.texts import names_in
 from tasklore.supervisor.understanding.utterance import LIGHT, ReadUtterance, Token
 
 #: Steps that a mark between a cue and a value counts; a full stop separates more than a comma.

@@ -14,6 +14,7 @@ from tasklore.supervisor.understanding.conclusion import Filled
 from tasklore.supervisor.understanding.cues import FAR, Cue, Distances
 from tasklore.supervisor.understanding.evidence import Why
 from tasklore.supervisor.understanding.outcome import TextSpan
+from tasklore.supervisor.understanding.proper_names import names_in
 from tasklore.supervisor.understanding.questions import (
     ask_for,
     ask_which_value,
@@ -24,7 +25,6 @@ from tasklore.supervisor.understanding.schema import Slot
 from tasklore.supervisor.understanding.texts import (
     find_announced_texts,
     is_sentence,
-    names_in,
     remaining_text,
     stray_digits,
 )

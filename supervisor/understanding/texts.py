@@ -3,10 +3,13 @@
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import jsonschema_rs
 
+from tasklore.supervisor.understanding.conclusion import Filled
+from tasklore.supervisor.understanding.cues import Cue
+from tasklore.supervisor.understanding.proper_names import names_in
+from tasklore.supervisor.understanding.routing import RoutingTask
 from tasklore.supervisor.understanding.schema import Slot
 from tasklore.supervisor.understanding.utterance import (
     LIGHT,
@@ -16,11 +19,6 @@ from tasklore.supervisor.understanding.utterance import (
     stems_of,
     word_set,
 )
-
-if TYPE_CHECKING:
-    from tasklore.supervisor.understanding.conclusion import Filled
-    from tasklore.supervisor.understanding.cues import Cue
-    from tasklore.supervisor.understanding.routing import RoutingTask
 
 #: Names of slots that hold a sentence, in which a comma ends nothing.
 _SENTENCE = frozenset(
@@ -86,52 +84,7 @@ _AROUND = ".,;:!?)\"'"
 _LONGEST_CODE = 64
 _MOST_COMPILED = 128 * 1024
 _SIMPLE = re.compile(r"(?:\[[^\]]*\]|\\[^bBAZ1-9]|[^()|\[\]])*")
-_GLUED = re.compile(r"(?:\w+[-/.&'])+$")
 _WORDS = re.compile(r"\S+")
-
-
-def names_in(utterance: ReadUtterance, known: frozenset[str]) -> list[tuple[int, int]]:
-    """Return where names stand: capitalised words inside a sentence that the card, with its *known* stems, has not."""
-    tokens = utterance.tokens
-    text = utterance.text
-    words = [token for token in tokens if token.is_word]
-    if sum(text[token.start].islower() for token in words) < min(2, len(words) - 1):
-        return []
-    found: list[tuple[int, int]] = []
-    for place, token in enumerate(tokens):
-        if (
-            not token.is_word
-            or not text[token.start].isupper()
-            or token.text.split("'")[0] == "i"
-        ):
-            continue
-        before = text[: token.start].rstrip()
-        is_first = (
-            place == 0
-            or before[-1:] in '.!?\n"\u201c('
-            or (place == 2 and not tokens[1].is_word)
-        )
-        if (
-            found
-            and token.stem not in known
-            and not text[found[-1][1] : token.start].strip(" -'.&")
-        ):
-            found[-1] = (found[-1][0], token.end)
-        elif not is_first and token.stem not in known and token.text not in STOP:
-            found.append((token.start, token.end))
-    dates = utterance.moment_marks
-    amounts = utterance.amount_marks
-    return [
-        (_glued_start(text, start), end)
-        for start, end in found
-        if not dates[start] and not amounts[start]
-    ]
-
-
-def _glued_start(text: str, start: int) -> int:
-    """Return where the word begins that the name at *start* is glued to: the "B" of "B-XY 12"."""
-    match = _GLUED.search(text[max(start - _LONGEST_CODE, 0) : start])
-    return start - len(match.group()) if match else start
 
 
 def stray_digits(utterance: ReadUtterance) -> list[tuple[int, int]]:
@@ -179,9 +132,9 @@ def simple_pattern(pattern: str) -> jsonschema_rs.Draft202012Validator | None:
 
 def find_announced_texts(
     utterance: ReadUtterance,
-    task: "RoutingTask",
-    cues: Sequence["Cue"],
-    filled: "Filled",
+    task: RoutingTask,
+    cues: Sequence[Cue],
+    filled: Filled,
     asked: Sequence[Slot],
 ) -> Iterator[tuple[Slot, int, int]]:
     """Yield the texts that are said beyond doubt: by their pattern, as one of the examples, or behind a cue.
@@ -227,7 +180,7 @@ def find_announced_texts(
 
 
 def _by_looks(
-    utterance: ReadUtterance, slot: Slot, filled: "Filled"
+    utterance: ReadUtterance, slot: Slot, filled: Filled
 ) -> tuple[int, int] | None:
     """Return the one word that is as the pattern of *slot* wants it, or the one of its examples that is said."""
     text = utterance.text
@@ -262,9 +215,9 @@ def _by_looks(
 
 def _behind_cues(
     utterance: ReadUtterance,
-    task: "RoutingTask",
-    cues: Sequence["Cue"],
-    filled: "Filled",
+    task: RoutingTask,
+    cues: Sequence[Cue],
+    filled: Filled,
 ) -> list[tuple[Slot, int, int]]:
     """Return the texts behind their cues; a slot may be announced twice, and the first that leads a text counts."""
     text = utterance.text
@@ -338,7 +291,7 @@ def _cut(text: str, start: int, end: int, begins: Sequence[int]) -> int:
 
 
 def _bare(
-    utterance: ReadUtterance, task: "RoutingTask", start: int, end: int
+    utterance: ReadUtterance, task: RoutingTask, start: int, end: int
 ) -> tuple[int, int]:
     """Return the text behind a mere "to" without words of the task: "Peru" of "Peru cost" and "Peru by air"."""
     last = end
@@ -360,7 +313,7 @@ def _bare(
 
 
 def _leads(
-    utterance: ReadUtterance, task: "RoutingTask", cue: "Cue", cues: Sequence["Cue"]
+    utterance: ReadUtterance, task: RoutingTask, cue: Cue, cues: Sequence[Cue]
 ) -> bool:
     """Return whether a text may begin behind *cue*: "name: Ada", "with the words Hello"; not "name and age"."""
     tokens = utterance.tokens
@@ -410,7 +363,7 @@ def _extent(
     slot: Slot,
     start: int,
     stop: int,
-    filled: "Filled",
+    filled: Filled,
     *,
     is_answer: bool = False,
 ) -> tuple[int, int] | None:
@@ -475,7 +428,7 @@ def is_sentence(slot: Slot) -> bool:
     return not _SENTENCE.isdisjoint(stems_of(slot.name))
 
 
-def _leads_name(utterance: ReadUtterance, cue: "Cue") -> bool:
+def _leads_name(utterance: ReadUtterance, cue: Cue) -> bool:
     """Return whether a name of more than a pronoun follows *cue*: "to Turin", but not the "by Me" of a title."""
     after = utterance.tokens[cue.end : cue.end + 1]
     return any(
@@ -513,9 +466,9 @@ def _small_words_behind(text: str, end: int, *, is_sentence: bool) -> re.Pattern
 
 def remaining_text(
     utterance: ReadUtterance,
-    task: "RoutingTask",
-    cues: Sequence["Cue"],
-    filled: "Filled",
+    task: RoutingTask,
+    cues: Sequence[Cue],
+    filled: Filled,
     asked: Sequence[Slot],
 ) -> tuple[Slot, int, int] | None:
     """Return the text of the only open slot: the one quotation, the one name, or the words behind those of the task."""
@@ -561,9 +514,9 @@ def _is_led_away(utterance: ReadUtterance, slot: Slot, start: int) -> bool:
 def _after_task_words(
     utterance: ReadUtterance,
     slot: Slot,
-    task: "RoutingTask",
-    cues: Sequence["Cue"],
-    filled: "Filled",
+    task: RoutingTask,
+    cues: Sequence[Cue],
+    filled: Filled,
 ) -> tuple[int, int] | None:
     """Return the one stretch of words that the card does not know, right behind words that ask for the task."""
     tokens = utterance.tokens
