@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 
@@ -24,7 +24,11 @@ from tasklore.supervisor.pipelines.declaration.phase_reader import (
     Gone,
     find_lost_results,
 )
-from tasklore.supervisor.pipelines.live import DriverDependencies, LiveRun
+from tasklore.supervisor.pipelines.live import (
+    DriverDependencies,
+    InnerRunDriver,
+    LiveRun,
+)
 from tasklore.supervisor.pipelines.outcome import end_run
 from tasklore.supervisor.pipelines.phase_run import (
     CancelRequested,
@@ -33,9 +37,6 @@ from tasklore.supervisor.pipelines.phase_run import (
     Restart,
 )
 from tasklore.supervisor.pipelines.planning import next_steps
-
-if TYPE_CHECKING:
-    from tasklore.supervisor.pipelines.driver import PipelineDriver
 
 log = structlog.get_logger(__name__)
 
@@ -51,7 +52,7 @@ class Drive:
         parts: DriverDependencies,
         session_id: str,
         fence: int,
-        driver: "PipelineDriver | None" = None,
+        driver: InnerRunDriver | None = None,
     ) -> None:
         self.session_id = session_id
         self.fence = fence

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pydantic import JsonValue
 
@@ -27,9 +27,6 @@ from tasklore.supervisor.pipelines.declaration.masker import Masker
 from tasklore.supervisor.pipelines.declaration.references import Reference, resolve
 from tasklore.supervisor.pipelines.phase_task import PhaseTaskDependencies
 
-if TYPE_CHECKING:
-    from tasklore.supervisor.pipelines.driver import PipelineDriver
-
 #: Characters of an event's text: an error may quote what it was given.
 _MOST_TEXT = 2_000
 
@@ -48,6 +45,16 @@ class DriverDependencies(PhaseTaskDependencies):
     drop_letters: (
         Callable[[Collection[str], Collection[str], datetime], Awaitable[int]] | None
     ) = None
+
+
+class InnerRunDriver(Protocol):
+    """The driver of this process, as far as the runs of phases that are pipelines are concerned."""
+
+    async def drive_inner(self, session_id: str) -> None:
+        """Drive the run of *session_id*, or wait a while where it is driven elsewhere."""
+
+    def cancel(self, session_id: str, reason: str) -> bool:
+        """Cancel the run of *session_id*; False when it is not driven here."""
 
 
 def _refuse(work: Coroutine[Any, Any, None]) -> object:
@@ -77,7 +84,7 @@ class LiveRun:
     #: Does something beside the phases, before the run ends; its failure is that of driving.
     meanwhile: Callable[[Coroutine[Any, Any, None]], object] = _refuse
     #: Drives the runs of phases that are pipelines.
-    driver: "PipelineDriver | None" = None
+    driver: InnerRunDriver | None = None
     #: Held by the one phase whose files are looked at; why files of the run are looked at no more, "" while they are.
     looking: asyncio.Lock = field(default_factory=asyncio.Lock)
     blind: str = ""
