@@ -1,6 +1,6 @@
 """A program of somebody else: it knows the wire contract alone, imports nothing of ours and spells subjects itself.
 
-As a script: `python external_program.py NATS_URL` sends one assignment to the budget agent and prints the report as JSON.
+As a script: `python external_program.py NATS_URL` sends the budget agent one assignment and prints its report as JSON.
 """
 
 import asyncio
