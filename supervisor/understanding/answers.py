@@ -44,7 +44,7 @@ class IntentAnswer(BaseModel):
     slots: tuple[SlotAnswer, ...]
 
 
-class UtteranceReading(BaseModel):
+class Reading(BaseModel):
     """All that the utterance asks for; `unfit` quotes wishes that no task is for."""
 
     reasoning: str
@@ -62,7 +62,7 @@ class CheckedAnswer:
 
 
 def check(
-    reading: UtteranceReading,
+    reading: Reading,
     router: Router,
     sources: Mapping[str, Quotable],
     decimal_mark: DecimalMark | None = None,

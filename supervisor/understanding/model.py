@@ -26,7 +26,7 @@ from tasklore.runtime.models.llm import Llm, Reply, Spent, describe
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.understanding.answers import (
     CheckedAnswer,
-    UtteranceReading,
+    Reading,
     check,
     start_of,
 )
@@ -186,7 +186,7 @@ class LlmInterpreter:
 
     async def _check(
         self,
-        reading: UtteranceReading,
+        reading: Reading,
         router: Router,
         sources: dict[str, Quotable],
         names: AbstractSet[tuple[str, str]],
@@ -199,13 +199,13 @@ class LlmInterpreter:
             )
         return await asyncio.to_thread(check, reading, router, sources, mark, names)
 
-    async def _once(self, user: str, ends_at: float) -> UtteranceReading | None:
+    async def _once(self, user: str, ends_at: float) -> Reading | None:
         left_s = ends_at - time.monotonic()
         if left_s <= 0:
             return None
         try:
             answered = await self._llm.ask(
-                ROLE, UtteranceReading, system=SYSTEM, user=user, deadline_s=left_s
+                ROLE, Reading, system=SYSTEM, user=user, deadline_s=left_s
             )
         except LlmError as error:
             log.warning("llm_gave_no_reading", error_class=type(error).__name__)

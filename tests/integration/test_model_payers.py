@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from redis.asyncio import Redis
@@ -18,6 +19,7 @@ from tasklore.contracts.messages import (
     PersonRequest,
 )
 from tasklore.runtime.models.llm import Llm, LlmSettings
+from tasklore.supervisor.dispatch import Dispatch
 from tasklore.supervisor.service import Service
 from tasklore.supervisor.understanding import make_interpreter
 from tasklore.supervisor.understanding.model import Counted
@@ -83,7 +85,7 @@ async def ask(llm: Llm, sent: list[bytes]) -> PersonReply:
         "S",
         catalogue=lambda: CATALOGUE,
         interpreter=make_interpreter(Counted(llm)),
-        dispatch=None,  # type: ignore[arg-type] # nothing is assigned
+        dispatch=Mock(spec=Dispatch),
         reports=None,  # type: ignore[arg-type]
         conversations=FakeConversations(),  # type: ignore[arg-type] # a double
         publish=lambda _subject, body, _message_id: sent.append(body),

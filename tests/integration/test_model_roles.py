@@ -14,7 +14,7 @@ from tasklore import workers
 from tasklore.runtime.models.embeddings import Endpoint
 from tasklore.runtime.models.llm import Llm
 from tasklore.runtime.settings import Settings
-from tasklore.supervisor.understanding.answers import UtteranceReading
+from tasklore.supervisor.understanding.answers import Reading
 from tasklore.workers.agent_files import CONFIG, llm_settings_of, load_agent_files
 from tasklore.workers.agents.decision.answer import Wish
 from tasklore.workers.agents.memory_worker.finder import Found
@@ -39,7 +39,7 @@ OURS: dict[str, type[BaseModel]] = {
     "summary": Summary,
     "second_look": SecondLook,
     "switchboard": Heard,
-    "supervisor": UtteranceReading,
+    "supervisor": Reading,
     "default": Colour,
     SHARED: PARTS["knowledge"].answer,
     **{section: PARTS[section].answer for section in AGENTS},

@@ -12,8 +12,8 @@ import pytest
 from tasklore.contracts.messages import TaskCall
 from tasklore.supervisor.understanding.answers import (
     IntentAnswer,
+    Reading,
     SlotAnswer,
-    UtteranceReading,
     check,
 )
 from tasklore.supervisor.understanding.model import LlmInterpreter
@@ -121,7 +121,7 @@ def test_what_is_right_by_construction_is_never_vetoed() -> None:
         slot = SlotAnswer(field=field, value=value, quotation=words, source="now")
         agent_id, name = task.split(".")
         intent = IntentAnswer(agent_id=agent_id, task_name=name, slots=(slot,))
-        reading = UtteranceReading(reasoning="right", intents=(intent,), unfit=())
+        reading = Reading(reasoning="right", intents=(intent,), unfit=())
         answer = check(reading, router, sources_of(text, [], (), NOW))
         [checked] = answer.intents
         if answer.faults or collapse_space(

@@ -20,7 +20,7 @@ from tasklore.contracts.errors import LlmError
 from tasklore.contracts.messages import ChatTurn, TaskCall
 from tasklore.runtime.models.client import _response_format
 from tasklore.supervisor.catalogue import Catalogue
-from tasklore.supervisor.understanding.answers import UtteranceReading
+from tasklore.supervisor.understanding.answers import Reading
 from tasklore.supervisor.understanding.outcome import (
     Interpretation,
     Several,
@@ -159,7 +159,7 @@ def messages(case: Case) -> dict[str, Any]:
     tasks = Router(CATALOGUE).tasks
     sources = sources_of(case.say, case.previous, case.recollection, NOW)
     user = question(sources, *narrow(tasks, lambda: tasks))
-    schema: Any = _response_format(UtteranceReading)
+    schema: Any = _response_format(Reading)
     return {
         "id": case.id,
         "system": SYSTEM,

@@ -1,4 +1,4 @@
-"""`tasklore memory export|import|migrate`: files and folders on this machine, for the operations of their names."""
+"""`tasklore memory export` and `tasklore memory import`: files of this machine, for the operations of their names."""
 
 from pathlib import Path
 from typing import Annotated

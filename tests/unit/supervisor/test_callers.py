@@ -78,7 +78,7 @@ async def test_phases_items_rounds_and_inner_pipelines_are_their_callers(
         inputs={"of": Input(type="list")},
     )
     await system.begin(pipeline, inputs={"of": ["a", "b"]}, caller=ACME)
-    async with at_work(system.desk()):
+    async with at_work(system.driver()):
         assert (await the_end(system))["state"] == "completed"
     tasks = {one.task.name for one in system.workers.assigned}
     assert tasks == {"plan", "item", "round", "look"}
