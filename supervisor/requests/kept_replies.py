@@ -4,7 +4,7 @@ A small reply is kept whole. The results of a large one stay in the ledger, wher
 kept without them and without the words that repeat them, and they are put back when it is read.
 """
 
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -73,10 +73,27 @@ async def read_reply(body: bytes, ledger: Ledger) -> PersonReply | None:
     )
 
 
-def reports_of(reply: PersonReply) -> list[CompletionReport]:
-    """Return the reports that *reply* words, in the order of its parts."""
-    answers: tuple[PersonReply | ReplyPart, ...] = reply.parts or (reply,)
-    return [one.report for one in answers if one.report is not None]
+class FailedTask(NamedTuple):
+    """A task that failed: *generation* is that which did, None where nothing was known to be started."""
+
+    name: str
+    generation: int | None
+
+
+def failed_tasks_of(reply: PersonReply, task_id: str) -> list[FailedTask]:
+    """Return the tasks that *reply* says have failed, in the order of its parts; *task_id* is that of a single one."""
+    failed = [
+        (part.task_id, part.report) for part in reply.parts if part.kind == "failed"
+    ]
+    if reply.kind == "failed" and not reply.parts:
+        failed = [(task_id, reply.report)]
+    return [
+        FailedTask(own_id, None)
+        if report is None
+        else FailedTask(TaskName(report.agent_id, report.task_id), report.generation)
+        for own_id, report in failed
+        if own_id is not None
+    ]
 
 
 def _leave_out(reply: PersonReply) -> KeptReply:

@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple
 from pydantic import Field
 
 from tasklore.contracts.callers import Caller
-from tasklore.contracts.identifiers import TaskName
 from tasklore.contracts.message_parts import is_none
 from tasklore.contracts.messages import (
     CompletionReport,
@@ -28,7 +27,11 @@ from tasklore.memory.conversations.inbox import is_utterance
 from tasklore.memory.ledger.requests import KnownRequest, RequestRecord
 from tasklore.supervisor.operations.forms import View
 from tasklore.supervisor.operations.refusals import not_found, refusal_of
-from tasklore.supervisor.requests.kept_replies import read_reply, reports_of
+from tasklore.supervisor.requests.kept_replies import (
+    FailedTask,
+    failed_tasks_of,
+    read_reply,
+)
 from tasklore.supervisor.requests.outcome_parts import (
     build_part,
     read_body,
@@ -293,18 +296,32 @@ async def _read_stored(
 async def _read_kept(
     services: RequestServices, place: RequestPlace, known: KnownRequest
 ) -> PersonReply | None:
-    """Return the reply as it is kept, None when there is none, or when tasks that failed have been sent again since."""
+    """Return the reply as it is kept, None when there is none, or when tasks that failed have gone on since."""
     if known.reply is None:
         return None
     reply = await read_reply(known.reply, services.ledger)
-    if reply is None or reply.kind != "failed":
+    if reply is None or known.record is None or reply.kind != "failed":
         return reply
-    for report in reports_of(reply):
-        entry = await services.ledger.read(TaskName(report.agent_id, report.task_id))
-        if entry is not None and entry.newest > report.generation:
+    for task in failed_tasks_of(reply, known.record.task_id):
+        if await _has_gone_on(services, task):
             await services.records.forget_replies([place.key])
             return None
     return reply
+
+
+async def _has_gone_on(services: RequestServices, task: FailedTask) -> bool:
+    """Return whether *task* was sent again since it failed, or is there although its reply says that it is not.
+
+    The acknowledgement of a task may be lost, though the task is not.
+    """
+    entry = await services.ledger.read(task.name)
+    if entry is None:
+        return False
+    if task.generation is not None:
+        return entry.newest > task.generation
+    newest = entry.generations[entry.newest]
+    # A wish to cancel one that never was leaves an entry, too.
+    return newest.assignment is not None or newest.report is not None
 
 
 async def _read_going(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from tasklore.contracts.errors import NotAccepted
 from tasklore.contracts.identifiers import TaskName, new_id
 from tasklore.contracts.messages import (
     CompletionReport,
@@ -23,6 +24,7 @@ from tasklore.memory.command_batch import Commands
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.requests import Reply, RequestRecords, place_of
+from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.requests.kept_replies import MOST_BYTES
@@ -312,6 +314,32 @@ async def test_the_reply_to_a_task_that_failed_is_another_one_once_it_was_sent_a
         done = (await replicas.look(api)).body
     assert (done["state"], done["reply"]["kind"]) == ("done", "answer")
     assert done["reply"]["report"]["generation"] == 2
+
+
+@pytest.mark.parametrize("found", [ONE, TWO], ids=["one task", "two tasks"])
+async def test_a_task_of_which_only_the_acknowledgement_was_lost_is_answered_once_it_ran(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch, found: Interpretation
+) -> None:
+    """The reply that nothing was started is kept, and counts no more once the ledger has the task."""
+    replicas.fickle.readings = [found]
+    tasks = replicas.task_ids(found)
+    put = Outbox.put
+
+    async def lose(self: Outbox, *args: Any, **options: Any) -> None:
+        await put(self, *args, **options)
+        raise NotAccepted("no acknowledgement")
+
+    async with replicas.replica() as api:
+        with monkeypatch.context() as patched:
+            patched.setattr(Outbox, "put", lose)
+            assert (await replicas.send(api)).status == 503
+        assert (await replicas.look(api)).body["reply"]["kind"] == "failed"
+        for task_id in tasks:
+            await replicas.report(task_id, {"remaining": 8})
+        done = await replicas.look(api)
+        assert (done.body["state"], done.body["reply"]["kind"]) == ("done", "answer")
+        assert (await replicas.send(api)).body == done.body
+    assert await replicas.handed() == len(tasks)
 
 
 async def test_a_request_of_which_nothing_is_left_says_so_and_may_be_sent_again(
