@@ -300,7 +300,7 @@ async def _read_kept(
     if known.reply is None:
         return None
     reply = await read_reply(known.reply, services.ledger)
-    if reply is None or known.record is None or reply.kind != "failed":
+    if reply is None or known.record is None:
         return reply
     for task in failed_tasks_of(reply, known.record.task_id):
         if await _has_gone_on(services, task):

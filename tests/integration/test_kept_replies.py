@@ -31,7 +31,7 @@ from tasklore.supervisor.requests.kept_replies import MOST_BYTES
 from tasklore.supervisor.requests.request import part_task_id, single_task_id
 from tasklore.supervisor.requests.work import InFlightRequests
 from tasklore.supervisor.understanding import Interpretation, RuleInterpreter
-from tasklore.supervisor.understanding.outcome import Several
+from tasklore.supervisor.understanding.outcome import Clarification, Several
 from tests.http_client import Answer, ask, until
 from tests.integration.http_stand import Stand as Api
 from tests.integration.http_stand import http_stand
@@ -340,6 +340,29 @@ async def test_a_task_of_which_only_the_acknowledgement_was_lost_is_answered_onc
         assert (done.body["state"], done.body["reply"]["kind"]) == ("done", "answer")
         assert (await replicas.send(api)).body == done.body
     assert await replicas.handed() == len(tasks)
+
+
+async def test_a_part_that_failed_beside_a_question_has_its_new_end_once_it_was_sent_again(
+    replicas: Replicas,
+) -> None:
+    """The kind of the whole is that of the question, before and after."""
+    found = Several((ONE, Clarification("Which trip?")))
+    replicas.fickle.readings = [found]
+    [task_id, _] = replicas.task_ids(found)
+    await replicas.report(task_id, None, error="Broken")
+    async with replicas.replica() as api:
+        told = (await replicas.send(api)).body["reply"]
+        kinds = [part["kind"] for part in told["parts"]]
+        assert (told["kind"], kinds) == ("question", ["failed", "question"])
+        assert (await replicas.look(api)).body["reply"] == told
+        ledger = Ledger(replicas.redis, deadline_s=PATIENCE_S)
+        [stored] = [await replicas.desk.stand.started(await replicas.desk.stand.last())]
+        await ledger.accept(task_id, 2, stored.model_dump_json().encode())
+        await replicas.report(task_id, {"remaining": 8}, generation=2)
+        done = (await replicas.look(api)).body["reply"]
+    kinds = [part["kind"] for part in done["parts"]]
+    assert (done["kind"], kinds) == ("question", ["answer", "question"])
+    assert done["parts"][0]["report"]["generation"] == 2
 
 
 async def test_a_request_of_which_nothing_is_left_says_so_and_may_be_sent_again(
