@@ -33,6 +33,7 @@ from tasklore.supervisor.requests.kept_replies import (
     read_reply,
 )
 from tasklore.supervisor.requests.outcome_parts import (
+    PartTask,
     build_part,
     read_body,
     read_tasks,
@@ -406,10 +407,15 @@ async def _begin_again(
 ) -> Lookup | None:
     """Go on with a request that no process works on, and return it if that takes no time, else None.
 
-    One of which nothing is known has its end; where its sender says the *text* again, they begin it.
+    Without the words that were said its report answers it; without that one it has its end, unless its sender says the
+    *text* again, which begins it.
     """
     conversation_id = record.conversation_id or place.request_id
     person = await _read_words(services, place, record)
+    if person is None:
+        reported = await _read_reported(services, place, record)
+        if reported is not None:
+            return _finish(place, reported)
     if person is None and text is None:
         reply = PersonReply(
             request_id=place.request_id,
@@ -445,6 +451,31 @@ async def _begin_again(
         kept = await _read_kept(services, place, known)
         return None if kept is None else _finish(place, kept)
     return _read_underway(place, underway)
+
+
+async def _read_reported(
+    services: RequestServices, place: RequestPlace, record: RequestRecord
+) -> PersonReply | None:
+    """Return the reply by the report alone to a request of one task, None while it has none."""
+    entry = await services.ledger.read(await services.ledger.name(record.task_id))
+    if entry is None:
+        return None
+    report = read_body(CompletionReport, entry.generations[entry.newest].report)
+    task = PartTask(record.task_id, assignment=None, report=report)
+    said = build_part(services.catalogue(), task, None)
+    if said is None:
+        return None
+    return PersonReply(
+        request_id=place.request_id,
+        conversation_id=record.conversation_id or place.request_id,
+        kind=said.kind,
+        text=said.text,
+        agent_id=said.agent_id,
+        report=report,
+        heading=said.heading,
+        origin=said.origin,
+        taken=said.taken,
+    )
 
 
 def _parts_read(person: HeardTurn | None) -> tuple[PartRead, ...]:

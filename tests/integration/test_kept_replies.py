@@ -381,6 +381,29 @@ async def test_a_request_of_which_nothing_is_left_says_so_and_may_be_sent_again(
         assert (await replicas.send(api)).body["reply"]["kind"] == "unable"
 
 
+async def test_a_report_answers_a_request_of_which_the_words_are_gone(
+    replicas: Replicas, redis: Redis
+) -> None:
+    """Its process died behind the report, and the conversation has no turn of it: neither looks nor repeats lose it."""
+    replicas.fickle.readings = [ONE]
+    await replicas.report(replicas.task_ids(ONE)[0], {"remaining": 8})
+    frozen = Frozen(redis)
+    records = Killed(redis, deadline_s=PATIENCE_S)
+    async with replicas.replica(frozen, records) as first:
+        assert (await replicas.send(first, 0)).status == 202
+        await frozen.reached.wait()
+        for task in list(first.parts.work._tasks):
+            task.cancel()
+    await redis.delete(keys.request(replicas.place).held)
+    await replicas.lose("conversation:")
+    async with replicas.replica() as second:
+        done = (await replicas.look(second)).body
+        assert (done["state"], done["reply"]["kind"]) == ("done", "answer")
+        assert done["reply"]["report"]["result"] == {"remaining": 8}
+        assert (await replicas.send(second)).body == done
+    assert replicas.fickle.asked == 1
+
+
 async def test_a_request_whose_report_has_expired_is_answered_with_its_end(
     replicas: Replicas, redis: Redis
 ) -> None:
