@@ -21,6 +21,7 @@ from tasklore.contracts.task_messages import MemoryMode
 from tasklore.contracts.words import reads_unknown_as_other
 from tasklore.memory import keys
 from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.ledger import scripts
 
 #: How long an id is known, and what came of it can be asked for.
 KEEP = timedelta(days=1)
@@ -151,6 +152,12 @@ class RequestRecords:
                 commands += self._noting_user(reply.user_id, request)
             commands.append(("SET", replied, reply.body, "NX", "PX", self._keep_ms))
         return [*commands, ("UNLINK", held)]
+
+    async def forget_reply(self, request: str, body: bytes) -> bool:
+        """Remove the reply of *request* if it still is *body*, and return whether another one is there by now."""
+        replied = keys.request(request).reply
+        script: Command = ("FCALL", scripts.FORGET_REPLY, 1, replied, body)
+        return bool((await self._batch.run([script]))[0])
 
     async def forget_replies(self, requests: Sequence[str]) -> int:
         """Remove the replies of *requests*, and return how many there were: asked for again, they begin again."""

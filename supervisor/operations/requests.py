@@ -33,6 +33,7 @@ from tasklore.supervisor.requests.outcome import (
     Lookup,
     RequestPlace,
     begin,
+    forget_unstarted,
     read_outcome,
     wait_for,
 )
@@ -304,12 +305,14 @@ async def _claim(
         await begin(services, place, request, is_new=is_fresh)
         return
     asked = await read_outcome(services, place, new.text)
-    is_unstarted_yet = asked.reply is not None and is_unstarted(asked.reply)
-    if is_unstarted_yet:
-        await services.records.forget_replies([place.key])
+    may_begin_again = (
+        asked.reply is not None
+        and is_unstarted(asked.reply)
+        and await forget_unstarted(services, place)
+    )
     # What said that it is pending is followed by nobody: its answer is not in the conversation yet.
     is_to_be_heard = new.hears_pending and asked.state == "running"
-    if is_unstarted_yet or is_to_be_heard or asked.state == "accepted":
+    if may_begin_again or is_to_be_heard or asked.state == "accepted":
         await begin(services, place, request)
 
 

@@ -40,7 +40,7 @@ from tasklore.supervisor.requests.outcome_parts import (
 )
 from tasklore.supervisor.requests.readings import HeardTurn, PartRead, parse_turn
 from tasklore.supervisor.requests.services import RequestServices
-from tasklore.supervisor.requests.work import MOST, InFlight
+from tasklore.supervisor.requests.work import MOST, InFlight, is_unstarted
 
 #: Seconds between looks at a request that another process works on.
 LOOK_S = 0.5
@@ -305,9 +305,32 @@ async def _read_kept(
         return reply
     for task in failed_tasks_of(reply, known.record.task_id):
         if await _has_gone_on(services, task):
-            await services.records.forget_replies([place.key])
-            return None
+            if not await services.records.forget_reply(place.key, known.reply):
+                return None
+            # Another process has made it again meanwhile.
+            return await _read_again(services, place)
     return reply
+
+
+async def _read_again(
+    services: RequestServices, place: RequestPlace
+) -> PersonReply | None:
+    """Return the reply as it is kept by now, None when there is none."""
+    known = await services.records.find(place.key)
+    if known.reply is None:
+        return None
+    return await read_reply(known.reply, services.ledger)
+
+
+async def forget_unstarted(services: RequestServices, place: RequestPlace) -> bool:
+    """Remove the reply that nothing was started; return whether the request is without one, and may begin again."""
+    known = await services.records.find(place.key)
+    if known.reply is None:
+        return True
+    reply = await read_reply(known.reply, services.ledger)
+    if reply is not None and not is_unstarted(reply):
+        return False
+    return not await services.records.forget_reply(place.key, known.reply)
 
 
 async def _has_gone_on(services: RequestServices, task: FailedTask) -> bool:

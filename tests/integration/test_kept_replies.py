@@ -23,7 +23,12 @@ from tasklore.memory import keys
 from tasklore.memory.command_batch import Commands
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.requests import Reply, RequestRecords, place_of
+from tasklore.memory.ledger.requests import (
+    KnownRequest,
+    Reply,
+    RequestRecords,
+    place_of,
+)
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.catalogue import Catalogue
@@ -363,6 +368,57 @@ async def test_a_part_that_failed_beside_a_question_has_its_new_end_once_it_was_
     kinds = [part["kind"] for part in done["parts"]]
     assert (done["kind"], kinds) == ("question", ["answer", "question"])
     assert done["parts"][0]["report"]["generation"] == 2
+
+
+class Slow(RequestRecords):
+    """Stops when it has found something for the time *stops_at*."""
+
+    found = 0
+    stops_at = 0
+
+    def __init__(self, redis: Redis) -> None:
+        super().__init__(redis, deadline_s=PATIENCE_S)
+        self.reached = asyncio.Event()
+        self.goes_on = asyncio.Event()
+
+    async def find(self, request: str) -> KnownRequest:
+        known = await super().find(request)
+        self.found += 1
+        if self.found == self.stops_at:
+            self.reached.set()
+            await self.goes_on.wait()
+        return known
+
+
+async def test_of_two_repeats_of_what_was_not_started_neither_removes_the_reply_of_the_other(
+    replicas: Replicas, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both read that it was not, and one is late with that."""
+    replicas.fickle.readings = [ONE]
+    slow = Slow(redis)
+
+    async def refuse(*_args: Any, **_options: Any) -> None:
+        raise NotAccepted("no stream")
+
+    async with replicas.replica() as first, replicas.replica(records=slow) as second:
+        with monkeypatch.context() as patched:
+            patched.setattr(Outbox, "put", refuse)
+            assert (await replicas.send(first)).status == 503
+        # It is known, and its reply is read.
+        slow.stops_at = slow.found + 2
+        late = asyncio.create_task(replicas.send(second))
+        await slow.reached.wait()
+        await replicas.report(replicas.task_ids(ONE)[0], {"remaining": 8})
+        told = await replicas.send(first)
+        assert told.body["reply"]["kind"] == "answer"
+        kept = await redis.get(keys.request(replicas.place).reply)
+        slow.goes_on.set()
+        assert (await late).body == told.body
+        assert await redis.get(keys.request(replicas.place).reply) == kept
+    assert await slow.forget_reply(replicas.place, b"another")
+    assert await redis.get(keys.request(replicas.place).reply) == kept
+    assert not await slow.forget_reply(replicas.place, kept)
+    assert not await redis.exists(keys.request(replicas.place).reply)
 
 
 async def test_a_request_of_which_nothing_is_left_says_so_and_may_be_sent_again(
