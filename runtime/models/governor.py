@@ -1,6 +1,6 @@
 """The governor as a model client sees it: a call is reserved before its request leaves and settled when it is back."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from math import ceil
@@ -140,8 +140,11 @@ def next_model(
     error: LlmError,
     base_url: str,
     prices: Mapping[str, ModelPrice],
+    is_served: Callable[[str], bool],
 ) -> str | None:
     """Return the model that may answer in place of *model*, of which *error* is, None without one.
+
+    *is_served* tells of a model whether the same provider can be asked it.
 
     The next of its chain answers where its provider is away, slow or limits us, where it came to no whole answer, and
     where a limit says so; a budget in money is spared by a cheaper model only.
@@ -153,7 +156,7 @@ def next_model(
     if governor is None or not may:
         return None
     is_broke = isinstance(error, BudgetSpent) and error.unit == "usd"
-    for name in governor.fallbacks(model):
+    for name in filter(is_served, governor.fallbacks(model)):
         if not (is_broke and dearer(name, model, base_url, prices)):
             log.warning(
                 "llm_fell_back", model=model, to=name, error=type(error).__name__

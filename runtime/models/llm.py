@@ -281,7 +281,7 @@ class Llm:
                 left_s = self._left_s(question)
                 role_now = question.role
                 fallback = (
-                    self.fallback(role_now.model, error)
+                    self.fallback(role_now.model, error, role_now.provider)
                     if left_s is None or left_s > 0
                     else None
                 )
@@ -435,7 +435,7 @@ class Llm:
             # Refused here: nothing was asked, and nothing is to be accounted.
             return _Outcome(result, Expense(), is_sent=False)
         usage = expense_of(
-            tokens, model, self._address(question.role), self.settings.prices
+            tokens, model, self._address(question.role.provider), self.settings.prices
         )
         if spent is not None:
             spent.add(usage)
@@ -495,15 +495,29 @@ class Llm:
             None if question.ends_at is None else question.ends_at - self._monotonic()
         )
 
-    def fallback(self, model: str, error: LlmError) -> str | None:
-        """Return the model that may answer in place of *model*, of which *error* is; see `next_model`."""
+    def fallback(
+        self, model: str, error: LlmError, provider: str = "openai"
+    ) -> str | None:
+        """Return the model of *provider* that may answer in place of *model*, of which *error* is; see `next_model`."""
         return next_model(
             self.governor,
             model=model,
             error=error,
-            base_url=self.settings.base_url or OPENAI_URL,
+            base_url=self._address(provider),
             prices=self.settings.prices,
+            is_served=lambda name: self._has_model(provider, name),
         )
+
+    def _has_model(self, provider: str, model: str) -> bool:
+        """Return whether *provider* can be asked *model*: an extension those that roles name with it, and it alone."""
+        named = {
+            role.provider
+            for role in self.settings.roles.values()
+            if role.model == model
+        }
+        if is_extension(provider):
+            return provider in named
+        return not named or not all(map(is_extension, named))
 
     async def _send(
         self, question: ModelQuestion[T], spent: Spent | None
@@ -528,7 +542,7 @@ class Llm:
         text = f"{question.system}{question.user}{shown}{schema}"
         asked_for = PendingCall(
             model=role.model,
-            base_url=self._address(role),
+            base_url=self._address(role.provider),
             payer=payer,
             text=text,
             most_output=role.max_output_tokens,
@@ -592,10 +606,10 @@ class Llm:
             )
         return self._providers[name]
 
-    def _address(self, role: LlmRole) -> str:
-        """Return by which address the model of *role* is found in the list of prices."""
-        if is_extension(role.provider):
-            return role.provider
+    def _address(self, provider: str) -> str:
+        """Return by which address the models of *provider* are found in the list of prices."""
+        if is_extension(provider):
+            return provider
         return self.settings.base_url or OPENAI_URL
 
     @asynccontextmanager

@@ -185,6 +185,35 @@ class NoRoom:
         """Settle nothing."""
 
 
+class Chain:
+    """A governor that lets everything pass, with fallbacks of several providers for one model."""
+
+    async def reserve(self, call: ModelCall) -> Reservation:
+        return Reservation(call_id="c", call=call, input_tokens=0, accounts=())
+
+    def settle(self, held: Reservation, taken: CallUsage | None) -> None:
+        """Settle nothing."""
+
+    def count(self, held: Reservation, text: str) -> tuple[int, int]:
+        return 0, 0
+
+    def fallbacks(self, model: str) -> tuple[str, ...]:
+        return ("gpt-of-ours", "small") if model == "away" else ()
+
+
+async def test_a_fallback_is_a_model_of_the_same_provider() -> None:
+    """Others' names are not asked of it, nor its own of ours."""
+    roles = "writer=acme:away,other=acme:small"
+    settings = Settings.load(llm_roles=roles, llm_api_key="sk-a").llm()
+    settings = settings.model_copy(update={"max_attempts": 1})
+    async with Llm(settings, governor=Chain()) as llm:
+        reply = await llm.ask("writer", Colour, system="a", user="b")
+        asked = sys.modules["acme_extension"].Models.asked
+        assert [one.model for one in asked] == ["away", "small"]
+        assert reply.model == "small"
+        assert llm.fallback("away", LlmUnavailable("503")) == "gpt-of-ours"
+
+
 async def test_turns_are_embedded_by_an_embedder_of_others() -> None:
     """Where the limits leave room for it."""
     embedder = _load_embedder(Settings.load(episodes_embedder="letters"), None)
