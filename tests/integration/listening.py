@@ -27,7 +27,7 @@ from tasklore.workers.execution.retry_decision import RetryPolicy
 from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.debounce import BatchLimits
 from tasklore.workers.listening.facts import FactWork
-from tasklore.workers.listening.outflow import ListenLimits, Outflow, RowWork
+from tasklore.workers.listening.outflow import ListenLimits, Outflow, QueueWork
 from tasklore.workers.listening.turns import TurnWork
 from tasklore.workers.listening.values import FactBatch, Ruling
 from tasklore.workers.testing import KitServices, ScriptedLlm
@@ -201,7 +201,7 @@ class Room:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
 
-    def work_of(self, agent: Agent, queue: QueueName, attempts: int = 3) -> RowWork:
+    def work_of(self, agent: Agent, queue: QueueName, attempts: int = 3) -> QueueWork:
         """Return what *agent* does with the rows of *queue*."""
         listener = agent.listeners[queue].with_defaults(
             items=32, users=16, attempts=attempts

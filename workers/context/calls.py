@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class TaskCaller:
+class ChildCaller:
     """Calls other tasks from a run, number *run_number* of its *generation*, and lends its slot meanwhile."""
 
     _assignment: TaskAssignment

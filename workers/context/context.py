@@ -20,7 +20,7 @@ from tasklore.contracts.messages import Progress, TaskAssignment, Usage
 from tasklore.runtime.models.llm import Spent
 from tasklore.workers.context.access import DeclaredAccess
 from tasklore.workers.context.branches import Branches
-from tasklore.workers.context.calls import TaskCaller
+from tasklore.workers.context.calls import ChildCaller
 from tasklore.workers.context.children import aware
 from tasklore.workers.context.conversation import Conversation
 from tasklore.workers.context.documents import UserDocuments
@@ -68,7 +68,7 @@ _WHO_ASKED = (
 )
 
 
-class Context(TaskCaller, TaskAsker):
+class Context(ChildCaller, TaskAsker):
     """What the host hands to a handler that asks for it; one for every run of a task.
 
     Whatever can make two runs differ is declared: the clock and the LLM with `uses`, the person who asks with

@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 _BUSY_S = 10.0
 
 
-class RowWork(Protocol):
+class QueueWork(Protocol):
     """Works on the rows of one user."""
 
     async def work(
@@ -66,7 +66,7 @@ class Outflow(LeaseLoop[str, Claim]):
     def __init__(
         self,
         queue: PersonalQueue,
-        work: RowWork,
+        work: QueueWork,
         pace: ListenLimits,
         *,
         holder: str,

@@ -150,7 +150,7 @@ class TurnWork(RowWork):
     async def work(
         self, claim: Claim, is_leaving: Callable[[], bool], rests: int
     ) -> float:
-        """Work on the turns of *claim* in order; see `tasklore.workers.listening.outflow.RowWork`."""
+        """Work on the turns of *claim* in order; see `tasklore.workers.listening.outflow.QueueWork`."""
         groups = deque(group_rows(claim.rows, lambda row: row, self._most))
         parted = set[str]()
         while groups and not is_leaving():

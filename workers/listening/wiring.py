@@ -41,7 +41,7 @@ from tasklore.workers.listening.declaration import Listener, Queue
 from tasklore.workers.listening.embedder import Embedding
 from tasklore.workers.listening.facts import FactWork
 from tasklore.workers.listening.inflow import InflowHandler
-from tasklore.workers.listening.outflow import ListenLimits, Outflow, RowWork
+from tasklore.workers.listening.outflow import ListenLimits, Outflow, QueueWork
 from tasklore.workers.listening.queue_listener import QueueListener
 from tasklore.workers.listening.sweep import Sweeper
 from tasklore.workers.listening.turns import TurnWork
@@ -158,7 +158,7 @@ async def _open(
 
 def _work_of(
     agent: Agent, listener: Listener, queue: PersonalQueue, ground: ListenerDependencies
-) -> RowWork:
+) -> QueueWork:
     settings = ground.settings
     retry = RetryPolicy(settings.retry_base_s, settings.retry_cap_s)
     if listener.queue == "turns":
