@@ -228,6 +228,7 @@ class EventStream(StreamingResponse):
                     )
                     async for event in events:
                         if not self._has_same_key():
+                            is_over = False
                             break
                         async with asyncio.timeout(_SEND_S):
                             await send(
