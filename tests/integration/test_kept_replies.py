@@ -32,6 +32,7 @@ from tasklore.memory.ledger.requests import (
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.requests import work
 from tasklore.supervisor.requests.kept_replies import MOST_BYTES
 from tasklore.supervisor.requests.request import part_task_id, single_task_id
 from tasklore.supervisor.requests.work import InFlightRequests
@@ -163,6 +164,12 @@ class Replicas:
     async def lose(self, kind: str) -> None:
         """Remove all keys of *kind*."""
         await self.redis.delete("x", *await self.redis.keys(f"tl:{kind}*"))
+
+
+@pytest.fixture(autouse=True)
+def _no_renewals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no process renew its hold on a request: one that froze, or was killed, renews nothing."""
+    monkeypatch.setattr(work, "_RENEW_S", 3600.0)
 
 
 @pytest.fixture
