@@ -75,7 +75,7 @@ def test_the_table_of_kinds_is_that_of_the_holdings() -> None:
             assert name == "tasks"
     assert f"{HOLDING_KINDS['tasks'].aside:,} bytes are set aside" in the_part()
     assert (OWNERS_PART, OWNER_PART) == (4 / 5, 3 / 4)
-    assert "60 % of the store alone" in the_part()
+    assert "60 % of the store for one that is\nalone" in the_part()
 
 
 def test_every_stream_has_a_row() -> None:
