@@ -16,7 +16,6 @@ from pydantic import BaseModel, SecretStr
 
 from tasklore import Agent, Context
 from tasklore.contracts.errors import (
-    ConfigurationError,
     LlmCutOff,
     LlmError,
     LlmMalformed,
@@ -622,7 +621,7 @@ async def test_an_unset_provider_and_a_role_of_another_kind_say_so() -> None:
         assert type(kit.raised[0]) is LlmNotConfigured
         assert "TASKLORE_LLM_ANTHROPIC_API_KEY" in str(kit.raised[0])
         asked = Llm(LlmSettings(roles=ROLES, api_key=SecretStr(KEY)))
-        with pytest.raises(ConfigurationError, match="served by 'anthropic'"):
+        with pytest.raises(LlmNotConfigured, match="served by 'anthropic'"):
             await asked.ask("claude", Reasoned, system="", user="")
 
 
