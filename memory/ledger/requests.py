@@ -169,20 +169,20 @@ class RequestRecords:
         return sum(await self._batch.run(commands))
 
     async def forget(self, user_id: str) -> int:
-        """Remove every reply to *user_id*, and return how many were listed."""
+        """Remove every reply to *user_id*, and return how many there were."""
         listed = keys.user_requests(user_token(user_id))
         removed = 0
         while found := (await self._batch.run([("ZRANGE", listed, 0, _PAGE - 1)]))[0]:
             requests = [one.decode() for one in found]
-            await self.forget_replies(requests)
+            removed += await self.forget_replies(requests)
             await self._batch.run([("ZREM", listed, *requests)])
-            removed += len(requests)
         return removed
 
     async def count(self, user_id: str) -> int:
-        """Return how many replies to *user_id* are listed."""
+        """Return how many replies to *user_id* there are."""
         listed = keys.user_requests(user_token(user_id))
-        return int((await self._batch.run([("ZCARD", listed)]))[0])
+        now_ms = int(self._now() * 1000)
+        return int((await self._batch.run([("ZCOUNT", listed, now_ms, "+inf")]))[0])
 
     def _noting_user(self, user_id: str, request: str) -> list[Command]:
         """Return the commands that list the reply to *request* as one to *user_id*, before it holds a word."""

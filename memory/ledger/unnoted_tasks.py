@@ -4,7 +4,7 @@ First the stream, then the ledger: a task that is in neither was not accepted, o
 is reported, and what is kept here closes the gap when a ledger that was away is back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import NamedTuple
 
 import structlog
@@ -67,14 +67,15 @@ class UnnotedTasks:
             log.warning("ledger_away", task_id=task.task_id, error=str(error))
 
     async def note_each(self) -> int:
-        """Note all that is kept, the oldest first, and return how many there were.
+        """Note all that is kept, the oldest first; one that is never taken is given up. Return how many there were.
 
         Raises:
             MemoryUnavailable: the ledger is away; the rest stays for the next time.
         """
         noted = 0
         while self._tasks:
-            await self._accept(next(iter(self._tasks.values())))
+            oldest = next(iter(self._tasks.values()))
+            await self._note_or_give_up(oldest, self._accept(oldest))
             noted += 1
         return noted
 
@@ -82,7 +83,7 @@ class UnnotedTasks:
         """Note all that is kept, many in a round trip, where nothing is due later; one that is never taken is given up.
 
         Raises:
-            MemoryUnavailable: the ledger is away; what is left stays for the next time.
+            MemoryUnavailable: the ledger is away; the rest stays for the next time.
         """
         while self._tasks:
             tasks = self._oldest_slice()
@@ -91,7 +92,8 @@ class UnnotedTasks:
             except Exception as error:
                 if not _is_for_good(error):
                     raise
-                await self._accept_apart(tasks)
+                for task in tasks:
+                    await self._note_or_give_up(task, self._accept_slice([task]))
 
     def _oldest_slice(self) -> list[StoredTask]:
         """Return the oldest tasks, at least one, as many as go into one round trip."""
@@ -104,20 +106,19 @@ class UnnotedTasks:
             tasks.append(task)
         return tasks
 
-    async def _accept_apart(self, tasks: Sequence[StoredTask]) -> None:
-        """Note each of *tasks* alone, and give up those that the ledger never takes."""
-        for task in tasks:
-            try:
-                await self._accept_slice([task])
-            except Exception as error:
-                if not _is_for_good(error):
-                    raise
-                log.warning(
-                    "never_in_ledger",
-                    task_id=task.task_id,
-                    error=f"{type(error).__name__}: {error}",
-                )
-                self._drop(task)
+    async def _note_or_give_up(self, task: StoredTask, noting: Awaitable[None]) -> None:
+        """Await *noting* of *task*, which is given up where the ledger never takes it."""
+        try:
+            await noting
+        except Exception as error:
+            if not _is_for_good(error):
+                raise
+            log.warning(
+                "never_in_ledger",
+                task_id=task.task_id,
+                error=f"{type(error).__name__}: {error}",
+            )
+            self._drop(task)
 
     async def _accept_slice(self, tasks: Sequence[StoredTask]) -> None:
         await self._ledger.accept_many(

@@ -99,13 +99,6 @@ async def choose_visible(
     ]
 
 
-async def _tenants_in(
-    conversations: Conversations, conversation_id: str
-) -> set[str | None]:
-    """Return the tenants of the last turns of a conversation, None among them for a turn that names none."""
-    return _tenants_of(await conversations.recent(conversation_id, _LOOKED_AT))
-
-
 def _tenants_of(bodies: Iterable[bytes]) -> set[str | None]:
     turns = (read_turn(body) for body in bodies if not is_utterance(body))
     return {turn.tenant for turn in turns if turn is not None}

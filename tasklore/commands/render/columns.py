@@ -1,10 +1,10 @@
 """Tables of records: each column has a title and a function that makes its cell."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from tasklore.commands.render.screen import print_table, printable, styled
+from tasklore.commands.render.screen import print_table
 
 T = TypeVar("T")
 
@@ -48,11 +48,3 @@ def cells_of(columns: Sequence[Column[T]], records: Iterable[T]) -> Cells:
 def print_records(columns: Sequence[Column[T]], records: Iterable[T]) -> None:
     """Write a row for each of *records* to stdout."""
     print_table(*cells_of(columns, records))
-
-
-def print_facts(facts: Mapping[str, str | None], indent: str = "") -> None:
-    """Write each of *facts* that is not empty to stdout, behind its title."""
-    width = max(map(len, facts), default=0) + 2
-    for title, value in facts.items():
-        if value:
-            print(f"{indent}{styled(title.ljust(width), 'dim')}{printable(value)}")

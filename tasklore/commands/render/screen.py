@@ -114,11 +114,6 @@ def _width(stream: TextIO) -> int:
     return shutil.get_terminal_size().columns if stream.isatty() else sys.maxsize
 
 
-def fits_a_line(text: str) -> bool:
-    """Return whether *text* fits a line of stdout; it always does where stdout is no terminal."""
-    return len(text) <= _width(sys.stdout)
-
-
 def folded(text: str, width: int, indent: str = "", first: str | None = None) -> str:
     """Return *text* in lines of *width* behind *indent*, the first behind *first* when one is given.
 

@@ -87,7 +87,10 @@ class ForgottenWords(BaseModel):
 
 
 #: Stores that a memory worker may not reach.
-ELSEWHERE = "tasks with their answers, pipelines and the servers' files: `tasklore memory forget USER` removes them too"
+ELSEWHERE = (
+    "tasks and requests with their answers, pipelines and the servers' files: "
+    "`tasklore memory forget USER` removes them too"
+)
 
 
 async def change_item(asked: ItemChange, context: Context) -> ItemChanged:
