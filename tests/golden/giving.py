@@ -44,7 +44,7 @@ from tests.golden.showing import Shell, give_until, put_webhooks
 _ASKS = "say --yes where nobody can be asked"
 #: Pages whose commands are given on tasks in trouble: tests/acceptance/test_troubles.py.
 _IN_TROUBLE = frozenset({"my-task-failed.md", "what-waits-and-why.md"})
-#: Pages that build up an agent and a system of their own, from an empty folder.
+#: Pages that build up an agent and a system of their own, from an empty folder: tests/acceptance/test_quickstart.py.
 _FROM_NOTHING = frozenset({"quickstart.md"})
 #: Lines that are written of a long output, at its beginning and at its end.
 _HEAD = 10
