@@ -50,9 +50,9 @@ class Place(BaseModel):
 
     `meaning` completes "the user's ..." for a model that reads it. `relation` is one word for what stands here, the
     last name of the path unless given. `opposite` is the relation whose place in the same kind says the contrary, None
-    when nothing does. `single` means that a new item takes the place of the current one of its subject. `protected`
-    items are replaced or ended by the person's own quoted words alone, and the audit lists it. `pinned` items are in
-    every prompt; protected ones always are. `sweeps` means that a new item may contradict any other of the document.
+    when nothing does. `single` means that one item of a subject holds at a time. `protected` items are replaced or
+    ended by the person's own quoted words alone, and the audit lists it. `pinned` items are in every prompt; protected
+    ones always are. `sweeps` means that a new item may contradict any other of the document.
     `events` means that an item happens on its day: what takes its place does so at once and for good.
     `also` are relations that are kept here for want of a place of their own; their item then says the whole
     statement. `headings` are what older files call this place, in small letters. `resource_id` is filled in from the

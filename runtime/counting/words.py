@@ -73,6 +73,8 @@ EDIT_REFUSALS = (
         "rank",
         "guarded",
         "older",
+        "breath",
+        "unsaid",
         "model",
     ),
     # What the switchboard refuses to hear in a turn.

@@ -106,7 +106,7 @@ async def test_what_is_liked_is_added_at_the_end(talk: Talk, user: str) -> None:
     editor = record.origin.editor
     assert isinstance(finder, dict)
     assert isinstance(editor, dict)
-    assert (finder["model"], editor["model"]) == ("search", "relation new")
+    assert (finder["model"], editor["model"]) == ("search", "relation updates")
 
 
 async def test_five_things_said_in_three_ways_are_five_entries(

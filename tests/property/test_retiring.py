@@ -130,6 +130,8 @@ def _holds(entry: DocumentEntry, day: date) -> bool:
 def _takes_back(said: Fact, entry: DocumentEntry) -> bool:
     """Return whether *said* is against *entry*: by name, by all its words, or at the one place or a contrary one."""
     assert entry.place is not None
+    if said.relation not in CHANGING:
+        return False
     is_named = said.relation in CHANGING and entry.reference in said.related
     if said.subject:
         return is_named and not (entry.place.single or entry.place.protected)
@@ -137,8 +139,6 @@ def _takes_back(said: Fact, entry: DocumentEntry) -> bool:
         return True
     if said.relation in ("ends", "forget"):
         return set(words_of(said.value)) <= set(words_of(entry.text))
-    if said.relation == "same" or (said.relation == "adds_to" and said.related):
-        return False
     home = BY_PATH[said.category]
     if entry.place == home:
         return home.single

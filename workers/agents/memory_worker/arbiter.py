@@ -15,8 +15,8 @@ from tasklore.workers.agents.memory_worker.case import CHANGING, Case
 
 #: Why a fact may not take something away. rank: it was inferred, and the other was said; guarded: it was inferred, and
 #: the other is about health; protected: only the person's own words end that; older: the other was said later;
-#: breath: both were said in one turn.
-Refusal = Literal["rank", "guarded", "protected", "older", "breath"]
+#: breath: both were said in one turn; unsaid: the fact does not say that anything holds no longer.
+Refusal = Literal["rank", "guarded", "protected", "older", "breath", "unsaid"]
 REFUSALS: tuple[Refusal, ...] = get_args(Refusal)
 
 
@@ -72,11 +72,11 @@ def _refusal(case: Case, entry: DocumentEntry, *, is_swept: bool) -> Refusal | N
         return "protected"
     if entry.place is not None and entry.place.single and not case.is_mine(entry):
         return "protected"
-    if (
-        item is not None
-        and item.source == case.source
-        and fact.relation not in CHANGING
-    ):
+    if fact.relation not in CHANGING and not is_swept:
+        return "unsaid"
+    is_taking_its_place = fact.relation in ("updates", "contradicts")
+    is_of_one_turn = item is not None and item.source == case.source
+    if is_of_one_turn and is_taking_its_place and not case.is_changing(entry):
         return "breath"
     return None
 

@@ -201,21 +201,19 @@ class Case:
         text = _text_of(entry)
         if is_same(text, self.display):
             return True
-        day = self._day_without_year
-        if day is None:
-            return False
-        found = _whole_moment(text, self.today)
+        mine = self._whole_day
+        theirs = _whole_moment(text, self.today)
         return (
-            found is not None
-            and not found.is_relative
-            and _days_of(found) == _days_of(day)
+            mine is not None
+            and theirs is not None
+            and mine.is_relative != theirs.is_relative
+            and _days_of(mine) == _days_of(theirs)
         )
 
     @cached_property
-    def _day_without_year(self) -> FoundMoment | None:
-        """The day that the fact says, and nothing else, without saying of which year."""
-        found = _whole_moment(self.display, self.today)
-        return found if found is not None and found.is_relative else None
+    def _whole_day(self) -> FoundMoment | None:
+        """The day that the fact says, and nothing else; it is relative where it does not say of which year."""
+        return _whole_moment(self.display, self.today)
 
     def is_event(self, entry: DocumentEntry) -> bool:
         """Return whether *entry* happens on a day: by its place, or as its text names one of the calendar.
@@ -236,12 +234,24 @@ class Case:
         fact = self.pending.fact
         is_placed = home_of(fact.category, fact.subject, self.kinds) is not None
         theirs = set(words_of(_text_of(entry)))
+        if self._says_year_of(entry):
+            return True
         return (
             is_placed
             and len(fact.related) <= 1
             and bool(theirs)
             and not entry.is_protected
             and theirs < set(words_of(fact.value))
+        )
+
+    def _says_year_of(self, entry: DocumentEntry) -> bool:
+        """Return whether the fact says the day of *entry* with its year, which *entry* does not know."""
+        day = self._whole_day
+        return (
+            day is not None
+            and not day.is_relative
+            and self._is_said_by(entry)
+            and not is_same(_text_of(entry), self.display)
         )
 
     def superseding(self) -> Fact | None:

@@ -3,11 +3,11 @@
 import hashlib
 from collections.abc import Sequence
 
-from tasklore.contracts.messages import Fact
+from tasklore.contracts.messages import Fact, FactRelation
 from tasklore.memory.documents.entries import home_of
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.workers.agents.switchboard.checks import LONGEST_STATEMENT, Checked, Veto
-from tasklore.workers.statements import Statement
+from tasklore.workers.statements import Statement, attitude_of
 
 #: Letters of an id on the wire.
 _LONGEST_ID = 64
@@ -44,12 +44,22 @@ def from_statement(identity: str, statement: Statement, kinds: Kinds) -> Fact:
         reasoning="read without a model",
         category=statement.category,
         value=statement.value,
-        relation=statement.relation,
+        relation=_relation_of(statement, kinds),
         durability=statement.durability,
         expiry=statement.expiry,
         polarity=statement.polarity,
         evidence=statement.evidence,
     )
+
+
+def _relation_of(statement: Statement, kinds: Kinds) -> FactRelation:
+    """Return the relation of *statement*: what cannot hold beside another one says that it takes its place."""
+    place = home_of(statement.category, None, kinds)
+    if statement.relation != "new" or place is None:
+        return statement.relation
+    is_attitude = place.relation == "other" and attitude_of(statement.text) is not None
+    is_exclusive = place.single or place.opposite is not None or is_attitude
+    return "updates" if is_exclusive else "new"
 
 
 def from_model(

@@ -8,7 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from tasklore.contracts.errors import LlmTimeout
-from tasklore.memory.documents.entries import live_entries
+from tasklore.memory.documents.entries import home_of, live_entries
 from tasklore.memory.documents.items import Item, slug
 from tasklore.workers.agents.memory_worker.runner import PROTECTED, edit
 from tasklore.workers.listening.values import PendingFact, Ruling
@@ -85,7 +85,14 @@ async def test_a_fact_of_somebody_else_ends_nothing_of_the_person() -> None:
     context, _ = await ruled(
         documents(work__employer=["Acme"]),
         fact_of("work.employer", "Beta", subject="Mia"),
-        fact_of("work.employer", "Gamma", "f2", subject="Mia", turn_id="t2"),
+        fact_of(
+            "work.employer",
+            "Gamma",
+            "f2",
+            relation="updates",
+            subject="Mia",
+            turn_id="t2",
+        ),
         fact_of("work.employer", "Delta", "f3", subject="Bob"),
     )
     assert states(context, WORK, "work.employer") == {"Acme": "current"}
@@ -123,9 +130,38 @@ async def test_an_update_ends_what_it_names_alone() -> None:
 async def test_the_contrary_of_the_same_thing_ends_it_unnamed() -> None:
     """Which place says the contrary is data of the kind."""
     context, _ = await ruled(
-        documents(food__likes=["Olives", "Figs"]), fact_of("food.dislikes", "olives")
+        documents(food__likes=["Olives", "Figs"]),
+        fact_of("food.dislikes", "olives", relation="updates"),
     )
     assert states(context, FOOD, "food.likes") == {"Olives": "past", "Figs": "current"}
+
+
+@pytest.mark.parametrize("relation", ["new", "adds_to"])
+@pytest.mark.parametrize(
+    ("place", "held", "category", "value"),
+    [
+        ("places.home", "Porto", "places.home", "Hull"),
+        ("food.likes", "Olives", "food.dislikes", "olives"),
+        ("general.other", "I love flying", "general.other", "I hate flying"),
+        ("general.birthday", "3 May", "general.birthday", "4 May"),
+    ],
+)
+async def test_what_does_not_say_that_it_takes_something_away_takes_nothing_away(
+    relation: str, place: str, held: str, category: str, value: str
+) -> None:
+    """Both stand, each marked with the conflict, and the person reads of it."""
+    context, (ruling,) = await ruled(
+        documents(**{place.replace(".", "__"): [held]}),
+        fact_of(category, value, relation=relation),
+    )
+    home = home_of(place, None, KINDS)
+    assert home is not None
+    resource_id = home.resource_id
+    assert states(context, resource_id, place)[held] == "current"
+    assert item_at(context, resource_id, place, 0)["conflict"] == "f1"
+    assert ruling.outcome == "conflict"
+    assert f"this contradicts: {held}" in ruling.notices
+    assert context.refusals == ["unsaid"]
 
 
 async def test_an_end_inserts_nothing() -> None:
@@ -137,20 +173,26 @@ async def test_an_end_inserts_nothing() -> None:
     assert ruling.notices == ("no longer: Acme",)
 
 
-@pytest.mark.parametrize("relation", ["new", "ends", "updates"])
-async def test_what_is_temporary_hides_and_comes_back(relation: str) -> None:
+@pytest.mark.parametrize(
+    ("relation", "category", "value", "is_named"),
+    [
+        ("updates", "food.dislikes", "coffee", False),
+        ("ends", "food.likes", "", True),
+        ("updates", "food.likes", "tea", True),
+    ],
+)
+async def test_what_is_temporary_hides_and_comes_back(
+    relation: str, category: str, value: str, *, is_named: bool
+) -> None:
     """By itself, on the day after."""
     until = TODAY + timedelta(days=5)
-    named = () if relation == "new" else (f"{FOOD}:food.likes.coffee",)
-    value = "coffee" if relation == "new" else "" if relation == "ends" else "tea"
-    category = "food.dislikes" if relation == "new" else "food.likes"
     context, _ = await ruled(
         documents(food__likes=["Coffee"]),
         fact_of(
             category,
             value,
             relation=relation,
-            related=named,
+            related=(f"{FOOD}:food.likes.coffee",) if is_named else (),
             expiry=until,
             durability="short_term",
         ),
@@ -199,7 +241,8 @@ async def test_what_was_past_and_is_said_again_is_current() -> None:
     """It stands once."""
     old = item("Acme", until="2026-01-15")
     context, _ = await ruled(
-        documents(work__employer=[old, "Beta"]), fact_of("work.employer", "Acme")
+        documents(work__employer=[old, "Beta"]),
+        fact_of("work.employer", "Acme", relation="updates"),
     )
     assert states(context, WORK, "work.employer") == {"Acme": "current", "Beta": "past"}
 
@@ -208,7 +251,9 @@ async def test_what_was_only_inferred_overrules_nothing_that_was_said() -> None:
     """Both stand, and both say so."""
     context, (ruling,) = await ruled(
         documents(work__employer=["Acme"]),
-        fact_of("work.employer", "Beta", inferred=True, confidence=0.7),
+        fact_of(
+            "work.employer", "Beta", relation="updates", inferred=True, confidence=0.7
+        ),
     )
     assert ruling.outcome == "conflict"
     assert states(context, WORK, "work.employer") == {
@@ -455,7 +500,7 @@ async def test_what_stands_beside_an_item_takes_nothing_away(
 
 
 async def test_what_adds_to_the_one_item_of_a_place_stands_beside_it() -> None:
-    """Words about a new home do not end its address; another address does."""
+    """Words about a new home do not end its address."""
     bodies = documents(places__home=["Porto"])
     beside = fact_of(
         "places.home",
@@ -467,12 +512,6 @@ async def test_what_adds_to_the_one_item_of_a_place_stands_beside_it() -> None:
     assert states(context, PLACES, "places.home") == {
         "Porto": "current",
         "Two rooms": "current",
-    }
-    other = fact_of("places.home", "Hull", relation="adds_to")
-    context, _ = await ruled(bodies, other)
-    assert states(context, PLACES, "places.home") == {
-        "Porto": "past",
-        "Hull": "current",
     }
 
 
@@ -587,13 +626,10 @@ async def test_a_day_said_without_its_year_ends_nothing(again: str) -> None:
         documents(general__birthday=["3 May"]),
         fact_of("general.birthday", "3 May 1990"),
     )
-    assert states(context, GENERAL, "general.birthday") == {
-        "3 May": "past",
-        "3 May 1990": "current",
-    }
+    assert states(context, GENERAL, "general.birthday") == {"3 May 1990": "current"}
     context, _ = await ruled(
         documents(general__birthday=["3 May 1990"]),
-        fact_of("general.birthday", "4 May"),
+        fact_of("general.birthday", "4 May", relation="updates"),
     )
     assert states(context, GENERAL, "general.birthday")["3 May 1990"] == "past"
 
@@ -900,7 +936,8 @@ async def test_a_like_that_was_kept_as_it_was_said_ends_by_its_contrary(
     """Of the same thing, wherever that stands; a list that has it beside others stays."""
     kept = "I love mango sorbet and flying"
     bodies = documents(**{"general__other": [kept], place: [kept, held]})
-    context, _ = await ruled(bodies, fact_of("general.other", said))
+    against = fact_of("general.other", said, relation="updates")
+    context, _ = await ruled(bodies, against)
     entries = live_entries(
         {name: one.body for name, one in context.draft.documents.items()}, KINDS, TODAY
     )
