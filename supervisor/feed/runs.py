@@ -5,6 +5,7 @@ how the run ended; drivers' own events only say when to look, and nothing is kep
 """
 
 import asyncio
+import math
 import re
 from collections import deque
 from collections.abc import (
@@ -180,6 +181,17 @@ class RunStep(NamedTuple):
 RunFeedEvent = RunSeen | RunStep
 
 
+class _StepTaken(NamedTuple):
+    """A step of the phase with a number, and from when to when this runs, in the order in which steps are told."""
+
+    at_ms: int
+    since_ms: int
+    until_ms: float
+    number: int
+    stage: int
+    kind: PipelineEventKind
+
+
 async def follow_run(
     link: "Link",
     session_id: str,
@@ -270,21 +282,32 @@ def _is_before(at: RunPosition, now: RunPosition) -> bool:
 
 
 def _steps_between(at: RunPosition, standing: RunStanding) -> list[RunStep]:
-    """Return the steps from *at* to how the run stands, in the order of their times."""
+    """Return the steps from *at* to how the run stands, in the order of their times.
+
+    Of those in one millisecond the steps of whichever phase began first come first, and then of the one that ended
+    first: a phase ends before the one begins that waited for it.
+    """
     phases = standing.phases
-    steps: list[tuple[int, int, int, PipelineEventKind, PhaseStanding]] = []
+    steps: list[_StepTaken] = []
     for number, (seen, phase) in enumerate(zip(at.stages, phases, strict=True)):
         stage = phase.stage
         begun = phase.begun
+        has_ended = phase.status in _KINDS
+        ended_ms = phase.ended_ms or phase.since_ms or 0
+        since_ms = phase.since_ms or ended_ms
+        until_ms = ended_ms if has_ended else math.inf
         if begun > seen and phase.has_begun:
-            steps.append((phase.since_ms or 0, begun, number, "phase_started", phase))
-        if stage > seen and phase.status in _KINDS:
-            ended_ms = phase.ended_ms or phase.since_ms or 0
-            steps.append((ended_ms, stage, number, _KINDS[phase.status], phase))
+            steps.append(
+                _StepTaken(since_ms, since_ms, until_ms, number, begun, "phase_started")
+            )
+        if stage > seen and has_ended:
+            kind = _KINDS[phase.status]
+            steps.append(_StepTaken(ended_ms, since_ms, until_ms, number, stage, kind))
     through = _count_through(phases)
     stages = list(at.stages)
     found = []
-    for at_ms, stage, number, kind, phase in sorted(steps, key=lambda step: step[:3]):
+    for at_ms, _, _, number, stage, kind in sorted(steps):
+        phase = phases[number]
         stages[number] = stage
         event = PipelineEvent(
             session_id=standing.session_id,

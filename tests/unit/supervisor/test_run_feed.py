@@ -122,6 +122,27 @@ async def test_a_phase_that_is_reset_within_a_run_tells_its_next_steps() -> None
     assert steps_in(await follow(skipped, after=seen)) == [("phase_skipped", "a")]
 
 
+@pytest.mark.parametrize("order", ["abc", "bac", "cba"])
+async def test_a_phase_ends_before_the_one_begins_that_waited_for_it(
+    order: str,
+) -> None:
+    """Though all that is within a millisecond, the second takes none, and names say nothing of who waits for whom."""
+    waited = PhaseState("done", 1, "t1", since_ms=10, ended_ms=15)
+    quick = PhaseState("done", 1, "t2", since_ms=15, ended_ms=15)
+    last = PhaseState("running", 1, "t3", since_ms=15)
+    named = dict(zip(order, (waited, quick, last), strict=True))
+    now = a_standing(*(named[name] for name in sorted(named)))
+    unseen = a_standing(PhaseState(), PhaseState(), PhaseState()).place
+    first, second, third = order
+    assert steps_in(await follow(now, after=unseen)) == [
+        ("phase_started", first),
+        ("phase_done", first),
+        ("phase_started", second),
+        ("phase_done", second),
+        ("phase_started", third),
+    ]
+
+
 async def test_a_phase_tells_its_steps_however_often_it_began() -> None:
     for run in (17, 18, 400, 10**6):
         seen = a_standing(PhaseState(run=run - 1), PhaseState()).place
