@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+# Hundreds of processes are started: without compiled modules each compiles ours anew, for a second or two.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup docs demo test test-fast check unit coverage long generated lint browser pictures clients-check platforms-check deploy-check monitoring-check image bench chaos soak memory-storm \
 	changelog pipeline-storm restore-drill sbom release-check local-model clean

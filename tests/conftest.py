@@ -1,8 +1,9 @@
 """Fixtures for every test: real servers, the scripted model, and logs that no test leaves behind."""
 
+import gc
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -68,6 +69,20 @@ def pytest_configure(config: pytest.Config) -> None:
     """Name our marks."""
     for mark, why in LEFT_OUT.items():
         config.addinivalue_line("markers", f"{mark}: {why}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage while tests are collected, and leave out afterwards what stays until the end.
+
+    That is 750,000 objects in each process: going through them again and again takes a third of the collection's time.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(
