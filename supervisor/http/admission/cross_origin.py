@@ -4,7 +4,9 @@ A page sends its key as any other program does; cookies and the like are never a
 """
 
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
+from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -16,6 +18,8 @@ _EXPOSED = ("ETag", "Location", "Retry-After", "X-Tasklore-Unread")
 _MAX_AGE_S = 600
 #: Paths that are for people alone: no page reads what a signed link or a session shows.
 _PAGES = ("/approve/", "/console/")
+#: The ports that an address leaves out.
+_USUAL_PORTS = (":80", ":443")
 
 
 class CrossOrigin:
@@ -48,3 +52,35 @@ class CrossOrigin:
             await (app if is_page else asked)(scope, receive, send)
 
         return serve
+
+
+def is_own_page(headers: Headers, public: str | None) -> bool:
+    """Return whether a request with *headers* is of one of our own pages, or of no page at all.
+
+    Browsers that say so by `Sec-Fetch-Site` are believed. Others, and all of them where a page came by plain HTTP from
+    another machine, name its origin, or its address: it has to be the one that was asked, or that of *public*.
+    """
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site in ("same-origin", "none")
+    page = headers.get("origin", headers.get("referer"))
+    if page is None:
+        return True
+    own = {_without_usual_port(headers.get("host", ""))}
+    if public is not None:
+        own.add(_authority_of(public))
+    return _authority_of(page) in own - {""}
+
+
+def _authority_of(url: str) -> str:
+    """Return the host and the port of *url*, "" where it has none."""
+    try:
+        return _without_usual_port(urlsplit(url).netloc)
+    except ValueError:
+        return ""
+
+
+def _without_usual_port(authority: str) -> str:
+    for port in _USUAL_PORTS:
+        authority = authority.removesuffix(port)
+    return authority.lower()

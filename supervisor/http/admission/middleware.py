@@ -15,7 +15,7 @@ from tasklore.supervisor.http.admission.console_sessions import (
     caller_of,
     read_cookie,
 )
-from tasklore.supervisor.http.admission.cross_origin import CrossOrigin
+from tasklore.supervisor.http.admission.cross_origin import CrossOrigin, is_own_page
 from tasklore.supervisor.http.admission.key_file import KeyEntry
 from tasklore.supervisor.http.admission.keys import ANYBODY, CALLER, Caller
 from tasklore.supervisor.http.admission.limits import Rates
@@ -73,7 +73,7 @@ class AdmissionMiddleware:
                 self._demand_place(handed)
             else:
                 if self._parts.keys is None:
-                    _check_browser(scope["method"], headers, self._parts.cross_origin)
+                    _check_browser(scope, headers, self._parts.cross_origin)
                 caller = self._admit_request(scope, headers)
                 if caller is not None:
                     scope[CALLER] = caller
@@ -117,15 +117,17 @@ class AdmissionMiddleware:
 
         Of a page from elsewhere the cookie is not sent, and its browser says so too.
         """
-        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none") and (
-            scope["method"] not in ("GET", "HEAD")
-        ):
+        sessions = self._parts.console
+        public = sessions.address if sessions is not None else None
+        if scope["method"] not in ("GET", "HEAD") and not is_own_page(headers, public):
             raise Refused(
-                403, "origin", "no page from elsewhere may send a form of the console"
+                403,
+                "origin",
+                "no page from elsewhere may send a form of the console; behind a proxy that changes `Host`, set "
+                "TASKLORE_APPROVAL_URL to the address that browsers open",
             )
         if self._parts.keys is None:
             return self._admit(ANYBODY)
-        sessions = self._parts.console
         cookie = read_cookie(headers.get("cookie", ""))
         found = sessions.read_session(cookie) if sessions is not None else None
         if found is not None:
@@ -226,19 +228,21 @@ class AdmissionMiddleware:
 
 
 def _check_browser(
-    method: str, headers: Headers, cross_origin: CrossOrigin | None
+    scope: Scope, headers: Headers, cross_origin: CrossOrigin | None
 ) -> None:
     if not is_local(headers.get("host", "")):
         detail = "without API keys this is for programs of this machine; use 127.0.0.1, or set TASKLORE_API_KEYS_FILE"
         raise Refused(403, "host", detail)
-    # A browser lets any page send a request that changes something, as long as it has no body of JSON.
+    # A browser lets any page send a request that changes something, as long as it has no body of JSON. Forms of the
+    # console are of its own pages alone, see `is_own_page`.
     origin = headers.get("origin")
     if cross_origin is not None and origin is not None and cross_origin.names(origin):
         return
     if (
         origin is not None
         and not is_local(origin.partition("://")[2])
-        and method != "GET"
+        and scope["method"] != "GET"
+        and not scope["path"].startswith(CONSOLE)
     ):
         raise Refused(
             403,

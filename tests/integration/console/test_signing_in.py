@@ -237,7 +237,7 @@ async def test_every_answer_has_the_headers(console: ConsoleStand) -> None:
             assert "unsafe" not in policy
             assert said["x-frame-options"] == "DENY"
             assert said["x-content-type-options"] == "nosniff"
-            assert said["referrer-policy"] == "no-referrer"
+            assert said["referrer-policy"] == "same-origin"
             kept = "no-cache" if "static" in path else "no-store"
             assert said["cache-control"] == kept, path
 
