@@ -35,7 +35,8 @@ _UNKNOWN_S = 300.0
 class ModelBreaker:
     """Opens after *failures* rate limits, 5xx, timeouts or broken connections in a row; any answer closes it.
 
-    *patience_s* is the longest rest in seconds that a provider's Retry-After may ask for.
+    *model* is its name as persons are shown it, *patience_s* the longest rest in seconds that a provider's Retry-After
+    may ask for.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class ModelBreaker:
         monotonic: Callable[[], float] = time.monotonic,
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
-        self._model = model
+        self.model = model
         self._limit = failures
         self._patience_s = patience_s
         self._monotonic = monotonic
@@ -93,7 +94,7 @@ class ModelBreaker:
             self._refused += 1
             raise self.mark(
                 LlmUnavailable(
-                    f"{self._model!r} is away and was not asked; last it said: {self._words}"
+                    f"{self.model!r} is away and was not asked; last it said: {self._words}"
                 )
             )
 
@@ -112,7 +113,7 @@ class ModelBreaker:
                 _LONGEST_SPREAD_S, max(_SPREAD_S, self._refused / _RETURNS_PER_S)
             )
             error.away_s = left_s + self._uniform(0.0, spread_s)
-            error.model = self._model
+            error.model = self.model
             error.said = self._words
         return error
 
@@ -162,14 +163,12 @@ class ModelBreaker:
         self._refused = 0
         if not is_probe:
             self._opened_at = now
-            log.warning(
-                "llm_breaker_opened", model=self._model, failures=self._failures
-            )
+            log.warning("llm_breaker_opened", model=self.model, failures=self._failures)
 
     def _close(self) -> None:
         self._failures = 0
         if self._opened_at is not None:
             log.info(
-                "llm_breaker_closed", model=self._model, open_s=round(self.open_s, 1)
+                "llm_breaker_closed", model=self.model, open_s=round(self.open_s, 1)
             )
             self._opened_at = None

@@ -127,7 +127,7 @@ class Llm:
         self._uniform = uniform
         self._slots = asyncio.Semaphore(settings.max_concurrency)
         self._under_way = 0
-        self._breakers: dict[str, ModelBreaker] = {}
+        self._breakers: dict[tuple[str, str], ModelBreaker] = {}
         self._troubles: dict[str, str] = {}
         self._connecting = asyncio.Lock()
         self._has_prices = False
@@ -157,9 +157,12 @@ class Llm:
         return 2 * (self._under_way + 1) <= self.settings.max_concurrency
 
     def open_seconds(self) -> dict[str, float]:
-        """Return by model for how many seconds its provider has been away, 0 when it is not; for any thread."""
+        """Return by model for how many seconds its provider has been away, 0 when it is not; for any thread.
+
+        A model is named as in `AwayModel`: with its provider, where that is not the usual one.
+        """
         return {
-            model: breaker.open_s for model, breaker in self._breakers.copy().items()
+            breaker.model: breaker.open_s for breaker in self._breakers.copy().values()
         }
 
     def away_models(self) -> tuple[AwayModel, ...]:
@@ -167,11 +170,11 @@ class Llm:
         now = datetime.now(UTC)
         away = [
             AwayModel(
-                model=model,
+                model=breaker.model,
                 since=now - timedelta(seconds=breaker.open_s),
                 said=breaker.said,
             )
-            for model, breaker in self._breakers.items()
+            for breaker in self._breakers.values()
             if breaker.is_open
         ]
         return tuple(sorted(away, key=attrgetter("since"))[:_MOST_AWAY])
@@ -272,7 +275,7 @@ class Llm:
                     attempts=attempts,
                     duration_ms=duration_ms,
                 )
-            breaker = self._breaker(question.role.model)
+            breaker = self._breaker(question.role.provider, question.role.model)
             pause_s = (
                 None if breaker.is_open else self._pause_s(question, attempt, error)
             )
@@ -321,7 +324,8 @@ class Llm:
             "gen_ai.request.model": model,
             "tasklore.llm.role": role,
         }
-        address = self.settings.access(self.role(role).provider)[0] or OPENAI_URL
+        provider = self.role(role).provider
+        address = self.settings.access(provider)[0] or OPENAI_URL
         payer = spent.payer if spent is not None else Payer(agent=role)
         asked_for = PendingCall(
             model=model,
@@ -330,7 +334,7 @@ class Llm:
             text=text,
             most_output=self.role(role).max_output_tokens,
         )
-        async with self._admit(model, asked_for) as bill:
+        async with self._admit(provider, asked_for) as bill:
             sent = SentRequest()
             self._under_way += 1
             try:
@@ -529,7 +533,7 @@ class Llm:
             raise LlmTimeout(
                 f"no time is left to ask {role.model!r} for {question.role_name!r}"
             )
-        breaker = self._breaker(role.model)
+        breaker = self._breaker(role.provider, role.model)
         breaker.demand()
         await self._load_prices()
         shown = (
@@ -613,9 +617,11 @@ class Llm:
         return self.settings.base_url or OPENAI_URL
 
     @asynccontextmanager
-    async def _admit(self, model: str, asked_for: PendingCall) -> AsyncIterator[Bill]:
-        """Hold a slot while *model* is asked in the block, whose LlmError counts against its provider."""
-        breaker = self._breaker(model)
+    async def _admit(
+        self, provider: str, asked_for: PendingCall
+    ) -> AsyncIterator[Bill]:
+        """Hold a slot while *provider* is asked in the block, whose LlmError counts against it and the model."""
+        breaker = self._breaker(provider, asked_for.model)
         breaker.demand()
         try:
             async with (
@@ -630,14 +636,18 @@ class Llm:
             breaker.mark(error)
             raise
 
-    def _breaker(self, model: str) -> ModelBreaker:
-        if model not in self._breakers:
+    def _breaker(self, provider: str, model: str) -> ModelBreaker:
+        place = self.settings.place_of(provider)
+        if (place, model) not in self._breakers:
             # A question alone is asked as often as it may be before its provider counts as away.
             limits = self.settings.max_attempts, self.settings.patience_s
-            self._breakers[model] = ModelBreaker(
-                model, *limits, monotonic=self._monotonic, uniform=self._uniform
+            self._breakers[place, model] = ModelBreaker(
+                self.settings.shown_model(place, model),
+                *limits,
+                monotonic=self._monotonic,
+                uniform=self._uniform,
             )
-        return self._breakers[model]
+        return self._breakers[place, model]
 
     async def _load_prices(self) -> None:
         async with self._connecting:

@@ -1,7 +1,7 @@
 """Which language model answers for which role, within which limits."""
 
 import re
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -25,6 +25,9 @@ DEFAULT_ROLE = "default"
 
 #: The ways of ours to speak to a model: the first two at `base_url`, the others at the provider's own address.
 Provider = Literal["openai", "openai-responses", "anthropic", "google"]
+#: The one that a role has unless it names another, and those at the same address.
+DEFAULT_PROVIDER: Final = "openai"
+_AT_BASE_URL: Final = (DEFAULT_PROVIDER, "openai-responses")
 
 
 def is_shipped(model: str) -> bool:
@@ -44,7 +47,7 @@ class LlmRole(BaseModel):
     model: str = Field(default=MEDIUM_MODEL, min_length=1)
     #: The others of ours serve agents with tools (`tasklore.workers.pydantic_agents`) and no `Llm.ask`; a further name
     #: is that of an extension (`tasklore.extensions.ModelProvider`), which serves `Llm.ask` alone.
-    provider: str = "openai"
+    provider: str = DEFAULT_PROVIDER
     #: None leaves it to the provider.
     temperature: float | None = Field(default=0.2, ge=0, le=2, validate_default=True)
     max_output_tokens: int = Field(default=2_048, ge=1)
@@ -115,6 +118,20 @@ class LlmSettings(BaseModel):
     def role(self, name: str) -> LlmRole:
         """Return the settings of role *name*; a role without settings is served by `default`."""
         return self.roles.get(name) or self.roles[DEFAULT_ROLE]
+
+    def place_of(self, provider: str) -> str:
+        """Return the provider that is away whenever *provider* is: two of ours speak to the same address."""
+        return DEFAULT_PROVIDER if provider in _AT_BASE_URL else provider
+
+    def shown_model(self, provider: str, model: str) -> str:
+        """Return *model* as persons are shown it: with its *provider*, unless that is the usual one.
+
+        There, too, where the name alone reads as that of another provider that a role names.
+        """
+        first, colon, _ = model.partition(":")
+        others = {self.place_of(role.provider) for role in self.roles.values()}
+        is_plain = provider == DEFAULT_PROVIDER and not (colon and first in others)
+        return model if is_plain else f"{provider}:{model}"
 
     def access(self, provider: str) -> tuple[str | None, SecretStr | None]:
         """Return address and key of *provider*, each None where it is not set."""

@@ -1,11 +1,19 @@
 """Deadlines, pauses and the shared limit of `tasklore.runtime.models.llm`, against a scripted server."""
 
 import asyncio
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from threading import Event
 
 import pytest
 
-from tasklore.contracts.errors import LlmError, LlmRateLimited, LlmTimeout
+from tasklore.contracts.errors import (
+    LlmError,
+    LlmRateLimited,
+    LlmTimeout,
+    LlmUnavailable,
+)
 from tasklore.runtime.models.llm import Llm, LlmRole, LlmSettings, Spent
 from tests.llm_double import (
     Canned,
@@ -19,6 +27,29 @@ from tests.llm_double import (
 from tests.llm_questions import GOOD, Book, Opener, Pauses, ask
 
 pytest_plugins = ["tests.fixtures_llm"]
+
+AWAY = """
+class Away:
+    async def answer(self, request):
+        raise ConnectionError("nobody listens")
+
+    async def aclose(self):
+        pass
+"""
+
+
+@pytest.fixture
+def _away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Install a provider of others, called `acme`, that never answers."""
+    (tmp_path / "acme_away.py").write_text(AWAY, "utf-8")
+    info = tmp_path / "acme-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: acme\nVersion: 1.0\n", "utf-8")
+    points = "[tasklore.models]\nacme = acme_away:Away\n"
+    (info / "entry_points.txt").write_text(points, "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    sys.modules.pop("acme_away", None)
 
 
 async def test_a_stalled_attempt_is_retried_and_a_timeout_in_the_end(
@@ -186,3 +217,51 @@ async def test_a_provider_that_is_away_is_only_asked_by_questions_under_way(
     assert (await ask(llm)).attempts == 1
     assert llm.open_seconds() == {"ill": 0.0, "well": 0.0}
     assert llm.away_models() == ()
+
+
+@pytest.mark.usefixtures("_away")
+async def test_a_provider_that_is_away_takes_no_model_of_that_name_along(
+    open_llm: Opener, scripted_llm: ScriptedLlm
+) -> None:
+    """Another provider's goes on, by a name that tells them apart wherever outages are shown."""
+    scripted_llm.respond = lambda _asked: GOOD
+    roles = {
+        "editor": LlmRole(model="shared", provider="acme"),
+        "finder": LlmRole(model="shared"),
+        "writer": LlmRole(model="acme:shared"),
+    }
+    llm = open_llm(roles=roles, max_attempts=1)
+    with pytest.raises(LlmUnavailable) as caught:
+        await ask(llm)
+    assert caught.value.model == "acme:shared"
+    for role in ("finder", "writer"):
+        assert (await ask(llm, role)).value.colour == "green"
+    assert [away.model for away in llm.away_models()] == ["acme:shared"]
+    shown = llm.open_seconds()
+    assert shown.keys() == {"acme:shared", "shared", "openai:acme:shared"}
+    assert shown["shared"] == shown["openai:acme:shared"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("role", "other"),
+    [("openai", "openai-responses"), ("openai-responses", "openai")],
+)
+async def test_two_ways_to_one_server_find_it_away_together(
+    open_llm: Opener, role: str, other: str
+) -> None:
+    """What is away is the server at the address that they share; other providers of that model are asked on."""
+    roles = {
+        "editor": LlmRole(model="shared", provider=role),
+        "finder": LlmRole(model="shared", provider=other),
+        "writer": LlmRole(model="shared", provider="anthropic"),
+    }
+    llm = open_llm(roles=roles, max_attempts=1)
+    with pytest.raises(LlmUnavailable):
+        async with llm.request("editor", "shared"):
+            raise LlmUnavailable("503")
+    with pytest.raises(LlmUnavailable, match="was not asked"):
+        async with llm.request("finder", "shared"):
+            pass
+    async with llm.request("writer", "shared"):
+        pass
+    assert llm.open_seconds().keys() == {"shared", "anthropic:shared"}
