@@ -36,7 +36,8 @@ class Caller(Part):
     `name` is that of the key, never the key; "" where a program sent it to NATS itself. `admin` among the `roles` holds
     every other one. `user` is the one user that the key acts for, None for any. `tenant` is whose budgets, bounds and
     turns count, None for no tenant's; `named` says that the key, which is of no tenant, named it. `approves` are the
-    roles in which the caller answers questions of tasks.
+    roles in which the caller answers questions of tasks. `is_handed` says that a process of operations, which has keys
+    of its own, admitted the caller.
     """
 
     name: str = Field(default="", max_length=200)
@@ -49,6 +50,7 @@ class Caller(Part):
     )
     named: bool = Field(default=False, exclude_if=not_)
     approves: _Names = Field(default=frozenset(), exclude_if=_is_empty)
+    is_handed: bool = Field(default=False, exclude_if=not_)
 
     @property
     def space(self) -> str:

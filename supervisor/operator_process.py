@@ -206,12 +206,15 @@ class Operations:
 def _make_server(opened: OperatorDependencies) -> "HttpServer":
     from tasklore.supervisor.http.admission.clients import UnknownClients
     from tasklore.supervisor.http.admission.console_sessions import ConsoleSessions
+    from tasklore.supervisor.http.admission.key_file import KeyRing
     from tasklore.supervisor.http.admission.limits import ClientLimits
     from tasklore.supervisor.http.dependencies import Admission
     from tasklore.supervisor.http.server import HttpServer, demand_keys, demand_tls
 
     settings = opened.settings
-    keys = demand_keys(settings.operations_host, settings.api_keys_file, "OPERATIONS")
+    keys = demand_keys(
+        settings.operations_host, KeyRing.of(settings.api_keys_file), "OPERATIONS"
+    )
     secret = settings.approval_secret
     door = Admission(
         keys=keys,

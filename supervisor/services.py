@@ -61,6 +61,7 @@ from tasklore.supervisor.dead_letters.queue import drop_letters
 from tasklore.supervisor.delivery import Delivering, InboxDelivery, inbox_sources
 from tasklore.supervisor.dispatch import Dispatch
 from tasklore.supervisor.json_schemas import JsonSchemas
+from tasklore.supervisor.makers import Makers
 from tasklore.supervisor.pipelines.analysis.driver import AnalysisDriver
 from tasklore.supervisor.pipelines.analysis.requests import AnalysisRequests
 from tasklore.supervisor.pipelines.analysis.run import AnalysisParts
@@ -86,6 +87,7 @@ from tasklore.supervisor.webhooks.events import WebhookEvents
 from tasklore.supervisor.webhooks.sender import WebhookSender
 
 if TYPE_CHECKING:
+    from tasklore.supervisor.http.admission.key_file import KeyRing
     from tasklore.supervisor.http.handed import HandedRequests
     from tasklore.supervisor.http.server import HttpServer
 
@@ -127,6 +129,8 @@ class Connections:
     output: OutputFollower
     answers: Answers
     schemas: JsonSchemas
+    keys: "KeyRing | None"
+    makers: Makers
 
 
 def make_learned(redis: Redis, settings: Settings, cards: CardIndex) -> Learned | None:
@@ -304,7 +308,8 @@ def make_schedules(
     """Return the scheduler of schedules, their book, and the maker of their ticks."""
     supervisor_id = opened.settings.supervisor_id
     store = ScheduleStore(opened.redis, opened.settings.supervisor_id)
-    book = ScheduleBook(store, lambda: opened.cards.catalogue)
+    makers = opened.makers
+    book = ScheduleBook(store, lambda: opened.cards.catalogue, makers=makers)
     maker = TickMaker(
         supervisor_id=supervisor_id,
         catalogue=lambda: opened.cards.catalogue,
@@ -313,6 +318,7 @@ def make_schedules(
         canceller=opened.canceller,
         records=RequestRecords(opened.redis),
         now=book.now,
+        makers=makers,
     )
     return Scheduler(book, maker), book, maker
 
@@ -433,7 +439,7 @@ def open_api(
         waits=opened.answers.waits,
     )
     secret = settings.approval_secret
-    keys = demand_keys(settings.api_host, settings.api_keys_file)
+    keys = demand_keys(settings.api_host, opened.keys)
     parts = ApiDependencies(
         supervisor_id=settings.supervisor_id,
         client=opened.link.client,
@@ -497,4 +503,6 @@ def open_api(
         tls=demand_tls(settings.api_tls_cert_file, settings.api_tls_key_file),
         alongside=parts.work.going,
     )
-    return Api(server, HandedRequests(app, server.url, parts.life.draining))
+    return Api(
+        server, HandedRequests(app, server.url, parts.life.draining, opened.makers)
+    )

@@ -68,9 +68,11 @@ from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.cards import CardIndex, has_worker
 from tasklore.supervisor.delivery import Delivering
 from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.http.admission.key_file import KeyRing
 from tasklore.supervisor.http.admission.limits import ClientLimits
 from tasklore.supervisor.json_schemas import JsonSchemas
 from tasklore.supervisor.limits_file import apply_limits_file
+from tasklore.supervisor.makers import Makers
 from tasklore.supervisor.pipelines.analysis.driver import AnalysisDriver
 from tasklore.supervisor.pipelines.analysis.requests import AnalysisRequests
 from tasklore.supervisor.pipelines.as_tasks import agent_card, read_pipelines
@@ -414,6 +416,7 @@ class Supervisor:
             webhooks=webhooks and webhooks.events,
             schemas=schemas,
         )
+        keys = KeyRing.of(settings.api_keys_file)
         everything = Connections(
             name=process.name,
             settings=settings,
@@ -430,6 +433,8 @@ class Supervisor:
             output=output,
             answers=waiting.answers,
             schemas=schemas,
+            keys=keys,
+            makers=Makers(keys),
         )
         driver, pipelines, tasks = make_pipelines(everything, sessions, self._declared)
         delivering = await open_delivering(

@@ -15,11 +15,10 @@ else
   if version ~= 1 then return 0 end
   if redis.call('ZLEXCOUNT', KEYS[4], ARGV[7], ARGV[8]) >= tonumber(ARGV[9]) then return -1 end
   if redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[10]) then return -2 end
-  if maker ~= '' then
-    if has_most(KEYS[5], maker, ARGV[12], is_gone) then return -3 end
-    redis.call('ZADD', KEYS[5], 0, maker .. ':' .. id)
-  end
+  if maker ~= '' and has_most(KEYS[5], maker, ARGV[12], is_gone) then return -3 end
 end
+-- Of a record that is there the maker may be another one now.
+if maker ~= '' then redis.call('ZADD', KEYS[5], 0, maker .. ':' .. id) end
 redis.call('HSET', KEYS[1], id, ARGV[2])
 redis.call('HSET', KEYS[2], id, ARGV[4])
 redis.call('ZADD', KEYS[4], 0, ARGV[6])

@@ -14,6 +14,7 @@ from tasklore.supervisor.http.in_process import (
     refuse_in_process,
     refuse_stream,
 )
+from tasklore.supervisor.makers import Makers
 from tasklore.supervisor.operations.refusals import Refused, unavailable
 
 #: Doors that are for clients of the API itself: they stream, or are about keys that another process does not know.
@@ -33,11 +34,19 @@ class HandedRequests:
     One that was given up is as one whose client closed its connection: an operation that waits ends, and any other
     one comes to its end.
 
-    A publisher there names the caller: the accounts of NATS let the role `operator` do so, and no other.
+    A publisher there names the caller: the accounts of NATS let the role `operator` do so, and no other. A key that
+    *makers* do not know is one of that process alone, and what is made with it is bound to no key here.
     """
 
-    def __init__(self, app: ASGIApp, url: str, draining: asyncio.Event) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        url: str,
+        draining: asyncio.Event,
+        makers: Makers | None = None,
+    ) -> None:
         self._app = app
+        self._makers = makers or Makers()
         self._url = url
         self._draining = draining
         self._underway: dict[str, asyncio.Event] = {}
@@ -70,6 +79,9 @@ class HandedRequests:
                 "the supervisor cannot read what was handed over; are the versions the same?",
             )
             return (await refuse_in_process(unreadable)).encode()
+        is_handed = self._makers.is_foreign(request.caller)
+        caller = request.caller.model_copy(update={"is_handed": is_handed})
+        request = request.model_copy(update={"caller": caller})
         if unquote(request.path).startswith(_ELSEWHERE):
             return (await refuse_in_process(refuse_stream(self._url))).encode()
         if request.id in self._left:

@@ -150,16 +150,14 @@ class HttpServer:
 
 
 def demand_keys(
-    host: str, keys_file: Path | None, setting: Setting = "API"
+    host: str, keys: KeyRing | None, setting: Setting = "API"
 ) -> KeyRing | None:
-    """Return the keys that requests need, None when they need none.
+    """Return *keys*, which requests need, None when they need none.
 
     Raises:
-        ConfigurationError: other machines could reach *host*, and there are no keys; or the file cannot be read.
+        ConfigurationError: other machines could reach *host*, and there are no keys.
     """
-    if keys_file is not None:
-        return KeyRing(keys_file)
-    if not is_loopback(host):
+    if keys is None and not is_loopback(host):
         otherwise = {
             "API": "use 127.0.0.1, or switch the API off with TASKLORE_API_PORT=none",
             "OPERATIONS": "or use 127.0.0.1",
@@ -169,7 +167,7 @@ def demand_keys(
             "with `tasklore api-key NAME --file FILE` and set TASKLORE_API_KEYS_FILE=FILE, "
             f"{otherwise[setting]}"
         )
-    return None
+    return keys
 
 
 def demand_cross_origin(

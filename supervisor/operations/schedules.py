@@ -13,6 +13,7 @@ from tasklore.contracts.identifiers import NAME_PATTERN, Name
 from tasklore.contracts.moments import describe_time
 from tasklore.memory.schedules.store import KeptSchedule, Schedule
 from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.makers import HELD
 from tasklore.supervisor.operations.card_fit import demand_fit, demand_offer
 from tasklore.supervisor.operations.dependencies import (
     OperatorDependencies,
@@ -36,6 +37,7 @@ from tasklore.supervisor.schedules.book import (
     make_id,
     stamps_of,
 )
+from tasklore.supervisor.schedules.scheduler import describe_hold
 from tasklore.supervisor.schedules.tick_maker import TickMaker
 from tasklore.supervisor.schedules.ticks import next_five
 
@@ -114,7 +116,7 @@ class ScheduleView(View):
     """A schedule: `next` are its next five times; `missed_ticks` passed while nothing ran and were not made up for.
 
     `target` and `when` are for people. `last_task` is the task, or the session of the run, of the tick at `last`;
-    `problem` says why that began nothing.
+    `problem` says why that began nothing, or why it is paused as the key of its maker is not there.
     """
 
     id: str
@@ -188,7 +190,7 @@ async def list_schedules(
         if len(page) < limit or len(found) >= limit:
             break
         place = page[-1].schedule.id
-    views = tuple(view_schedule(one, book.now()) for one in found[:limit])
+    views = tuple(view_schedule(book, one) for one in found[:limit])
     return ScheduleList(
         schedules=views, after=views[-1].id if len(views) == limit else None
     )
@@ -207,7 +209,7 @@ async def show_schedule(
 ) -> ScheduleView:
     """Show a schedule, its next five times, and its last run."""
     kept = await _demand(services, schedule_id, caller)
-    return view_schedule(kept, services.book.now())
+    return view_schedule(services.book, kept)
 
 
 @operation(
@@ -231,7 +233,7 @@ async def add_schedule(
     if new.pipeline is not None:
         await services.pipelines.demand_sound(new.pipeline, new.parameters)
     kept = await keep_schedule(services.book, schedule, dry_run=new.dry_run)
-    return view_schedule(kept, services.book.now())
+    return view_schedule(services.book, kept)
 
 
 @operation(
@@ -248,7 +250,7 @@ async def pause_schedule(
     """Let no tick come until it is resumed; one in the code of an agent stays paused when that is deployed."""
     await _demand(services, schedule_id, caller)
     return await _conclude(
-        services, await services.book.set_paused(schedule_id, caller.name, paused=True)
+        services, await services.book.set_paused(schedule_id, caller, paused=True)
     )
 
 
@@ -263,10 +265,13 @@ async def pause_schedule(
 async def resume_schedule(
     services: ScheduleServices, caller: Caller, schedule_id: ScheduleId
 ) -> ScheduleView:
-    """Let ticks come again; those of the pause are not made up for."""
+    """Let ticks come again; those of the pause are not made up for.
+
+    One whose maker's key was removed, or has lost the role `ask`, is yours from then on.
+    """
     await _demand(services, schedule_id, caller)
     return await _conclude(
-        services, await services.book.set_paused(schedule_id, caller.name, paused=False)
+        services, await services.book.set_paused(schedule_id, caller, paused=False)
     )
 
 
@@ -346,7 +351,7 @@ async def _conclude(
     if changed is None:
         raise not_found("this schedule is gone; GET /v1/schedules lists them")
     await services.ticks.withdraw(changed.withdrawn)
-    return view_schedule(changed.kept, services.book.now())
+    return view_schedule(services.book, changed.kept)
 
 
 def read_schedule(
@@ -423,9 +428,13 @@ async def keep_schedule(
         raise Refused(409, "taken", str(error)) from error
 
 
-def view_schedule(kept: KeptSchedule, now: datetime) -> ScheduleView:
+def view_schedule(book: ScheduleBook, kept: KeptSchedule) -> ScheduleView:
     """Return *kept* with its next times."""
     schedule, state = kept
+    now = book.now()
+    loss = book.makers.find_loss(schedule.caller, "ask")
+    problem = state.problem if loss is None else describe_hold(schedule.id, loss)
+    is_paused = schedule.paused or problem.startswith(HELD)
     after = max(now, state.last or now)
     pipeline: Any = None if schedule.pipeline is None else schedule.pipeline.get("name")
     names = (
@@ -434,24 +443,24 @@ def view_schedule(kept: KeptSchedule, now: datetime) -> ScheduleView:
         "task",
         "parameters",
         "timing",
-        "paused",
         "declared",
         "version",
     )
     changes = ("created_by", "created_at", "changed_by", "changed_at")
     return ScheduleView(
         **{name: getattr(schedule, name) for name in (*names, *changes)},
+        paused=is_paused,
         target=schedule.target,
         when=_spell_timing(schedule.timing),
         pipeline=pipeline if isinstance(pipeline, str) else None,
         user=schedule.user_id,
         next=()
-        if schedule.paused
+        if is_paused
         else tuple(next_five(schedule.timing, after, schedule.anchor)),
         last=state.last,
         last_task=state.task_id,
         missed_ticks=state.missed,
-        problem=state.problem,
+        problem=problem,
     )
 
 

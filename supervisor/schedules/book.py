@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from tasklore.contracts.callers import tenant_of
+from tasklore.contracts.callers import Caller, tenant_of
 from tasklore.contracts.errors import InvalidInput, OwnerFull, QueueFull
 from tasklore.contracts.identifiers import new_id
 from tasklore.memory.schedules.store import (
@@ -22,6 +22,7 @@ from tasklore.memory.schedules.store import (
     ScheduleStore,
 )
 from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.makers import Makers
 from tasklore.supervisor.schedules.ticks import find_faults, ticks_after
 
 log = structlog.get_logger(__name__)
@@ -72,6 +73,7 @@ class ScheduleBook:
         store: Where they are kept.
         catalogue: The agents as of now, whose tasks may be scheduled.
         now: The clock, in UTC.
+        makers: Says whether the keys are there that schedules were made with; None: none is required.
     """
 
     def __init__(
@@ -79,9 +81,12 @@ class ScheduleBook:
         store: ScheduleStore,
         catalogue: Callable[[], Catalogue],
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        *,
+        makers: Makers | None = None,
     ) -> None:
         self.store = store
         self.now = now
+        self.makers = makers or Makers()
         self._catalogue = catalogue
 
     def check(self, schedule: Schedule) -> ScheduleState:
@@ -163,15 +168,23 @@ class ScheduleBook:
         raise error(f"there are {full} already; remove one that is not needed any more")
 
     async def set_paused(
-        self, schedule_id: str, by: str, *, paused: bool
+        self, schedule_id: str, by: Caller, *, paused: bool
     ) -> ScheduleChange | None:
         """Pause or resume a schedule; ticks that pass while it is paused are not missed. None: there is none.
 
+        One whose maker's key is lost becomes that of *by*, who resumes it.
+
         Raises:
             Unusable: its ticks are all over.
+            NotPermitted: *by* may not act for its tenant.
             MemoryUnavailable: the store does not answer.
         """
-        return await self._change(schedule_id, {"paused": paused}, by)
+        fields: dict[str, object] = {"paused": paused}
+        if not paused and (kept := (await self.store.read(schedule_id))[0]) is not None:
+            maker = kept.schedule.caller
+            if self.makers.find_loss(maker, "ask") is not None:
+                fields["caller"] = self.makers.payer_of(by, maker, "ask")
+        return await self._change(schedule_id, fields, by.name)
 
     async def remove(self, schedule_id: str) -> ScheduleChange | None:
         """Remove a schedule; None when there is none.
@@ -264,6 +277,8 @@ class ScheduleBook:
             state = kept.state._replace(
                 next=self.check(changed).next if not changed.paused else kept.state.next
             )
+            if "caller" in fields:
+                state = state._replace(problem="")
             if await self.store.put(changed, state, look_at(changed, state)) == 1:
                 withdrawn = (
                     self.find_ahead(kept.state)

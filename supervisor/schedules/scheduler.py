@@ -15,6 +15,7 @@ from tasklore.contracts.errors import InvalidInput, MessageTooLarge, NotAccepted
 from tasklore.memory.schedules.store import KeptSchedule, Schedule
 from tasklore.runtime.lease_loop import LeaseLoop, NotYet
 from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.makers import HELD, spell_hold, until_look
 from tasklore.supervisor.schedules.book import AHEAD, ScheduleBook, look_at
 from tasklore.supervisor.schedules.tick_maker import TickMaker
 from tasklore.supervisor.schedules.ticks import last_tick, ticks_after
@@ -75,6 +76,10 @@ class Scheduler(LeaseLoop[str, KeptSchedule]):
         if schedule.paused or state.next is None:
             await self._book.store.advance(lease, state, None)
             return 0.0
+        loss = self._book.makers.find_loss(schedule.caller, "ask")
+        if loss is not None:
+            await self._hold(lease, loss, state.next)
+            return 0.0
         ticks, missed = choose_ticks(schedule, state.next, now)
         if missed:
             log.warning(
@@ -83,7 +88,8 @@ class Scheduler(LeaseLoop[str, KeptSchedule]):
                 count=missed,
                 policy=schedule.timing.missed,
             )
-        made = state._replace(missed=state.missed + missed)
+        problem = "" if state.problem.startswith(HELD) else state.problem
+        made = state._replace(missed=state.missed + missed, problem=problem)
         for tick in ticks:
             task_id = None
             problem = ""
@@ -109,12 +115,30 @@ class Scheduler(LeaseLoop[str, KeptSchedule]):
                 await self._maker.withdraw(self._book.find_ahead(made))
         return 0.0
 
+    async def _hold(self, lease: KeptSchedule, loss: str, tick: datetime) -> None:
+        """Let the schedule rest, with its *tick* and those after it, until it is looked at again.
+
+        Another scheduler, which knows the key, may make the tick meanwhile.
+        """
+        schedule, state = lease
+        now = self._book.now()
+        problem = describe_hold(schedule.id, loss)
+        if problem != state.problem:
+            log.warning("schedule_paused", schedule=schedule.id, why=problem)
+        held = state._replace(problem=problem)
+        await self._book.store.advance(lease, held, now + until_look(now, tick))
+
     async def renew(self, lease: KeptSchedule) -> bool:  # noqa: ARG002 - as in `LeaseLoop`
         """Return True: a scheduler that takes longer than its lease does no harm."""
         return True
 
     async def give_back(self, lease: KeptSchedule) -> None:
         """Let the lease lapse: where the work came to its end, it is noted when to look next."""
+
+
+def describe_hold(schedule_id: str, loss: str) -> str:
+    """Return the problem of a schedule that rests because of *loss*, with its cure."""
+    return spell_hold(loss, f"tasklore schedules resume {schedule_id}")
 
 
 def choose_ticks(

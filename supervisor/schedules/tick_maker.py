@@ -3,12 +3,12 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import structlog
 
-from tasklore.contracts.callers import Caller, payer_of, tenant_of
+from tasklore.contracts.callers import Caller, tenant_of
 from tasklore.contracts.errors import InvalidInput, MemoryUnavailable, NotAccepted
 from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import (
@@ -23,6 +23,7 @@ from tasklore.runtime.task_caller import find_deadline
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.makers import Makers
 
 log = structlog.get_logger(__name__)
 
@@ -38,6 +39,7 @@ class TickMaker:
     canceller: Canceller
     records: RequestRecords
     now: Callable[[], datetime]
+    makers: Makers = field(default_factory=Makers)
 
     async def make(self, schedule: Schedule, tick: datetime) -> str:
         """Begin the work of *tick*, to run at that time or at once when it has passed; return its task or session id.
@@ -57,10 +59,11 @@ class TickMaker:
 
         Raises:
             InvalidInput, NotAccepted: as `make`.
+            NotPermitted: its maker's key is lost, and *caller* may not act for its tenant.
         """
         task_id = f"{schedule.id}-run-{time.time_ns() // 1_000_000}"
         asked = schedule.model_copy(
-            update={"caller": payer_of(caller, schedule.caller)}
+            update={"caller": self.makers.payer_of(caller, schedule.caller, "ask")}
         )
         await self._begin(asked, task_id, None)
         return task_id

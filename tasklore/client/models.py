@@ -2095,7 +2095,7 @@ class ScheduleView(Model):
     """A schedule: `next` are its next five times; `missed_ticks` passed while nothing ran and were not made up for.
 
     `target` and `when` are for people. `last_task` is the task, or the session of the run, of the tick at `last`;
-    `problem` says why that began nothing.
+    `problem` says why that began nothing, or why it is paused as the key of its maker is not there.
     """
 
     agent_id: str | None

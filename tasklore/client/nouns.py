@@ -3029,7 +3029,10 @@ class SchedulesFlows:
         )
 
     def resume(self, schedule_id: str) -> Flow[models.ScheduleView]:
-        """Let ticks come again; those of the pause are not made up for."""
+        """Let ticks come again; those of the pause are not made up for.
+
+        One whose maker's key was removed, or has lost the role `ask`, is yours from then on.
+        """
         return fetch(
             Call(
                 "POST",

@@ -47,6 +47,7 @@ from tasklore.supervisor.http.app import make_app
 from tasklore.supervisor.http.dependencies import ApiDependencies
 from tasklore.supervisor.http.server import HttpServer
 from tasklore.supervisor.json_schemas import JsonSchemas
+from tasklore.supervisor.makers import Makers
 from tasklore.supervisor.reports.reports import ReportWaiter
 from tasklore.supervisor.requests.request import Ended, ExtraCommands, ignore_part
 from tasklore.supervisor.requests.work import InFlightRequests
@@ -197,8 +198,11 @@ async def http_stand(
         canceller = Canceller(
             client, outbox, ledger, "stand", waiting=WaitingTasks(redis)
         )
+        makers = Makers(parts.get("keys"))
         book = ScheduleBook(
-            ScheduleStore(redis, SUPERVISOR, deadline_s=PATIENCE_S), lambda: catalogue
+            ScheduleStore(redis, SUPERVISOR, deadline_s=PATIENCE_S),
+            lambda: catalogue,
+            makers=makers,
         )
         schemas = JsonSchemas()
         stack.push_async_callback(schemas.close)
@@ -212,6 +216,7 @@ async def http_stand(
                 canceller=canceller,
                 records=records,
                 now=book.now,
+                makers=makers,
             ),
             "supervisor_id": SUPERVISOR,
             "client": client,

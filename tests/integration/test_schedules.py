@@ -14,6 +14,7 @@ from redis.asyncio import Redis
 
 from tasklore.contracts import subjects
 from tasklore.contracts.admission.schedules import Timing
+from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import OwnerFull, QueueFull
 from tasklore.contracts.identifiers import TaskName
 from tasklore.contracts.messages import TaskAssignment
@@ -371,7 +372,7 @@ async def test_schedules_in_code_come_and_go_with_the_card_and_stay_paused(
         "EchoAgent.echo",
         NOW + timedelta(hours=9),
     )
-    await book.set_paused(kept.schedule.id, "olga", paused=True)
+    await book.set_paused(kept.schedule.id, Caller(name="olga"), paused=True)
     deploy(Timing(cron="0 8 * * *"))
     await book.declare()
     [kept] = await book.store.list(declared=True)

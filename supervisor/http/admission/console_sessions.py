@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tasklore.contracts.callers import Caller
-from tasklore.supervisor.http.admission.key_file import KeyEntry, KeyRing
+from tasklore.supervisor.http.admission.key_file import KeyRing
 from tasklore.supervisor.http.admission.keys import ANYBODY
 
 #: Where the console is; the cookie goes to no other path.
@@ -72,18 +72,7 @@ class KeyHolders:
         if self._keys is None:
             return ANYBODY, ""
         entry = self._keys.named(caller.name)
-        return None if entry is None else (caller_of(entry), entry.sha256)
-
-
-def caller_of(entry: KeyEntry) -> Caller:
-    """Return the caller that shows the key of *entry*."""
-    return Caller(
-        name=entry.name,
-        roles=frozenset(entry.roles),
-        user=entry.user,
-        approves=frozenset(entry.approves),
-        tenant=entry.tenant,
-    )
+        return None if entry is None else (entry.caller, entry.sha256)
 
 
 class ConsoleSessions:

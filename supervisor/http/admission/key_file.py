@@ -23,7 +23,7 @@ from typing import Annotated, ClassVar
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tasklore.contracts.callers import Role
+from tasklore.contracts.callers import Caller, Role
 from tasklore.contracts.errors import ConfigurationError, InvalidInput
 from tasklore.contracts.faults import fault_of
 from tasklore.contracts.identifiers import Name
@@ -54,6 +54,17 @@ class KeyEntry(BaseModel):
     user: Annotated[str | None, Field(min_length=1, max_length=256)] = None
     approves: tuple[Name, ...] = Field(default=(), exclude_if=operator.not_)
     tenant: Annotated[str | None, Field(min_length=1, max_length=200)] = None
+
+    @property
+    def caller(self) -> Caller:
+        """The caller that shows this key."""
+        return Caller(
+            name=self.name,
+            roles=frozenset(self.roles),
+            user=self.user,
+            approves=frozenset(self.approves),
+            tenant=self.tenant,
+        )
 
 
 class KeyList(BaseModel):
@@ -154,7 +165,11 @@ def make_key(
 
 
 class KeyRing:
-    """The keys of a file, read again when it changes."""
+    """The keys of a file, read again when it changes.
+
+    Raises:
+        ConfigurationError: it cannot be read, or is no file of keys.
+    """
 
     def __init__(
         self, path: Path, monotonic: Callable[[], float] = time.monotonic
@@ -164,6 +179,15 @@ class KeyRing:
         self._seen = _stamp(path)
         self._take(read_keys(path))
         self._look_at = monotonic() + _LOOK_S
+
+    @classmethod
+    def of(cls, path: Path | None) -> "KeyRing | None":
+        """Return the keys in *path*, None where none are required.
+
+        Raises:
+            ConfigurationError: it cannot be read, or is no file of keys.
+        """
+        return None if path is None else cls(path)
 
     def find(self, key: str) -> KeyEntry | None:
         """Return the entry of *key*, or None, in a time that reveals nothing of the keys there are."""
@@ -179,6 +203,11 @@ class KeyRing:
         """Return the entry called *name*, None where it was removed."""
         self._reload()
         return self._by_name.get(name)
+
+    def find_holder(self, name: str) -> Caller | None:
+        """Return the caller that shows the key called *name*, None where it was removed."""
+        entry = self.named(name)
+        return None if entry is None else entry.caller
 
     def _take(self, found: KeyList) -> None:
         self._keys = found.keys

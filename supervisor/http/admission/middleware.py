@@ -12,7 +12,6 @@ from tasklore.contracts.parameters.body_sizes import demand_few_values
 from tasklore.supervisor.http.admission.body_text import find_unkeepable
 from tasklore.supervisor.http.admission.console_sessions import (
     CONSOLE,
-    caller_of,
     read_cookie,
 )
 from tasklore.supervisor.http.admission.cross_origin import CrossOrigin, is_own_page
@@ -158,7 +157,7 @@ class AdmissionMiddleware:
             entry = self._open_stream(scope, headers, token)
         if entry is not None:
             self._parts.unknown.settle(scope.get("client"))
-            return caller_of(entry)
+            return entry.caller
         self._count_unknown(scope, headers)
         return None
 
