@@ -58,6 +58,17 @@ class Makers:
             return f"the key {maker.name!r} that it was made with has not the role {role!r} any more"
         return None
 
+    def holder_of(self, caller: Caller) -> Caller | None:
+        """Return *caller* as no more than who holds the key, to be asked about later; None where that is no key."""
+        if self._keys is None or not _shows_key(caller):
+            return None
+        return Caller(
+            name=caller.name,
+            user=caller.user,
+            tenant=caller.tenant,
+            named=caller.named,
+        )
+
     def payer_of(
         self, asking: Caller | None, maker: Caller | None, role: Role
     ) -> Caller | None:

@@ -464,7 +464,12 @@ def open_api(
         answers=opened.answers,
         schemas=opened.schemas,
         webhooks=opened.webhooks and opened.webhooks.addresses,
-        links=Links(secret.get_secret_value(), opened.answers, settings.approval_url)
+        links=Links(
+            secret.get_secret_value(),
+            opened.answers,
+            settings.approval_url,
+            makers=opened.makers,
+        )
         if secret is not None
         else None,
         kinds=Kinds.load(*filter(None, [settings.kinds_dir])),

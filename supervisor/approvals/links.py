@@ -4,21 +4,27 @@ import base64
 import hashlib
 import hmac
 from datetime import UTC, datetime
+from typing import Final
 
 import structlog
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tasklore.contracts.admission.waits import demand_person, parse_wait_id
+from tasklore.contracts.callers import Caller
+from tasklore.contracts.message_parts import is_none
 from tasklore.supervisor.approvals.answers import (
     AnsweringPerson,
     AnswerRefused,
     Answers,
 )
+from tasklore.supervisor.makers import Makers
 
 log = structlog.get_logger(__name__)
 
 #: Where the page behind a link is.
 PATH = "/approve/"
+#: The role of those who make links.
+LINK_ROLE: Final = "admin"
 #: What is signed begins with this, so that the secret signs nothing else by accident.
 _PURPOSE = b"tasklore approval link 1\n"
 
@@ -26,7 +32,8 @@ _PURPOSE = b"tasklore approval link 1\n"
 class ApprovalLink(BaseModel):
     """A link: to which question, by its *digest*, in whose name, and until when (seconds since 1970).
 
-    *made_by* is who made it, None for one that 0.2 made.
+    *made_by* is who made it, None for one that 0.2 made, and *maker* the holder of the key that it ends with, None for
+    none.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -36,15 +43,25 @@ class ApprovalLink(BaseModel):
     who: str
     expires: int
     made_by: str | None = None
+    maker: Caller | None = Field(default=None, exclude_if=is_none)
 
 
 class Links:
-    """Makes and reads links, signed with *secret*; *address* is where they lead to, None where it is not known."""
+    """Makes and reads links, signed with *secret*; *address* is where they lead to, None where it is not known.
+
+    *makers* says whether the keys are there that links were made with; None: none is required.
+    """
 
     def __init__(
-        self, secret: str, answers: Answers, address: str | None = None
+        self,
+        secret: str,
+        answers: Answers,
+        address: str | None = None,
+        *,
+        makers: Makers | None = None,
     ) -> None:
         self.address = address
+        self.makers = makers or Makers()
         self._secret = secret.encode()
         self._answers = answers
 
@@ -58,7 +75,8 @@ class Links:
         """Return the link that *token* spells.
 
         Raises:
-            AnswerRefused: it is altered, or has expired; an answer by one that has is kept with its question.
+            AnswerRefused: it is altered, has expired, or its maker may make none any more; an answer by one of the
+                latter two is kept with its question.
         """
         body, _, signature = token.partition(".")
         try:
@@ -71,17 +89,22 @@ class Links:
                 "this link is not valid; open it exactly as it was sent", "link"
             ) from error
         is_ours = hmac.compare_digest(signature.encode(), self._sign(body).encode())
-        if is_ours and link.expires >= datetime.now(UTC).timestamp():
-            return link
         if not is_ours:
             # Anybody can write one, in any name: what it says is proven by nothing, and is kept nowhere.
             log.warning("link_altered", task_id=task_id, slot=slot)
             raise AnswerRefused("the link was altered; ask for another one", "link")
+        if link.expires < datetime.now(UTC).timestamp():
+            why = "link expired"
+            words = "the link has expired"
+        elif (loss := self.makers.find_loss(link.maker, LINK_ROLE)) is not None:
+            why = f"link ended: {loss}"
+            words = f"the link has ended: {loss}"
+        else:
+            return link
         if is_answer:
             # Not of a look, as programs that preview links look at each.
-            person = self.person_of(link)
-            await self._answers.refuse(task_id, slot, person, "link expired")
-        raise AnswerRefused("the link has expired; ask for another one", "link")
+            await self._answers.refuse(task_id, slot, self.person_of(link), why)
+        raise AnswerRefused(f"{words}; ask for another one", "link")
 
     @staticmethod
     def person_of(link: ApprovalLink) -> AnsweringPerson:

@@ -18,7 +18,12 @@ from tasklore.supervisor.approvals.answers import (
     Answers,
     demand_question,
 )
-from tasklore.supervisor.approvals.links import PATH, ApprovalLink, Links
+from tasklore.supervisor.approvals.links import (
+    LINK_ROLE,
+    PATH,
+    ApprovalLink,
+    Links,
+)
 from tasklore.supervisor.approvals.questions import (
     ApprovalQuestion,
     list_questions,
@@ -278,7 +283,7 @@ async def reject(
     "approvals",
     "link",
     "POST /v1/approvals/{approval_id}/links",
-    roles=("admin",),
+    roles=(LINK_ROLE,),
     problems=(404,),
     shows=Shows(arguments=("who",), example="approvals link 0199c1d2.1 role:finance"),
 )
@@ -291,6 +296,8 @@ async def link_approval(
     base_url: str,
 ) -> SignedLink:
     """Make a link that answers a question in the name of one person, once.
+
+    It ends with the key that it was made with.
 
     Raises:
         Refused: 404, there is no such question, no secret that signs links, or no address for them; 403, the key
@@ -314,6 +321,7 @@ async def link_approval(
         who=wish.who,
         expires=int(expires.timestamp()),
         made_by=maker.name,
+        maker=services.links.makers.holder_of(caller),
     )
     address = (services.links.address or base_url).rstrip("/")
     if urlsplit(address).hostname in _EVERYWHERE:

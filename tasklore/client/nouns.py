@@ -441,6 +441,8 @@ class ApprovalsFlows:
     ) -> Flow[models.SignedLink]:
         """Make a link that answers a question in the name of one person, once.
 
+        It ends with the key that it was made with.
+
         Args:
             who: Such as user:ana or role:finance.
             within_seconds: How long it answers.

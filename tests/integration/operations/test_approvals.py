@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -25,9 +26,10 @@ from tasklore.runtime.messaging.outbox import open_outbox
 from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.approvals import questions
-from tasklore.supervisor.approvals.answers import Answers
+from tasklore.supervisor.approvals.answers import AnswerRefused, Answers
 from tasklore.supervisor.approvals.links import PATH, Links
 from tasklore.supervisor.json_schemas import JsonSchemas
+from tasklore.supervisor.makers import Makers
 from tasklore.supervisor.operations.approvals import (
     LOOKS,
     OPERATIONS,
@@ -45,6 +47,7 @@ from tasklore.supervisor.operations.approvals import (
 )
 from tasklore.supervisor.operations.refusals import Refused
 from tests.integration.http_stand import http_stand
+from tests.integration.kept_keys import KeyFile
 from tests.servers import PATIENCE_S
 
 BOSS = Caller(name="boss", roles=frozenset({"admin"}), approves=frozenset({ALL}))
@@ -262,6 +265,58 @@ async def test_a_link_is_made_in_a_name_that_the_key_may_answer_in(
     for everywhere in ("http://0.0.0.0:8080/", "http://[::]:8080/"):
         with pytest.raises(Refused, match="TASKLORE_APPROVAL_URL"):
             await link_approval(services, BOSS, "pay.0", wish, base_url=everywhere)
+
+
+async def test_a_link_ends_with_the_key_that_it_was_made_with(
+    services: ApprovalServices, tmp_path: Path
+) -> None:
+    """Looks and answers are refused with the reason, the question waits on, and a key that is back opens it again."""
+    keys = KeyFile(tmp_path / "keys.json")
+    keys.make("boss", "admin")
+    links = Links("s" * 32, services.answers, makers=Makers(keys.open()))
+    keyed = ApprovalServices(
+        answers=services.answers, ledger=services.ledger, links=links
+    )
+    boss = Caller(name="boss", roles=frozenset({"admin"}))
+    wish = LinkWish(who="role:finance")
+    made = await link_approval(keyed, boss, "pay.0", wish, base_url="http://here/")
+    token = made.url.removeprefix(f"http://here{PATH}")
+    assert (await links.read(token, is_answer=True)).who == "role:finance"
+
+    entry = keys.remove("boss")
+    for is_answer in (False, True):
+        with pytest.raises(
+            AnswerRefused, match="'boss' that it was made with was removed"
+        ):
+            await links.read(token, is_answer=is_answer)
+    shown = await show_approval(keyed, BOSS, "pay.0")
+    assert (shown.state, len(shown.refused)) == ("open", 1)
+    assert "was removed" in shown.refused[0].why
+
+    keys.put_back(entry, roles=["ask"])
+    with pytest.raises(AnswerRefused, match="has not the role 'admin' any more"):
+        await links.read(token, is_answer=False)
+    keys.put_back(entry)
+    assert (await links.read(token, is_answer=True)).approval_id == "pay.0"
+
+
+@pytest.mark.parametrize(
+    "maker",
+    [BOSS, Caller(name="ops", roles=frozenset({"admin"}), is_handed=True)],
+)
+async def test_a_link_of_who_showed_no_key_here_lasts(
+    services: ApprovalServices, tmp_path: Path, maker: Caller
+) -> None:
+    keys = KeyFile(tmp_path / "keys.json")
+    keys.make("other", "admin")
+    links = Links("s" * 32, services.answers, makers=Makers(keys.open()))
+    keyed = ApprovalServices(
+        answers=services.answers, ledger=services.ledger, links=links
+    )
+    wish = LinkWish(who="role:finance")
+    made = await link_approval(keyed, maker, "pay.0", wish, base_url="http://here/")
+    token = made.url.removeprefix(f"http://here{PATH}")
+    assert (await links.read(token, is_answer=True)).approval_id == "pay.0"
 
 
 async def test_questions_are_no_matter_of_those_who_only_read(
