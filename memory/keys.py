@@ -72,6 +72,7 @@ from tasklore.memory.queues.keys import queue as queue
 from tasklore.memory.schedules.keys import schedule_books as schedule_books
 from tasklore.memory.schedules.keys import schedules as schedules
 from tasklore.memory.sessions.keys import run as run
+from tasklore.memory.sessions.keys import run_hold as run_hold
 from tasklore.memory.sessions.keys import run_makers as run_makers
 from tasklore.memory.sessions.keys import running as running
 from tasklore.memory.sessions.keys import session as session

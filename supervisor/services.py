@@ -279,6 +279,7 @@ def make_pipelines(
         meter=opened.metrics,
         evidence_dir=settings.evidence_dir.absolute(),
         fingerprints=fingerprints,
+        makers=opened.makers,
         drop_letters=partial(drop_letters, opened.link),
     )
     # Another process may have this one's name and number, on another machine or later.

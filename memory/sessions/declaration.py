@@ -108,7 +108,7 @@ STORES = (
                 names=("tl:running:{~makers}",),
                 type="hash",
                 lasts="none",
-                holds="who asked for each of them, by session id",
+                holds="who asked for each of them, by session id, and why one rests",
                 forgotten_as=("sessions",),
             ),
             StoreKey(

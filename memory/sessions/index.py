@@ -102,7 +102,8 @@ def forgetting(session_id: str, user_id: str, supervisor_id: str) -> list[Comman
         commands.append(("SREM", keys.user_sessions(_token_of(user_id)), session_id))
     if supervisor_id:
         commands.append(("ZREM", keys.running(supervisor_id), session_id))
-        commands.append(("HDEL", keys.run_makers(), session_id))
+        held = keys.run_hold(session_id)
+        commands.append(("HDEL", keys.run_makers(), session_id, held))
     return commands
 
 

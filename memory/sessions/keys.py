@@ -19,6 +19,11 @@ def running(supervisor_id: str) -> str:
     return f"tl:running:{{{check_name(supervisor_id, 'supervisor id')}}}"
 
 
+def run_hold(session_id: str) -> str:
+    """Return the field of `run_makers` that says why no phase of a run begins; no session id reads like it."""
+    return f"{session_id} held"
+
+
 def run_makers() -> str:
     """Return the key of who asked for each run that goes on: workers, who write sessions, have no access to it."""
     return "tl:running:{~makers}"

@@ -114,7 +114,8 @@ class RunRecord:
     it. `corrected` maps a phase to the one whose entries replace its own. `holder` is the supervisor process that
     drives it or None, `fence` the number of the last lease, 0 before the first. `cancel_reason` is why it is to be
     cancelled, None unless that was requested. `error` is why it failed, "" unless it did. `trace` is that of `NewRun`.
-    `caller` is who asked for it, or last let it go on; None where that is not known, and in a run of 0.2.
+    `caller` is who asked for it, or last let it go on; None where that is not known, and in a run of 0.2. `held` says
+    why no phase of it begins although it runs, "" where they do.
     """
 
     session_id: str
@@ -138,6 +139,7 @@ class RunRecord:
     trace: str = ""
     began_ms: int = 0
     caller: Caller | None = None
+    held: str = ""
 
     def lateness(self, phase: str) -> str:
         """Return that *phase* was late, and the phases that began without it; "" unless it was."""

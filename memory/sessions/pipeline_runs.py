@@ -299,6 +299,24 @@ class PipelineRuns:
         )[0]
         return None if found is None else found.decode()
 
+    async def hold(self, session_id: str, why: str) -> None:
+        """Note why no phase of a run begins, "" where they do again."""
+        field = keys.run_hold(session_id)
+        noted: Command = ("HSET", keys.run_makers(), field, _text(why))
+        if not why:
+            noted = ("HDEL", keys.run_makers(), field)
+        await self._batch.run([noted])
+
+    async def take_over(self, record: RunRecord, caller: Caller | None) -> None:
+        """Let the running *record* go on as a run of *caller*."""
+        session_id = record.session_id
+        await self._batch.run(
+            [
+                _noting(session_id, caller, record.user_id),
+                ("HDEL", keys.run_makers(), keys.run_hold(session_id)),
+            ]
+        )
+
     async def postpone(self, supervisor_id: str, session_id: str, for_ms: int) -> None:
         """Let the run of *session_id* be due again in *for_ms*."""
         await self._batch.run(
@@ -525,19 +543,25 @@ def _noting(
 
 
 def _reading(session_id: str) -> Command:
-    return ("HGET", keys.run_makers(), session_id)
+    return ("HMGET", keys.run_makers(), session_id, keys.run_hold(session_id))
 
 
 def _dropping(session_id: str) -> Command:
-    return ("HDEL", keys.run_makers(), session_id)
+    return ("HDEL", keys.run_makers(), session_id, keys.run_hold(session_id))
 
 
-def _made_by(maker: bytes | None, record: RunRecord) -> RunRecord:
-    """Return *record* as of *maker*, whatever its session says; None: a run of 0.2, or one that has ended."""
+def _made_by(noted: Sequence[bytes | None], record: RunRecord) -> RunRecord:
+    """Return *record* with its maker and why it is held, as *noted*, whatever its session says.
+
+    None is noted of a run of 0.2, or of one that has ended.
+    """
+    maker, held = noted
+    if held is not None:
+        record = replace(record, held=held.decode())
     if maker is None:
         return record
-    noted = _Maker.model_validate_json(maker)
-    return replace(record, caller=noted.caller, user_id=noted.user_id)
+    known = _Maker.model_validate_json(maker)
+    return replace(record, caller=known.caller, user_id=known.user_id)
 
 
 def _mark(index: str, session_id: str, at_ms: int | bytes | None = None) -> Command:

@@ -301,7 +301,8 @@ class RunView(View):
     """A run: `phases` while its session is there, `outcome` for a day after its end, with its result.
 
     `inputs` are masked where they are secret, or look as if they were. `is_driven` is True while a supervisor
-    drives it. `cancel_reason` is set once it is to be cancelled. `without_worker` are agents of its running
+    drives it. `held` says why no phase of it begins although it runs, "" where they do. `cancel_reason` is set once it
+    is to be cancelled. `without_worker` are agents of its running
     phases that have no live worker.
     """
 
@@ -316,6 +317,7 @@ class RunView(View):
     updated_at: datetime | None = None
     keep: bool = False
     is_driven: bool = False
+    held: str = ""
     cancel_reason: str | None = None
     without_worker: tuple[str, ...] = ()
     inputs: dict[str, JsonValue] = Field(default_factory=dict)
@@ -576,6 +578,8 @@ async def resume_run(
     services: PipelineServices, caller: Caller, session_id: SessionId, how: Resume
 ) -> Unfinished[AcceptedRun]:
     """Go on with a run that is over: only failed and missing phases, and their dependents, run.
+
+    One that runs, and rests as the key of its maker was removed, goes on as yours.
 
     An input may be the text of a value of its declared type.
     """
@@ -865,6 +869,7 @@ def view_run(standing: RunStanding, away: Collection[str] = ()) -> RunView:
         updated_at=_time(record.updated_ms),
         keep=record.keep,
         is_driven=record.holder is not None,
+        held=record.held,
         cancel_reason=record.cancel_reason,
         without_worker=tuple(sorted(away)),
         inputs=show_inputs(record),

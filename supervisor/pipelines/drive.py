@@ -18,13 +18,15 @@ from tasklore.contracts.session_keys import read_key
 from tasklore.contracts.traces import spelled_context
 from tasklore.memory.sessions.pipeline_records import PhaseState
 from tasklore.runtime import tracing
-from tasklore.runtime.lease_loop import LeaseLost
+from tasklore.runtime.lease_loop import LeaseLost, NotYet
+from tasklore.supervisor.makers import spell_hold, until_look
 from tasklore.supervisor.pipelines.declaration.graph import keys_read
 from tasklore.supervisor.pipelines.declaration.phase_reader import (
     Gone,
     find_lost_results,
 )
 from tasklore.supervisor.pipelines.live import (
+    RUN_ROLE,
     DriverDependencies,
     InnerRunDriver,
     LiveRun,
@@ -65,6 +67,8 @@ class Drive:
         #: Phases that another driver had begun when the run was taken up.
         self._adopted: set[str] = set()
         self._error = ""
+        #: What its maker's key lost, while phases wait for that alone.
+        self._loss: str | None = None
 
     def cancel(self, reason: str) -> None:
         """Cancel the run: its tasks for good, and then it ends."""
@@ -76,6 +80,7 @@ class Drive:
 
         Raises:
             LeaseLost: another process drives it.
+            NotYet: the key of its maker is not there; no phase runs.
             UnknownSession: the session was removed meanwhile.
             MemoryUnavailable: the store did not answer; claim it again later.
         """
@@ -106,6 +111,8 @@ class Drive:
             except ExceptionGroup as group:
                 lost = group.subgroup(LeaseLost)
                 raise (lost or group).exceptions[0] from group
+            if reason is None and self._loss is not None:
+                raise await self._hold(live, self._loss)
             if reason is None or all(state.is_over for state in live.phases.values()):
                 # Once everything is through nothing is left to cancel.
                 await end_run(self._parts, live, error=self._error)
@@ -129,7 +136,8 @@ class Drive:
             live.meanwhile = group.create_task
             while not self._cancelled.done():
                 steps = next_steps(live.graph, live.statuses)
-                for name in (*steps.running, *steps.ready):
+                ready = await self._take_ready(live, steps.ready)
+                for name in (*steps.running, *ready):
                     if name not in under_way.values():
                         under_way[
                             group.create_task(self._begin(live, name).perform())
@@ -159,6 +167,37 @@ class Drive:
             for task in under_way:
                 task.cancel()
         return self._cancelled.result() if self._cancelled.done() else None
+
+    async def _take_ready(
+        self, live: LiveRun, ready: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """Return the phases of *ready* that may begin: none while the key of the run's maker is not there."""
+        self._loss = await self._find_loss(live) if ready else None
+        return ready if self._loss is None else ()
+
+    async def _find_loss(self, live: LiveRun) -> str | None:
+        """Return what the key of the run's maker lost, None where its phases may begin; a new maker is heeded."""
+        loss = self._parts.makers.find_loss(live.record.caller, RUN_ROLE)
+        if loss is None and not live.record.held:
+            return None
+        record = await self._parts.runs.read(self.session_id)
+        if record is not None:
+            live.record = replace(live.record, caller=record.caller, held=record.held)
+            loss = self._parts.makers.find_loss(record.caller, RUN_ROLE)
+        if loss is None and live.record.held:
+            await self._parts.runs.hold(self.session_id, "")
+            live.record = replace(live.record, held="")
+        return loss
+
+    async def _hold(self, live: LiveRun, loss: str) -> NotYet:
+        """Note that the run rests because of *loss*, and return for how long until it is looked at again."""
+        why = spell_hold(loss, f"tasklore pipelines resume {self.session_id}")
+        if why != live.record.held:
+            log.warning("pipeline_paused", session=self.session_id, why=why)
+            await self._parts.runs.hold(self.session_id, why)
+        missed_at = datetime.fromtimestamp(live.record.updated_ms / 1000, UTC)
+        pause = until_look(self._parts.now(), missed_at)
+        return NotYet(why, pause.total_seconds())
 
     async def _heed(self, live: LiveRun, name: str, end: PhaseEnd) -> None:
         if isinstance(end, CancelRequested):

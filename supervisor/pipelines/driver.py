@@ -14,6 +14,7 @@ from tasklore.runtime.lease_loop import (
     PAUSE_CAP_S,
     LeaseLoop,
     LeaseLost,
+    NotYet,
     jitter,
 )
 from tasklore.supervisor.pipelines.drive import Drive
@@ -136,7 +137,7 @@ class PipelineDriver(LeaseLoop[str, Drive]):
         """Drive the run to its end; when that fails too often, end it as failed."""
         try:
             await lease.run()
-        except (MemoryUnavailable, LeaseLost, UnknownSession):
+        except (MemoryUnavailable, LeaseLost, NotYet, UnknownSession):
             raise
         except Exception as error:
             log.exception("driving_failed", session=key)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from pydantic import JsonValue
 
@@ -21,19 +21,25 @@ from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.memory.sessions.session import SessionCache
 from tasklore.runtime.lease_loop import LeaseLost
 from tasklore.runtime.messaging.link import Link
+from tasklore.supervisor.makers import Makers
 from tasklore.supervisor.pipelines.declaration.fingerprints import Fingerprints
 from tasklore.supervisor.pipelines.declaration.graph import Graph
 from tasklore.supervisor.pipelines.declaration.masker import Masker
 from tasklore.supervisor.pipelines.declaration.references import Reference, resolve
 from tasklore.supervisor.pipelines.phase_task import PhaseTaskDependencies
 
+#: The role of those whose pipelines run.
+RUN_ROLE: Final = "ask"
 #: Characters of an event's text: an error may quote what it was given.
 _MOST_TEXT = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverDependencies(PhaseTaskDependencies):
-    """The parts of a driver; `tell` publishes an event and never fails."""
+    """The parts of a driver; `tell` publishes an event and never fails.
+
+    `makers` says whether the keys are there that runs were made with.
+    """
 
     runs: PipelineRuns
     cache: SessionCache
@@ -41,6 +47,7 @@ class DriverDependencies(PhaseTaskDependencies):
     tell: Callable[[PipelineEvent], None]
     evidence_dir: Path
     fingerprints: Fingerprints = field(default_factory=Fingerprints)
+    makers: Makers = field(default_factory=Makers)
     #: Deletes dead letters of agents, of tasks with these ids, since then.
     drop_letters: (
         Callable[[Collection[str], Collection[str], datetime], Awaitable[int]] | None

@@ -42,7 +42,12 @@ from tasklore.supervisor.pipelines.declaration.inputs import (
     fill_defaults,
     problems_in_inputs,
 )
-from tasklore.supervisor.pipelines.live import DriverDependencies, LiveRun, demand_root
+from tasklore.supervisor.pipelines.live import (
+    RUN_ROLE,
+    DriverDependencies,
+    LiveRun,
+    demand_root,
+)
 from tasklore.supervisor.pipelines.outcome import digest_of, digest_of_run
 from tasklore.supervisor.pipelines.resumption import Resumption
 
@@ -304,6 +309,8 @@ class PipelineRequests:
         begins_at = request.phase if request.action == "rerun" else None
         if request.action == "rerun" and begins_at is None:
             raise InvalidInput("a rerun needs the phase to begin again at, in 'phase'")
+        if (taken := await self._take_over(request)) is not None:
+            return taken
         record = await self._demand_resting(request)
         pipeline = None
         if (declaration := request.pipeline) is not None:
@@ -313,6 +320,34 @@ class PipelineRequests:
             record, request, begins_at=begins_at, pipeline=pipeline
         )
         return await self._announce(reply)
+
+    async def _take_over(self, request: PipelineRequest) -> PipelineReply | None:
+        """Let a run that rests for the key of its maker go on as one of who resumes it; None: it does not.
+
+        Raises:
+            NotPermitted: they may not act for the tenant of its maker.
+        """
+        if request.action != "resume" or request.pipeline is not None or request.inputs:
+            return None
+        record = await self._demand(request)
+        makers = self._parts.makers
+        loss = makers.find_loss(record.caller, RUN_ROLE)
+        if record.state != "running" or request.caller is None or loss is None:
+            return None
+        taker = makers.payer_of(request.caller, record.caller, RUN_ROLE)
+        await self._parts.runs.take_over(record, taker)
+        self._driving.look_soon(record.session_id)
+        log.info(
+            "pipeline_taken_over",
+            session=record.session_id,
+            by=request.caller.name,
+            why=loss,
+        )
+        return PipelineReply(
+            session_id=record.session_id,
+            kind="accepted",
+            text=f"it goes on as yours: {loss}",
+        )
 
     async def _invalidate(self, request: PipelineRequest) -> PipelineReply:
         return await self._resumption.mark_stale(

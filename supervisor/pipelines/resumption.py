@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
-from tasklore.contracts.callers import payer_of
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.messages import PhaseNote, PipelineReply, PipelineRequest
 from tasklore.contracts.pipelines import Phase, Pipeline, items_phase
@@ -29,6 +28,7 @@ from tasklore.supervisor.pipelines.declaration.marks import (
 )
 from tasklore.supervisor.pipelines.declaration.references import Reference, read_text
 from tasklore.supervisor.pipelines.live import (
+    RUN_ROLE,
     DriverDependencies,
     LiveRun,
     demand_root,
@@ -138,7 +138,7 @@ class Resumption:
             declared=None
             if pipeline is None
             else Redeclared(record.pipeline, graph.dependencies, record.project),
-            caller=payer_of(request.caller, record.caller),
+            caller=self._parts.makers.payer_of(request.caller, record.caller, RUN_ROLE),
         )
         if resumed is None:
             raise _overtaken(record)

@@ -2018,13 +2018,15 @@ class RunView(Model):
     """A run: `phases` while its session is there, `outcome` for a day after its end, with its result.
 
     `inputs` are masked where they are secret, or look as if they were. `is_driven` is True while a supervisor
-    drives it. `cancel_reason` is set once it is to be cancelled. `without_worker` are agents of its running
+    drives it. `held` says why no phase of it begins although it runs, "" where they do. `cancel_reason` is set once it
+    is to be cancelled. `without_worker` are agents of its running
     phases that have no live worker.
     """
 
     cancel_reason: str | None = None
     corrected: dict[str, str] | None = None
     created_at: datetime | None = None
+    held: str = ""
     inputs: dict[str, JsonValue] | None = None
     is_driven: bool = False
     keep: bool = False

@@ -2268,6 +2268,8 @@ class PipelinesFlows:
     ) -> Flow[models.AcceptedRun]:
         """Go on with a run that is over: only failed and missing phases, and their dependents, run.
 
+        One that runs, and rests as the key of its maker was removed, goes on as yours.
+
         An input may be the text of a value of its declared type.
 
         Args:

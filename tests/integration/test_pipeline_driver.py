@@ -16,6 +16,7 @@ from nats.aio.msg import Msg
 from redis.asyncio import Redis
 
 from tasklore.contracts import subjects
+from tasklore.contracts.callers import Caller
 from tasklore.contracts.messages import (
     AgentCard,
     CompletionReport,
@@ -42,6 +43,7 @@ from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.makers import Makers
 from tasklore.supervisor.pipelines.driver import PipelineDriver
 from tasklore.supervisor.pipelines.live import DriverDependencies, event_publisher
 from tasklore.supervisor.pipelines.requests import Driving, PipelineRequests
@@ -67,6 +69,7 @@ class Scene:
     outbox: Outbox
     ledger: Ledger
     runs: Counter[str] = field(default_factory=Counter)
+    callers: dict[str | None, Caller | None] = field(default_factory=dict)
     desks: list[PipelineDriver] = field(default_factory=list)
     events: list[PipelineEvent] = field(default_factory=list)
     doing: set[asyncio.Task[None]] = field(default_factory=set)
@@ -86,6 +89,7 @@ class Scene:
         if not isinstance(begun, RunPermission):
             return
         self.runs[task.phase] += 1
+        self.callers[task.phase] = task.caller
         result = self.works[task.task.name](task.task.parameters)
         result = await result if asyncio.iscoroutine(result) else result
         entry = NewEntry(
@@ -151,7 +155,11 @@ class Scene:
 
 @contextlib.asynccontextmanager
 async def a_scene(
-    servers: EmbeddedServers, folder: Path, **works: Work
+    servers: EmbeddedServers,
+    folder: Path,
+    *,
+    makers: Makers | None = None,
+    **works: Work,
 ) -> AsyncIterator[Scene]:
     """Open a supervisor's parts on *servers*."""
     async with contextlib.AsyncExitStack() as stack:
@@ -179,6 +187,7 @@ async def a_scene(
             tell=event_publisher(link),
             meter=Metrics(),
             evidence_dir=folder / "evidence",
+            makers=makers or Makers(),
         )
         tasks = tuple(
             TaskCard(name=name, parameters={"type": "object"}) for name in works

@@ -107,7 +107,7 @@ async def show_one(visit: Visit) -> RenderedPage:
             and run.cancel_reason is None
             and visit.may(cancel_run),
             "may_resume": is_kept
-            and run.state in ("failed", "cancelled")
+            and (run.state in ("failed", "cancelled") or run.held)
             and visit.may(resume_run),
             "may_rerun": is_kept and not is_running and visit.may(rerun_run),
             "may_list": visit.may(list_runs),

@@ -117,6 +117,8 @@ def hints_of(view: Json) -> Iterator[str]:
         yield "it is about to be cancelled" + (
             f": {one_line(reason)}" if reason else ""
         )
+    elif state == "running" and view.get("held"):
+        yield one_line(view["held"])
     elif state == "running" and not view.get("is_driven"):
         yield "no supervisor drives it now; it goes on once one is there"
     if state == "running":
