@@ -12,6 +12,8 @@ from tasklore.contracts.identifiers import NAME_PATTERN
 
 #: Every note of work that rests begins so.
 HELD: Final = "paused: "
+#: So begins the note of a webhook that an administrator has sent although the key of its maker is not there.
+RELEASED: Final = "sent without the key of its maker"
 #: Pauses between looks at whether a key is back: a part of the time since it was missed, from the least to the most.
 #: The least is far below the time after which a tick counts as missed, so that of two supervisors of which one does
 #: not know a new key yet the other makes it.

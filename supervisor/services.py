@@ -187,7 +187,12 @@ def make_wait_desk(
 
 
 def make_webhooks(
-    redis: Redis, settings: Settings, metrics: Metrics, reports: ReportWaiter
+    redis: Redis,
+    *,
+    settings: Settings,
+    metrics: Metrics,
+    reports: ReportWaiter,
+    makers: Makers,
 ) -> Webhooks | None:
     """Return the parts that send webhooks, of *reports* too; None where there is no secret for them.
 
@@ -209,7 +214,7 @@ def make_webhooks(
     sender = Sender(
         addresses, parse_secrets(settings.webhook_secret.get_secret_value())
     )
-    webhook_sender = WebhookSender(outbox, sender, metrics)
+    webhook_sender = WebhookSender(outbox, sender, metrics, makers)
     hears_tasks = settings.webhook_tasks
     soon = webhook_sender.look_soon
     events = WebhookEvents(

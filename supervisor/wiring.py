@@ -405,7 +405,15 @@ class Supervisor:
         )
         sessions = SessionCache(large, max_value_bytes=settings.session_value_max_bytes)
         output = await stack.enter_async_context(open_output(link))
-        webhooks = make_webhooks(redis, settings, process.metrics, reports)
+        keys = KeyRing.of(settings.api_keys_file)
+        makers = Makers(keys)
+        webhooks = make_webhooks(
+            redis,
+            settings=settings,
+            metrics=process.metrics,
+            reports=reports,
+            makers=makers,
+        )
         schemas = JsonSchemas()
         stack.push_async_callback(schemas.close)
         waiting = make_wait_desk(
@@ -416,7 +424,6 @@ class Supervisor:
             webhooks=webhooks and webhooks.events,
             schemas=schemas,
         )
-        keys = KeyRing.of(settings.api_keys_file)
         everything = Connections(
             name=process.name,
             settings=settings,
@@ -434,7 +441,7 @@ class Supervisor:
             answers=waiting.answers,
             schemas=schemas,
             keys=keys,
-            makers=Makers(keys),
+            makers=makers,
         )
         driver, pipelines, tasks = make_pipelines(everything, sessions, self._declared)
         delivering = await open_delivering(

@@ -213,11 +213,15 @@ class WebhookOutbox:
         found = await self.read(*(one.decode().rpartition(" ")[2] for one in members))
         return [one for one in found if one is not None]
 
-    async def retry(self, kept: Kept, now: datetime) -> bool:
-        """Let *kept* be due at once, for a whole day anew; False when it is gone."""
-        return await self.note(
-            kept, "waits", WebhookState(now, now, 0, kept.state.problem), now
-        )
+    async def retry(
+        self, kept: Kept, now: datetime, problem: str | None = None
+    ) -> bool:
+        """Let *kept* be due at once, for a whole day anew; False when it is gone.
+
+        *problem* takes the place of what its last attempt met.
+        """
+        told = kept.state.problem if problem is None else problem
+        return await self.note(kept, "waits", WebhookState(now, now, 0, told), now)
 
     async def remove(self, *ids: str) -> int:
         """Remove webhooks, and return how many were there."""

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from tasklore.contracts.callers import Caller
 from tasklore.memory.webhooks.outbox import Kept, Undelivered, WebhookOutbox
+from tasklore.supervisor.makers import HELD, RELEASED
 from tasklore.supervisor.operations.dependencies import (
     OperatorDependencies,
     SupervisorDependencies,
@@ -35,7 +36,7 @@ class WebhookServices:
 
 
 class WebhookView(View):
-    """A webhook: `problem` is what the last of its `attempts` met; `due` is when it is sent next, if it waits."""
+    """A webhook: `problem` is what the last of its `attempts` met, or why it rests; `due` is when it is sent next."""
 
     id: str
     type: str
@@ -124,10 +125,15 @@ async def show_webhook(
 async def retry_webhook(
     services: WebhookServices, caller: Caller, webhook_id: WebhookId
 ) -> WebhookView:
-    """Send a webhook again at once, and as long as a new one: for a day."""
+    """Send a webhook again at once, and as long as a new one: for a day.
+
+    One that rests, as the key of its maker was removed, is sent all the same.
+    """
     caller.demand_unbound()
     kept = await _demand(services, webhook_id)
-    await services.outbox.retry(kept, services.now())
+    is_held = kept.state.problem.startswith(HELD)
+    released = f"{RELEASED}, by {caller.name}" if is_held else None
+    await services.outbox.retry(kept, services.now(), released)
     return _view(await _demand(services, webhook_id))
 
 

@@ -12,6 +12,7 @@ import structlog
 from tasklore.memory.webhooks.outbox import Kept, Outcome, WebhookOutbox, WebhookState
 from tasklore.runtime.lease_loop import LeaseLoop, jitter
 from tasklore.runtime.metrics import Metrics
+from tasklore.supervisor.makers import HELD, RELEASED, Makers, spell_hold, until_look
 from tasklore.supervisor.webhooks.delivery import DEADLINE_S, NotDelivered, Sender
 
 log = structlog.get_logger(__name__)
@@ -34,8 +35,15 @@ class WebhookSender(LeaseLoop[tuple[str, int], list[Kept]]):
     #: Two processes take different webhooks of one host.
     is_exclusive: ClassVar[bool] = False
 
-    def __init__(self, outbox: WebhookOutbox, sender: Sender, meter: Metrics) -> None:
+    def __init__(
+        self,
+        outbox: WebhookOutbox,
+        sender: Sender,
+        meter: Metrics,
+        makers: Makers | None = None,
+    ) -> None:
         super().__init__("webhook", at_once=_AT_ONCE, lease_s=LEASE.total_seconds())
+        self._makers = makers or Makers()
         self._outbox = outbox
         self._sender = sender
         self._meter = meter
@@ -77,6 +85,14 @@ class WebhookSender(LeaseLoop[tuple[str, int], list[Kept]]):
 
     async def _send(self, kept: Kept) -> None:
         webhook, state = kept
+        is_released = state.problem.startswith(RELEASED)
+        loss = self._makers.find_loss(webhook.caller, "ask")
+        if loss is not None and not is_released:
+            await self._hold(kept, loss)
+            return
+        if state.problem.startswith(HELD):
+            # The time in which it rested is none in which its receiver was away.
+            state = state._replace(since=_now())
         problem = ""
         is_over = False
         try:
@@ -89,6 +105,8 @@ class WebhookSender(LeaseLoop[tuple[str, int], list[Kept]]):
             await self._outbox.note(kept, "delivered", state, now)
             self._meter.count_webhook("delivered")
             return
+        if is_released:
+            problem = f"{RELEASED}; {problem}"
         attempts = state.attempts + 1
         due = now + timedelta(
             seconds=jitter(min(_LONGEST_S, _PAUSE_S * 3.0 ** min(state.attempts, 10)))
@@ -107,6 +125,17 @@ class WebhookSender(LeaseLoop[tuple[str, int], list[Kept]]):
             host=webhook.host,
             error=problem,
         )
+
+    async def _hold(self, kept: Kept, loss: str) -> None:
+        """Let the webhook rest, as long as it takes, until it is looked at again."""
+        webhook, state = kept
+        why = spell_hold(loss, f"tasklore webhooks retry {webhook.id}")
+        if why != state.problem:
+            log.warning("webhook_paused", webhook_id=webhook.id, why=why)
+        now = _now()
+        due = now + until_look(now, webhook.created_at)
+        held = WebhookState(due, now, state.attempts, why)
+        await self._outbox.note(kept, "waits", held, now)
 
 
 def _now() -> datetime:

@@ -3081,7 +3081,7 @@ class WebhookList(Model):
 
 
 class WebhookView(Model):
-    """A webhook: `problem` is what the last of its `attempts` met; `due` is when it is sent next, if it waits."""
+    """A webhook: `problem` is what the last of its `attempts` met, or why it rests; `due` is when it is sent next."""
 
     attempts: int
     created_at: datetime

@@ -3766,7 +3766,10 @@ class WebhooksFlows:
         )
 
     def retry(self, webhook_id: str) -> Flow[models.WebhookView]:
-        """Send a webhook again at once, and as long as a new one: for a day."""
+        """Send a webhook again at once, and as long as a new one: for a day.
+
+        One that rests, as the key of its maker was removed, is sent all the same.
+        """
         return fetch(
             Call(
                 "POST",

@@ -31,6 +31,8 @@ from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.networks import networks_in
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
+from tasklore.supervisor.makers import Makers
+from tasklore.supervisor.operations.webhooks import WebhookServices, retry_webhook
 from tasklore.supervisor.watches import CallbackWatch
 from tasklore.supervisor.webhooks import sender as desks
 from tasklore.supervisor.webhooks.addresses import Addresses
@@ -39,6 +41,7 @@ from tasklore.supervisor.webhooks.events import MOST_BYTES, WebhookEvents
 from tasklore.supervisor.webhooks.sender import WebhookSender
 from tests.http_client import ask
 from tests.integration.http_stand import CARD, http_stand
+from tests.integration.kept_keys import KeyFile
 from tests.ledger_layouts import set_layout
 from tests.receiver import PATIENCE_S, SECRET, Receiver, receiving
 from tests.unit.supervisor.webhooks import a_webhook
@@ -62,12 +65,18 @@ def outbox(redis: Redis) -> WebhookOutbox:
 
 @asynccontextmanager
 async def running(
-    outbox: WebhookOutbox, *, deadline_s: float = 10.0, count: int = 1
+    outbox: WebhookOutbox,
+    *,
+    deadline_s: float = 10.0,
+    count: int = 1,
+    makers: Makers | None = None,
 ) -> AsyncIterator[Metrics]:
     """Run desks, each as the process of a supervisor has it."""
     metrics = Metrics("test")
     made = [
-        WebhookSender(outbox, Sender(LOCAL, SECRETS, deadline_s=deadline_s), metrics)
+        WebhookSender(
+            outbox, Sender(LOCAL, SECRETS, deadline_s=deadline_s), metrics, makers
+        )
         for _ in range(count)
     ]
     tasks = [asyncio.create_task(desk.run()) for desk in made]
@@ -352,6 +361,68 @@ async def test_what_was_given_up_stays_until_it_is_sent_again_or_removed(
         assert (
             'tasklore_webhooks_total{outcome="failed"} 2.0' in metrics.render().decode()
         )
+
+
+async def test_a_webhook_rests_while_the_key_it_was_asked_for_with_is_gone(
+    outbox: WebhookOutbox, receiver: Receiver, tmp_path: Path
+) -> None:
+    """It is neither sent nor given up, delays no other, and is sent once the key is back."""
+    keys = KeyFile(tmp_path / "keys.json")
+    keys.make("shop", "ask", tenant="acme")
+    shop = Caller(name="shop", roles=frozenset({"ask"}), tenant="acme")
+    makers = Makers(keys.open())
+    entry = keys.remove("shop")
+    old = datetime.now(UTC) - timedelta(days=3)
+    async with running(outbox, makers=makers):
+        url = receiver.url("/shop")
+        await put(outbox, url, id="msg_held", caller=shop, created_at=old)
+        kept = await until_problem(outbox, "paused: ")
+        assert "`tasklore webhooks retry msg_held`" in kept.state.problem
+        await put(outbox, receiver.url("/other"), id="msg_other")
+        await receiver.hears(1)
+        assert [one.id for one in receiver.heard] == ["msg_other"]
+        assert await outbox.counts() == (1, 0)
+        keys.put_back(entry)
+        # In place of the minute until it is looked at again.
+        due = kept.state._replace(due=datetime.now(UTC))
+        assert await outbox.note(kept, "waits", due, datetime.now(UTC))
+        await receiver.hears(2)
+        await until_counts(outbox, 0)
+    assert receiver.heard[-1].id == "msg_held"
+
+
+async def test_an_administrator_sends_one_that_rests_all_the_same(
+    outbox: WebhookOutbox, receiver: Receiver, tmp_path: Path
+) -> None:
+    """It stays released when its receiver is away at first."""
+    keys = KeyFile(tmp_path / "keys.json")
+    keys.make("olga", "admin")
+    shop = Caller(name="shop", roles=frozenset({"ask"}))
+    olga = Caller(name="olga", roles=frozenset({"admin"}))
+    receiver.statuses += [503, 200]
+    async with running(outbox, makers=Makers(keys.open())):
+        await put(outbox, receiver.url("/late"), id="msg_held", caller=shop)
+        await until_problem(outbox, "paused: ")
+        sent = await retry_webhook(WebhookServices(outbox=outbox), olga, "msg_held")
+        assert sent.id == "msg_held"
+        kept = await until_problem(
+            outbox, "sent without the key of its maker; answered"
+        )
+        assert (kept.state.attempts, receiver.heard[0].id) == (1, "msg_held")
+        due = kept.state._replace(due=datetime.now(UTC))
+        assert await outbox.note(kept, "waits", due, datetime.now(UTC))
+        await until_counts(outbox, 0)
+    assert len(receiver.heard) == 2
+
+
+async def until_problem(outbox: WebhookOutbox, begin: str) -> Kept:
+    """Return the webhook that waits with such a problem, once it does."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            for kept in await outbox.find("waiting", 10):
+                if kept.state.problem.startswith(begin):
+                    return kept
+            await asyncio.sleep(0.02)
 
 
 async def test_a_desk_that_dies_before_it_notes_leaves_the_webhook_to_another(
