@@ -63,8 +63,8 @@ from tasklore.supervisor.dispatch import Dispatch
 from tasklore.supervisor.json_schemas import JsonSchemas
 from tasklore.supervisor.makers import Makers
 from tasklore.supervisor.pipelines.analysis.driver import AnalysisDriver
+from tasklore.supervisor.pipelines.analysis.fold import AnalysisParts
 from tasklore.supervisor.pipelines.analysis.requests import AnalysisRequests
-from tasklore.supervisor.pipelines.analysis.run import AnalysisParts
 from tasklore.supervisor.pipelines.as_tasks import AT_ONCE, PipelineTasks
 from tasklore.supervisor.pipelines.declaration.fingerprints import Fingerprints
 from tasklore.supervisor.pipelines.driver import PipelineDriver
@@ -342,8 +342,9 @@ def make_analyses(opened: Connections) -> tuple[AnalysisDriver, AnalysisRequests
         catalogue=lambda: opened.cards.catalogue,
         meter=opened.metrics,
         keep=settings.analyses_kept,
+        lease_s=settings.pipeline_lease_s,
     )
-    driver = AnalysisDriver(parts, lease_s=settings.pipeline_lease_s)
+    driver = AnalysisDriver(parts)
     return driver, AnalysisRequests(parts, driver)
 
 

@@ -1,10 +1,9 @@
-"""The driver of analyses: begins requested ones, and goes on with those that no process drives."""
+"""The driver of analyses: drives requested ones, and goes on with those that no process drives."""
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import ClassVar
-from weakref import WeakValueDictionary
 
 import structlog
 
@@ -13,13 +12,9 @@ from tasklore.contracts.errors import (
     MemoryUnavailable,
     TaskloreError,
 )
-from tasklore.runtime.lease_loop import LeaseLoop
-from tasklore.supervisor.pipelines.analysis.pending import PendingAnalysis
-from tasklore.supervisor.pipelines.analysis.run import (
-    AnalysisParts,
-    AnalysisRun,
-    StoryMoved,
-)
+from tasklore.runtime.lease_loop import LeaseLoop, NotYet
+from tasklore.supervisor.pipelines.analysis.fold import AnalysisParts
+from tasklore.supervisor.pipelines.analysis.run import AnalysisRun
 
 log = structlog.get_logger(__name__)
 
@@ -27,6 +22,8 @@ log = structlog.get_logger(__name__)
 _AT_ONCE = 1000
 #: Analyses taken up at one look: the store leases each with the look.
 _LOOKED_UP = 100
+#: Seconds between looks at an analysis that rests.
+_LOOK_S = 0.25
 #: What is answered when the fault is ours.
 APOLOGY = (
     "something went wrong here, not with what you asked; the supervisor's log says why"
@@ -36,40 +33,63 @@ Key = tuple[str, int]
 
 
 class AnalysisDriver(LeaseLoop[Key, AnalysisRun]):
-    """Drives the analyses of one supervisor id, in this process; `run` until `drain`. Keys are story and response.
-
-    Args:
-        parts: The parts of their drivers.
-        lease_s: Seconds after which another process goes on with the analyses of one that fell silent.
-    """
+    """Drives the analyses of one supervisor id, in this process; `run` until `drain`. Keys are story and response."""
 
     #: Every step is stored once: two processes that drive one analysis do no harm.
     is_exclusive: ClassVar[bool] = False
     # Another version may know how to go on.
     mistake_s: ClassVar[float] = 60.0
 
-    def __init__(self, parts: AnalysisParts, *, lease_s: float) -> None:
+    def __init__(self, parts: AnalysisParts) -> None:
+        lease_s = parts.lease_s
         super().__init__("analysis", at_once=_AT_ONCE, lease_s=lease_s, slack_s=lease_s)
         self._parts = parts
         self._runs: dict[Key, AnalysisRun] = {}
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    def request(self, story_id: str, number: int, request: PendingAnalysis) -> None:
-        """Have a response analysed as *request* says.
+    def demand_ready(self) -> None:
+        """Check that this process drives analyses.
 
         Raises:
-            ConfigurationError: this driver does not work yet, or not any more.
+            ConfigurationError: it does not yet, or not any more.
         """
-        key = story_id, number
+        if self._group is None or self._stopping:
+            raise ConfigurationError(
+                "this supervisor takes up no analyses now; ask again"
+            )
+
+    def begin(self, key: Key, new_tasks: Collection[str] = ()) -> AnalysisRun:
+        """Drive an analysis that was written to; *new_tasks* of it were not sent yet.
+
+        Raises:
+            ConfigurationError: this process drives none now.
+        """
         run = self._runs.get(key)
         if run is None or run.is_closed:
-            if self._group is None or self._stopping:
-                raise ConfigurationError(
-                    "this supervisor takes up no analyses now; ask again"
-                )
-            run = self._take_up(key, is_listed=False)
+            self.demand_ready()
+            run = self._runs[key] = AnalysisRun(self._parts, *key)
             self.serve(key)
-        run.request(request)
+        run.look(new_tasks)
+        return run
+
+    async def drive(self, run: AnalysisRun) -> AnalysisRun:
+        """Wait for the next turn of *run*, or a while where it rests, and return the run that goes on.
+
+        Raises:
+            ConfigurationError: this process drives none any more.
+            TaskloreError: it cannot be analysed.
+        """
+        key = run.key
+        serving = self._serving.get(key)
+        if self._runs.get(key) is run and serving is not None:
+            await asyncio.wait([serving, run.news], return_when=asyncio.FIRST_COMPLETED)
+            if run.error is None:
+                return run
+        if run.error is not None:
+            raise run.error
+        if (rest_s := self.rest_s_of(key)) > 0:
+            await asyncio.sleep(min(_LOOK_S, rest_s))
+            return run
+        return self.begin(key)
 
     async def is_idle(self) -> bool:
         """Return whether no analysis is listed."""
@@ -88,56 +108,40 @@ class AnalysisDriver(LeaseLoop[Key, AnalysisRun]):
         run = self._runs.get(key)
         if run is None or run.is_closed:
             log.info("analysis_taken_up", story=key[0], number=key[1])
-            run = self._take_up(key, is_listed=True)
+            run = self._runs[key] = AnalysisRun(self._parts, *key)
         return run
 
     async def work(self, key: Key, lease: AnalysisRun) -> float:
-        """Drive an analysis to its end, and answer every request that waits for it."""
-        gone: TaskloreError = ConfigurationError("the supervisor ends; ask again")
+        """Drive an analysis to its end."""
         try:
             await lease.run()
-        except (MemoryUnavailable, StoryMoved) as error:
-            gone = error
-            log.info(
-                "analysis_waits_for_store",
-                story=key[0],
-                number=key[1],
-                error=str(error),
-            )
+        except (MemoryUnavailable, NotYet):
+            raise
         except TaskloreError as error:
-            gone = error
+            lease.error = error
             log.info("analysis_ended", story=key[0], number=key[1], error=str(error))
             with contextlib.suppress(MemoryUnavailable):
-                await lease.end()
+                await self._parts.analyses.end(self._parts.supervisor_id, *key)
         except Exception:
             lease.rest_ms = int(self.mistake_s * 1000)
-            gone = TaskloreError(APOLOGY)
+            lease.error = TaskloreError(APOLOGY)
             raise
         finally:
-            lease.give_up(gone)
             if self._runs.get(key) is lease:
                 del self._runs[key]
         return 0.0
 
     async def renew(self, lease: AnalysisRun) -> bool:
-        """Renew the lease of an analysis that is listed."""
-        if lease.is_listed:
-            with contextlib.suppress(MemoryUnavailable):
-                await self._parts.analyses.renew(
-                    self._parts.supervisor_id, *lease.key, self._lease_ms
-                )
+        """Renew the lease; one that is listed no more is listed again: others may have ended what was begun anew."""
+        analysis = self._parts.supervisor_id, *lease.key
+        is_listed = await self._parts.analyses.renew(*analysis, self._lease_ms)
+        if not is_listed and not lease.is_through:
+            await self._parts.analyses.begin(*analysis, self._lease_ms)
         return True
 
     async def give_back(self, lease: AnalysisRun) -> None:
         """Let another process go on with an analysis that has not ended."""
-        if lease.is_listed:
+        if not lease.is_through and lease.key not in self._runs:
             await self._parts.analyses.renew(
                 self._parts.supervisor_id, *lease.key, lease.rest_ms
             )
-
-    def _take_up(self, key: Key, *, is_listed: bool) -> AnalysisRun:
-        turn = self._turns.setdefault(key[0], asyncio.Lock())
-        run = self._runs[key] = AnalysisRun(
-            self._parts, *key, turn, lease_ms=self._lease_ms, is_listed=is_listed
-        )
-        return run

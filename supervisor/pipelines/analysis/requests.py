@@ -6,7 +6,7 @@ import structlog
 from pydantic import ValidationError
 
 from tasklore.contracts.analysis.document import AnalysisDocument
-from tasklore.contracts.analysis.stories import StoryResponse
+from tasklore.contracts.analysis.stories import AnalysisGroup, StoryResponse
 from tasklore.contracts.errors import (
     ConfigurationError,
     InvalidInput,
@@ -17,14 +17,23 @@ from tasklore.contracts.faults import fault_of
 from tasklore.contracts.messages import AnalysisReply, AnalysisRequest
 from tasklore.contracts.subjects import MAX_BODY
 from tasklore.memory.holdings.store import Holding
+from tasklore.runtime.lease_loop import backoff
 from tasklore.supervisor.pipelines.analysis.driver import APOLOGY, AnalysisDriver
-from tasklore.supervisor.pipelines.analysis.pending import PendingAnalysis
+from tasklore.supervisor.pipelines.analysis.fold import (
+    AnalysisFold,
+    AnalysisParts,
+    AskedAnalysis,
+    FoldedTurn,
+    StoryMoved,
+    abandon,
+)
 from tasklore.supervisor.pipelines.analysis.records import (
+    AnalysisRecord,
     digest_of,
     read_record,
     roster_for,
 )
-from tasklore.supervisor.pipelines.analysis.run import AnalysisParts
+from tasklore.supervisor.pipelines.analysis.run import AnalysisRun
 
 log = structlog.get_logger(__name__)
 
@@ -119,22 +128,70 @@ class AnalysisRequests:
             await stories.put_response(
                 request.story_id, response, keep=self._parts.keep, hold_ms=_HOLD_MS
             )
-        pending = PendingAnalysis(
-            group="immediate" if request.until == "immediate" else None,
-            refresh=request.refresh,
-            text=request.text,
-            caller=request.caller,
-        )
-        self._driver.request(*key, pending)
+        self._driver.demand_ready()
+        turn = await self._write_down(request)
+        _demand_text(request, turn.text)
+        if turn.is_served and turn.record.is_over():
+            self._parts.meter.count_analysis("served")
+        served = turn.is_served if turn.record.is_over(_group_of(request)) else None
+        if not turn.record.is_final:
+            run = self._driver.begin(key, turn.new_tasks)
+            await abandon(self._parts, turn)
+            if served is None and await self._is_there(request, run, turn.record):
+                served = False
+        return _reply(request, await analyses.read(*key), served)
+
+    async def _write_down(self, request: AnalysisRequest) -> FoldedTurn:
+        """Have the analysis under way, by the first turn of it; whoever dies then, it goes on.
+
+        Raises:
+            ConfigurationError: the store did not say in time whether it is; it may be.
+        """
+        fold = AnalysisFold(self._parts, request.story_id, request.response_number)
+        asked = AskedAnalysis(refresh=request.refresh, caller=request.caller)
+        failures = 0
+        try:
+            async with asyncio.timeout(_BEGIN_S):
+                while True:
+                    try:
+                        return await fold.take(asked=asked)
+                    except (MemoryUnavailable, StoryMoved):
+                        if not fold.is_listed:
+                            raise
+                    failures += 1
+                    await asyncio.sleep(backoff(failures))
+        except TimeoutError as error:
+            raise ConfigurationError(
+                "whether the analysis has begun is not known; ask again"
+            ) from error
+
+    async def _is_there(
+        self, request: AnalysisRequest, run: AnalysisRun, record: AnalysisRecord
+    ) -> bool:
+        """Return whether what is waited for is there in time; nobody waits beside too many others.
+
+        Raises:
+            InvalidInput: it cannot be analysed, or the response was given another text.
+            ConfigurationError: this process drives no analyses any more.
+        """
+        group = _group_of(request)
         wait_s = request.wait_ms / 1000 if self._held < HELD else 0.0
         self._held += 1
         try:
-            served = await pending.wait(wait_s)
-            if served is None:
-                served = await pending.demand_begun(_BEGIN_S)
+            async with asyncio.timeout(wait_s):
+                while not record.is_over(group):
+                    run = await self._driver.drive(run)
+                    if run.record is None:
+                        continue
+                    if not run.record.is_same(record):
+                        now = await self._parts.stories.response(*run.key)
+                        _demand_text(request, now.text if now else None)
+                    record = run.record
+        except TimeoutError:
+            return False
         finally:
             self._held -= 1
-        return _reply(request, await analyses.read(*key), served)
+        return True
 
     async def _stored_response(
         self, story_id: str, number: int
@@ -173,6 +230,22 @@ class AnalysisRequests:
             return None
         self._parts.meter.count_analysis("served")
         return _reply(request, found, served=True)
+
+
+def _group_of(request: AnalysisRequest) -> AnalysisGroup | None:
+    """Return the group that *request* waits for, None for all."""
+    return "immediate" if request.until == "immediate" else None
+
+
+def _demand_text(request: AnalysisRequest, text: str | None) -> None:
+    """Check that the response still has the *text* that *request* means.
+
+    Raises:
+        InvalidInput: it has another.
+    """
+    if request.text is not None and request.text != text:
+        words = f"response {request.response_number} was given another text meanwhile; ask again if you mean it"
+        raise InvalidInput(words)
 
 
 def _response_of(

@@ -1,6 +1,5 @@
 """The operations of analyses on a real store, with answers of a supervisor that the test chooses."""
 
-import asyncio
 import json
 from collections.abc import Callable, Collection
 from datetime import datetime
@@ -39,7 +38,6 @@ from tasklore.supervisor.operations.analyses import (
 )
 from tasklore.supervisor.operations.refusals import Refused, refusal_of
 from tasklore.supervisor.operations.table import Unfinished
-from tasklore.supervisor.pipelines.analysis.pending import PendingAnalysis
 from tasklore.supervisor.pipelines.analysis.records import AnalysisRecord
 from tasklore.supervisor.pipelines.analysis.requests import AnalysisRequests
 from tests.integration.operations.doors import door_of
@@ -297,25 +295,6 @@ async def test_a_key_of_one_user_or_tenant_sees_no_analysis(
                 await work
     assert requests.asked == []
     assert len(OPERATIONS) == len(LOOKS) + 1
-
-
-async def test_the_answer_to_a_request_outlives_the_time_that_it_was_waited_for() -> (
-    None
-):
-    """It is known that the analysis has begun, or that it cannot; neither within the time is unknown."""
-    pending = PendingAnalysis()
-    assert await pending.wait(0.0) is None
-    with pytest.raises(ConfigurationError, match="whether the analysis has begun"):
-        await pending.demand_begun(0.0)
-    pending.begun.set()
-    assert await pending.demand_begun(PATIENCE_S) is None
-    pending.settle(True)
-    assert await pending.demand_begun(PATIENCE_S) is True
-    refused = PendingAnalysis()
-    asyncio.get_running_loop().call_soon(refused.settle, InvalidInput("no agents"))
-    assert await refused.wait(0.0) is None
-    with pytest.raises(InvalidInput, match="no agents"):
-        await refused.demand_begun(PATIENCE_S)
 
 
 async def test_analyses_are_served_over_http(

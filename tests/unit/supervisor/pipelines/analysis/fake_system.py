@@ -25,8 +25,8 @@ from tasklore.runtime import tracing
 from tasklore.runtime.metrics import Metrics
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.pipelines.analysis.driver import AnalysisDriver
+from tasklore.supervisor.pipelines.analysis.fold import AnalysisParts
 from tasklore.supervisor.pipelines.analysis.requests import AnalysisRequests
-from tasklore.supervisor.pipelines.analysis.run import AnalysisParts
 from tasklore.workers.testing.sessions import FakeSessions
 from tasklore.workers.testing.stories import FakeStories
 from tests.fakes.analyses import FakeAnalyses
@@ -159,7 +159,7 @@ class FakeSystem:
         told = StorySettings(story_id=STORY, agents=dict(agents or {}), **settings)
         self.stories.put(StoryBase(settings=told))
 
-    def parts(self) -> AnalysisParts:
+    def parts(self, lease_s: float = 5.0) -> AnalysisParts:
         return AnalysisParts(
             supervisor_id="S",
             stories=self.stories,
@@ -170,13 +170,14 @@ class FakeSystem:
             catalogue=lambda: self.catalogue,
             meter=self.metrics,
             keep=self.keep,
+            lease_s=lease_s,
             now=now,
         )
 
     @contextlib.asynccontextmanager
     async def supervisor(self, lease_s: float = 5.0) -> AsyncIterator["Supervisor"]:
-        parts = self.parts()
-        desk = AnalysisDriver(parts, lease_s=lease_s)
+        parts = self.parts(lease_s)
+        desk = AnalysisDriver(parts)
         working = asyncio.create_task(desk.run())
         await asyncio.sleep(0)
         try:

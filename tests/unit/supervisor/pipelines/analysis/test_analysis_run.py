@@ -350,6 +350,41 @@ async def test_an_absent_store_refuses_a_new_analysis() -> None:
 
 
 @in_virtual_time
+async def test_whether_an_analysis_began_may_not_be_known() -> None:
+    """It was listed before it was stored: once the store answers it is made, though nobody waits."""
+    system = FakeSystem()
+    async with system.supervisor() as supervisor:
+        system.analyses.away = 1_000
+        reply = await supervisor.ask(wait_ms=0)
+        at_s = elapsed_s()
+        system.analyses.away = 0
+        await asyncio.sleep(20)
+    assert (reply.kind, reply.text.partition(";")[0], at_s) == (
+        "pending",
+        "whether the analysis has begun is not known",
+        pytest.approx(5),
+    )
+    assert (await system.document()).meta.status == "fresh"
+    assert set(system.workers.ran.values()) == {1}
+
+
+@in_virtual_time
+async def test_an_analysis_listed_by_nobody_is_listed_again() -> None:
+    """Whoever ends one may take it off the list after another process has begun it anew."""
+    system = FakeSystem({KNOWLEDGE: napping(30)})
+    async with system.supervisor() as first:
+        asking = asyncio.create_task(first.ask())
+        await asyncio.sleep(1)
+        await system.analyses.end("S", STORY, 1)
+        await asyncio.sleep(3)
+        first.die()
+        asking.cancel()
+    async with system.supervisor():
+        await asyncio.sleep(40)
+    assert (await system.document()).meta.status == "fresh"
+
+
+@in_virtual_time
 async def test_a_task_that_was_not_accepted_is_sent_again() -> None:
     system = FakeSystem()
     system.workers.refuses = 12
