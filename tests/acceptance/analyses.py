@@ -96,6 +96,26 @@ class Editor:
         return path.read_text().split() if path.exists() else []
 
 
+async def demand_each_once(desk: Editor, document: dict[str, Any]) -> None:
+    """Check that every agent came through once for the first response, by one task, and changed the story once."""
+    meta = document["meta"]
+    assert (meta["agents_run"], meta["agents_ok"], meta["status"]) == (
+        10,
+        10,
+        "fresh",
+    ), document
+    changes = await desk.changes()
+    standing = await desk.stories.standing(STORY, 2)
+    assert sorted(changes[1]) == sorted(CHANGING)
+    assert standing.scores == {"Mara|Tom": 23}
+    assert [state.thread.id for state in standing.threads] == ["THREAD-001"]
+    assert [memory.id for memory in standing.memories] == ["MEM-1-lamp"]
+    assert [fact.source for fact in standing.knowledge] == ["Ch1-R1"]
+    assert {section: len(desk.tasks(section)) for section in CHANGING} == dict.fromkeys(
+        CHANGING, 1
+    )
+
+
 async def ask_for_analysis(client: Client, request: AnalysisRequest) -> AnalysisReply:
     """Return the answer to *request*, once a supervisor is there that knows the agents."""
     body = request.model_dump_json(exclude_none=True).encode()

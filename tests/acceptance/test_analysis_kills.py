@@ -2,36 +2,14 @@
 
 import asyncio
 import contextlib
-from typing import Any
 
 from tasklore.contracts.analysis.stories import SeatSettings
-from tasklore.memory.stories.view import CHANGING
-from tests.acceptance.analyses import STORY, TELLERS, Editor, editor
+from tests.acceptance.analyses import STORY, TELLERS, demand_each_once, editor
 from tests.acceptance.system import System
 
 TEXT = "Mara set the lamp down."
 #: How long others leave an analysis alone: the tests wait for it to lapse.
 LEASE_S = 1
-
-
-async def _judge(desk: Editor, document: dict[str, Any]) -> None:
-    """Check that every agent came through once, by one task, and changed the story once."""
-    meta = document["meta"]
-    assert (meta["agents_run"], meta["agents_ok"], meta["status"]) == (
-        10,
-        10,
-        "fresh",
-    ), document
-    changes = await desk.changes()
-    standing = await desk.stories.standing(STORY, 2)
-    assert sorted(changes[1]) == sorted(CHANGING)
-    assert standing.scores == {"Mara|Tom": 23}
-    assert [state.thread.id for state in standing.threads] == ["THREAD-001"]
-    assert [memory.id for memory in standing.memories] == ["MEM-1-lamp"]
-    assert [fact.source for fact in standing.knowledge] == ["Ch1-R1"]
-    assert {section: len(desk.tasks(section)) for section in CHANGING} == dict.fromkeys(
-        CHANGING, 1
-    )
 
 
 async def test_another_supervisor_finishes_what_a_killed_one_began(
@@ -56,7 +34,7 @@ async def test_another_supervisor_finishes_what_a_killed_one_began(
         gate.touch()
         own_system.supervisor(pipeline_lease_s=LEASE_S).ready()
         document = await desk.ended(1)
-        await _judge(desk, document)
+        await demand_each_once(desk, document)
         ran = {
             section: desk.ran(section)["1"]
             for section in ("plot_threads", "knowledge", "entity_analysis")
@@ -116,7 +94,7 @@ async def test_the_tasks_of_a_killed_worker_come_again(own_system: System) -> No
         gate.touch()
         own_system.worker(TELLERS).ready()
         reply = await asking
-        await _judge(desk, await desk.ended(1))
+        await demand_each_once(desk, await desk.ended(1))
         ran = {
             section: desk.ran(section)["1"]
             for section in ("plot_threads", "entity_analysis")
@@ -144,7 +122,7 @@ async def test_a_supervisor_that_was_frozen_changes_nothing_when_it_wakes(
         document = await desk.ended(1)
         frozen.go_on()
         reply = await asking
-        await _judge(desk, document)
+        await demand_each_once(desk, document)
         assert await desk.ended(1) == document
 
     assert reply.kind == "done"
