@@ -23,7 +23,7 @@ from tasklore.memory.stories.view import CHANGING, StandingStory
 from tasklore.runtime import tracing
 from tasklore.runtime.lease_loop import NotYet
 from tasklore.supervisor.catalogue import Catalogue
-from tasklore.supervisor.pipelines.analysis.document import Body, sections_of
+from tasklore.supervisor.pipelines.analysis.document import sections_of
 from tasklore.supervisor.pipelines.analysis.records import (
     AnalysisRecord,
     demand_agents,
@@ -133,7 +133,6 @@ class AnalysisFold:
         self._turn = parts.turns.setdefault(story_id, asyncio.Lock())
         self._subject: _Subject | None = None
         self._record: AnalysisRecord | None = None
-        self._written: tuple[bytes, dict[str, Body]] = (b"", {})
         self._revision = 0
         self._standing: tuple[int, StandingStory] | None = None
 
@@ -154,15 +153,14 @@ class AnalysisFold:
             MemoryUnavailable: the store did not answer; the same turn may be taken again.
         """
         async with self._turn:
-            subject = self._subject
-            if asked is not None or subject is None:
-                subject = await self._read_subject()
-            turn = await self._try(subject, reports, asked)
+            if asked is not None:
+                self._subject = None
             for _ in range(_MOST_RACES):
+                turn = await self._try(reports, asked)
                 if turn is not None:
                     break
                 # Others have written to the story, or given the response another text.
-                turn = await self._try(await self._read_subject(), reports, asked)
+                self._subject = None
             else:
                 words = f"story {self.key[0]!r} is written to by too many at once; it is tried again"
                 raise StoryMoved(words, _CROWDED_S)
@@ -178,12 +176,14 @@ class AnalysisFold:
             with contextlib.suppress(MemoryUnavailable):
                 await self._stand(self._revision)
 
-    async def _read_subject(self) -> _Subject:
-        """Return the response to analyse, as of now.
+    async def _find_subject(self) -> _Subject:
+        """Return what is to be analysed, as of now unless it is known.
 
         Raises:
-            InvalidInput: there is none.
+            InvalidInput: there is no such response.
         """
+        if self._subject is not None:
+            return self._subject
         stories = self._parts.stories
         story_id, number = self.key
         settings, base_digest, response = await asyncio.gather(
@@ -202,14 +202,15 @@ class AnalysisFold:
 
     async def _try(
         self,
-        subject: _Subject,
         reports: Sequence[SectionReport],
         asked: AskedAnalysis | None,
     ) -> FoldedTurn | None:
         """Return the analysis once all is in and written, None when others wrote meanwhile."""
         parts = self._parts
         now_ms = parts.now_ms()
-        revision, document, body = await parts.analyses.record(*self.key)
+        subject, (revision, document, body) = await asyncio.gather(
+            self._find_subject(), parts.analyses.record(*self.key)
+        )
         if (
             body is None
             and self._record is not None
@@ -223,7 +224,8 @@ class AnalysisFold:
         before = read_record(body)
         if before is not None and before.digest != subject.digest and asked is None:
             # The response may have another text by now.
-            subject = await self._read_subject()
+            self._subject = None
+            subject = await self._find_subject()
         self._revision = revision
         draft = self._draft(
             before,
@@ -274,10 +276,7 @@ class AnalysisFold:
                 *what, now_ms, rests_on=revision, trace=trace, caller=payer
             )
             return AnalysisDraft(record, {})
-        is_known = document is not None and document == self._written[0]
-        draft = AnalysisDraft(
-            before, dict(self._written[1]) if is_known else sections_of(document)
-        )
+        draft = AnalysisDraft(before, sections_of(document))
         if asked is not None and not asked.is_heeded(before):
             draft.repeat(
                 now_ms,
@@ -318,7 +317,6 @@ class AnalysisFold:
         if not is_written:
             return False
         self._revision = revision + 1
-        self._written = document, draft.sections
         if self._standing is not None and self._standing[0] == revision:
             story = self._standing[1]
             own = {

@@ -27,12 +27,7 @@ from tasklore.supervisor.pipelines.analysis.fold import (
     StoryMoved,
     abandon,
 )
-from tasklore.supervisor.pipelines.analysis.records import (
-    AnalysisRecord,
-    digest_of,
-    read_record,
-    roster_for,
-)
+from tasklore.supervisor.pipelines.analysis.records import AnalysisRecord, roster_for
 from tasklore.supervisor.pipelines.analysis.run import AnalysisRun
 
 log = structlog.get_logger(__name__)
@@ -105,22 +100,13 @@ class AnalysisRequests:
             MemoryUnavailable: the store of stories did not answer.
         """
         stories = self._parts.stories
-        analyses = self._parts.analyses
         key = request.story_id, request.response_number
-        settings, base_digest, stored, (_, _, record) = await asyncio.gather(
-            stories.settings(request.story_id),
-            stories.base_digest(request.story_id),
-            self._stored_response(*key),
-            analyses.record(*key),
+        settings, stored = await asyncio.gather(
+            stories.settings(request.story_id), self._stored_response(*key)
         )
         roster_for(settings)
         response = _response_of(request, stored)
-        digest = digest_of(base_digest, response)
-        if (
-            not request.refresh
-            and (found := await self._serve(request, record, digest)) is not None
-        ):
-            return found
+        self._driver.demand_ready()
         if response != stored:
             size = len(response.text.encode())
             bounds = self._parts.dispatch.bounds
@@ -128,7 +114,6 @@ class AnalysisRequests:
             await stories.put_response(
                 request.story_id, response, keep=self._parts.keep, hold_ms=_HOLD_MS
             )
-        self._driver.demand_ready()
         turn = await self._write_down(request)
         _demand_text(request, turn.text)
         if turn.is_served and turn.record.is_over():
@@ -139,7 +124,7 @@ class AnalysisRequests:
             await abandon(self._parts, turn)
             if served is None and await self._is_there(request, run, turn.record):
                 served = False
-        return _reply(request, await analyses.read(*key), served)
+        return _reply(request, await self._parts.analyses.read(*key), served)
 
     async def _write_down(self, request: AnalysisRequest) -> FoldedTurn:
         """Have the analysis under way, by the first turn of it; whoever dies then, it goes on.
@@ -204,32 +189,6 @@ class AnalysisRequests:
                 "response_unreadable", story=story_id, number=number, error=str(error)
             )
             return None
-
-    async def _serve(
-        self, request: AnalysisRequest, body: bytes | None, digest: str
-    ) -> AnalysisReply | None:
-        """Return the stored document when every agent has come through for just this text, None otherwise."""
-        record = read_record(body)
-        if record is None or record.digest != digest or not record.is_fresh:
-            return None
-        try:
-            found = await self._parts.analyses.read(
-                request.story_id, request.response_number
-            )
-        except InvalidInput as error:
-            log.info(
-                "analysis_unreadable",
-                story=request.story_id,
-                number=record.number,
-                error=str(error),
-            )
-            return None
-        if found is None or not {seat.section for seat in record.seats} <= {
-            section for section, _ in found.sections()
-        }:
-            return None
-        self._parts.meter.count_analysis("served")
-        return _reply(request, found, served=True)
 
 
 def _group_of(request: AnalysisRequest) -> AnalysisGroup | None:
