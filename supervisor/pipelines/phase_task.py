@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from tasklore.contracts import subjects
-from tasklore.contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
+from tasklore.contracts.errors import MessageTooLarge, NotAccepted
 from tasklore.contracts.messages import CompletionReport, TaskAssignment
 from tasklore.contracts.pipelines import Phase
 from tasklore.runtime.metrics import Metrics
@@ -62,8 +62,7 @@ class PhaseTask:
     """The task of *assignment* for *phase*; *is_new* when it cannot have a report yet.
 
     With *has_looked* its report was looked for just now, and was not there.
-    A worker that runs it past its deadline has *overdue_s* to report that itself, None: five seconds. With *leaves*, a
-    task that cannot be cancelled for want of the ledger is left to its deadline, without MemoryUnavailable.
+    A worker that runs it past its deadline has *overdue_s* to report that itself, None: five seconds.
     """
 
     def __init__(
@@ -75,7 +74,6 @@ class PhaseTask:
         is_new: bool,
         has_looked: bool = False,
         overdue_s: float | None = None,
-        leaves: bool = False,
     ) -> None:
         self._parts = parts
         self._phase = phase
@@ -83,7 +81,6 @@ class PhaseTask:
         self._is_new = is_new
         self._has_looked = is_new or has_looked
         self._overdue_s = _OVERDUE_S if overdue_s is None else overdue_s
-        self._left_errors = (NotAccepted, MemoryUnavailable) if leaves else NotAccepted
         #: Whether a worker ran it when its timeout was over.
         self._is_under_way = False
 
@@ -165,7 +162,7 @@ class PhaseTask:
             words = f"the worker that began it did not finish it within {span}"
         try:
             await self._parts.canceller.cancel(self._assignment.named, words)
-        except self._left_errors as error:
+        except NotAccepted as error:
             # It ends at its deadline.
             log.info("overdue_task_not_cancelled", phase=phase.name, error=str(error))
         report = await self._parts.reports.report_of(self._assignment, _LAST_LOOK_S)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import structlog
 
-from tasklore.contracts.errors import TaskloreError
+from tasklore.contracts.errors import MemoryUnavailable, TaskloreError
 from tasklore.contracts.traces import spelled_context
 from tasklore.runtime import tracing
 from tasklore.supervisor.pipelines.analysis.fold import (
@@ -42,6 +42,7 @@ class AnalysisRun:
         self._parts = parts
         self._fold = AnalysisFold(parts, story_id, number)
         self._reports: list[SectionReport] = []
+        self._away: MemoryUnavailable | None = None
         self._wake = asyncio.Event()
         #: Tasks that were asked for here, so that they have no report yet.
         self._new_tasks: set[str] = set()
@@ -80,7 +81,7 @@ class AnalysisRun:
             raise problem
 
     async def _take_turns(self, group: asyncio.TaskGroup) -> None:
-        while True:
+        while self._away is None:
             reports = self._reports
             self._reports = []
             self._wake.clear()
@@ -95,6 +96,7 @@ class AnalysisRun:
                 return
             await self._fold.foresee()
             await self._rest(turn.record.next_look_ms())
+        raise self._away
 
     async def _rest(self, look_ms: int | None) -> None:
         """Return with the next report, when others wrote, or at *look_ms*, None: time changes nothing."""
@@ -130,7 +132,6 @@ class AnalysisRun:
                     assignment,
                     is_new=assignment.task_id in self._new_tasks,
                     overdue_s=0.0,
-                    leaves=True,
                 )
                 found = await task.report()
             if not isinstance(found, Failure):
@@ -139,6 +140,11 @@ class AnalysisRun:
                 report = found.report
             else:
                 error = f"{found.error_type}: {found.error}"
+        except MemoryUnavailable as away:
+            # What came of it is found again once the ledger is back.
+            self._away = away
+            self._wake.set()
+            return
         except Exception as problem:
             # One agent's trouble is not that of the others.
             log.exception("section_left", section=seat.section)

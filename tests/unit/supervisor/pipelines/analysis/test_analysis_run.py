@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from tasklore.contracts.analysis.section_agents import SECTION_AGENTS
 from tasklore.contracts.analysis.stories import SeatSettings, StoryResponse
+from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.messages import TaskAssignment, Usage
 from tasklore.contracts.traces import made_context
 from tasklore.runtime import tracing
@@ -113,6 +114,29 @@ async def test_an_agent_that_hangs_is_cancelled(
     assert ended_s == pytest.approx(given_up_s, abs=0.3)
     assert list(system.workers.cancelled) == system.workers.ids_of(agent)
     assert (await system.sections())[section] == {"status": "late"}
+    assert (await system.document()).stats.total_cost_usd == 0.25
+
+
+@in_virtual_time
+async def test_an_agent_that_hangs_is_cancelled_once_the_ledger_is_back() -> None:
+    system = FakeSystem({ENTITIES: napping(10_000)})
+    cancel = system.workers.cancel
+    away = [True] * 3
+
+    async def cancel_unless_away(task_id: str, reason: str = "") -> None:
+        if away:
+            away.pop()
+            raise MemoryUnavailable("away")
+        await cancel(task_id, reason)
+
+    system.workers.cancel = cancel_unless_away  # type: ignore[method-assign] # the ledger of one method
+    async with system.supervisor() as supervisor:
+        await supervisor.ask(wait_ms=600_000)
+        while not await supervisor.desk.is_idle():  # noqa: ASYNC110 - virtual time
+            await asyncio.sleep(0.1)
+    assert not away
+    assert list(system.workers.cancelled) == system.workers.ids_of(ENTITIES)
+    assert set(system.workers.ran.values()) == {1}
     assert (await system.document()).stats.total_cost_usd == 0.25
 
 
