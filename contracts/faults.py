@@ -6,7 +6,12 @@ from difflib import get_close_matches
 
 from tasklore.contracts.identifiers import NAME_PATTERN
 
-__all__ = ["complaint_of", "fault_of", "nearest", "repeats_of"]
+__all__ = ["OUR_FAULT", "complaint_of", "fault_of", "nearest", "repeats_of"]
+
+#: What is answered when the fault is ours.
+OUR_FAULT = (
+    "something went wrong here, not with what you asked; the supervisor's log says why"
+)
 
 #: What pydantic puts before the sentence of a check of ours.
 _PREFIXES = ("Value error, ", "Assertion failed, ")

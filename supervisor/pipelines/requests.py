@@ -23,7 +23,7 @@ from tasklore.contracts.errors import (
     TaskloreError,
     UnknownSession,
 )
-from tasklore.contracts.faults import fault_of
+from tasklore.contracts.faults import OUR_FAULT, fault_of
 from tasklore.contracts.identifiers import new_id
 from tasklore.contracts.messages import AgentCard, PipelineReply, PipelineRequest
 from tasklore.contracts.parameters.body_sizes import demand_few_values
@@ -57,10 +57,6 @@ log = structlog.get_logger(__name__)
 _MOST_PROBLEMS = 100
 #: What may be asked for.
 _ACTIONS = "run, resume, rerun, invalidate, cancel"
-#: What is answered when the fault is ours.
-_APOLOGY = (
-    "something went wrong here, not with what you asked; the supervisor's log says why"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +161,7 @@ class PipelineRequests:
             return _refuse(session_id, str(error))
         except Exception:
             log.exception("pipeline_request_failed", action=request.action)
-            return _refuse(session_id, _APOLOGY)
+            return _refuse(session_id, OUR_FAULT)
 
     async def demand_sound(
         self, declaration: Mapping[str, JsonValue], given: Mapping[str, JsonValue]

@@ -12,6 +12,7 @@ from tasklore.contracts.errors import (
     MemoryUnavailable,
     TaskloreError,
 )
+from tasklore.contracts.faults import OUR_FAULT
 from tasklore.runtime.lease_loop import LeaseLoop, NotYet
 from tasklore.supervisor.pipelines.analysis.fold import AnalysisParts
 from tasklore.supervisor.pipelines.analysis.run import AnalysisRun
@@ -24,11 +25,6 @@ _AT_ONCE = 1000
 _LOOKED_UP = 100
 #: Seconds between looks at an analysis that rests.
 _LOOK_S = 0.25
-#: What is answered when the fault is ours.
-APOLOGY = (
-    "something went wrong here, not with what you asked; the supervisor's log says why"
-)
-
 Key = tuple[str, int]
 
 
@@ -89,6 +85,8 @@ class AnalysisDriver(LeaseLoop[Key, AnalysisRun]):
         if (rest_s := self.rest_s_of(key)) > 0:
             await asyncio.sleep(min(_LOOK_S, rest_s))
             return run
+        if self._stopping:
+            raise ConfigurationError("the supervisor ends; ask again")
         return self.begin(key)
 
     async def is_idle(self) -> bool:
@@ -124,7 +122,7 @@ class AnalysisDriver(LeaseLoop[Key, AnalysisRun]):
                 await self._parts.analyses.end(self._parts.supervisor_id, *key)
         except Exception:
             lease.rest_ms = int(self.mistake_s * 1000)
-            lease.error = TaskloreError(APOLOGY)
+            lease.error = TaskloreError(OUR_FAULT)
             raise
         finally:
             if self._runs.get(key) is lease:

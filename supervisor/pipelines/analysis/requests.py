@@ -13,12 +13,12 @@ from tasklore.contracts.errors import (
     MemoryUnavailable,
     TaskloreError,
 )
-from tasklore.contracts.faults import fault_of
+from tasklore.contracts.faults import OUR_FAULT, fault_of
 from tasklore.contracts.messages import AnalysisReply, AnalysisRequest
 from tasklore.contracts.subjects import MAX_BODY
 from tasklore.memory.holdings.store import Holding
 from tasklore.runtime.lease_loop import backoff
-from tasklore.supervisor.pipelines.analysis.driver import APOLOGY, AnalysisDriver
+from tasklore.supervisor.pipelines.analysis.driver import AnalysisDriver
 from tasklore.supervisor.pipelines.analysis.fold import (
     AnalysisFold,
     AnalysisParts,
@@ -71,7 +71,7 @@ class AnalysisRequests:
             story_id=request.story_id,
             response_number=request.response_number,
             kind="refused",
-            text=APOLOGY,
+            text=OUR_FAULT,
         )
         try:
             return await self.take_up(request)
