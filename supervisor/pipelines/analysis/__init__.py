@@ -1,5 +1,5 @@
-"""Analyses of stories: a pipeline that comes with Tasklore, with a store of its own and a reducer for its document.
+"""Analyses of stories: a pipeline that comes with Tasklore, whose phases are folded into a document.
 
-Declaration, records, reducer and document are pure; run, driver and requests wait and send. What a section agent
+Declaration, records, reducer and document are pure; fold, run, driver and requests wait and send. What a section agent
 understands of a story belongs to `tasklore.workers.agents.story`.
 """
