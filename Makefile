@@ -21,7 +21,7 @@ test: $(READY) .venv-0.2/.ready ## every test, on real nats-server and valkey pr
 test-fast: $(READY) ## units, properties and the architecture, in three minutes: no test that starts or kills processes of ours
 	$(BIN)/pytest -q -p tests.progress -n 3 --dist loadfile tests/unit tests/property tests/architecture
 
-check: $(READY) ## lint, and the tests that need no server
+check: $(READY) ## lint, and the tests that need no server but that of the testing kit
 	$(MAKE) --no-print-directory -j 2 lint unit
 
 unit: $(READY)

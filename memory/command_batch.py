@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, proxy
 
 import hiredis
 from redis.asyncio import ConnectionPool, Redis
@@ -81,7 +81,8 @@ def _find_shared(pool: ConnectionPool) -> _Shared:
         heard = LastHeard()
         turns = max(1, min(CONCURRENT, pool.max_connections // 2))
         shared = _shared[pool] = _Shared(
-            small=SharedConnection(pool, heard),
+            # A table of pools that ends with each of them must not hold what it is about.
+            small=SharedConnection(proxy(pool), heard),
             turns=asyncio.Semaphore(turns),
             heard=heard,
         )

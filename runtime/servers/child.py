@@ -99,8 +99,7 @@ class ServerProcess(ABC):
             await self._lock.acquire()
             await self._serve(binary)
         except BaseException:
-            self.kill()
-            self._lock.release()
+            self.discard()
             raise
 
     async def stop(self) -> None:
@@ -114,8 +113,12 @@ class ServerProcess(ABC):
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     await asyncio.to_thread(process.wait, STOP_WITHIN_S)
         finally:
-            self.kill()
-            self._lock.release()
+            self.discard()
+
+    def discard(self) -> None:
+        """End the server with SIGKILL and free its data directory; for who has no event loop, and needs no data."""
+        self.kill()
+        self._lock.release()
 
     def kill(self) -> None:
         """End the server with SIGKILL, as a crash would; it is gone on return, its data directory stays ours."""

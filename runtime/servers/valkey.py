@@ -158,7 +158,10 @@ async def connect(
         ConfigurationError: *url* is no address of a Redis server, or a file of ours cannot be read.
     """
     access = access_of()
-    options = _options(name, max_connections, deadline_s) | access.redis_options(url)
+    options = connection_options(
+        name, max_connections=max_connections, deadline_s=deadline_s
+    )
+    options |= access.redis_options(url)
     try:
         pool = ConnectionPool.from_url(url, **options)
     except (ValueError, TypeError) as error:
@@ -192,7 +195,13 @@ def is_older(connection: str) -> bool:
     return bool(connection) and not connection.endswith(_READS_LAYOUTS)
 
 
-def _options(name: str, max_connections: int, deadline_s: float) -> dict[str, Any]:
+def connection_options(
+    name: str,
+    *,
+    max_connections: int = MAX_CONNECTIONS,
+    deadline_s: float = DEADLINE_S,
+) -> dict[str, Any]:
+    """Return how a pool of redis-py connects, without credentials; arguments as in `connect`."""
     return {
         # As many again for single connections and for pipelines that WATCH, which take no turns.
         "max_connections": 2 * max_connections,

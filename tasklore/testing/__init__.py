@@ -1,4 +1,4 @@
-"""The kit that tests an agent without servers; `run_task`, `listen` and `AgentKit` are where to begin."""
+"""The kit that tests an agent without a system; `run_task`, `listen` and `AgentKit` are where to begin."""
 
 from tasklore.workers.testing import NOW as NOW
 from tasklore.workers.testing import AgentKit as AgentKit

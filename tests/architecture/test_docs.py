@@ -32,12 +32,12 @@ from tasklore.supervisor.pipelines.declaration.files import (
 from tasklore.testing import AgentKit
 from tasklore.workers.card import card_of
 from tasklore.workers.config import load_config
-from tasklore.workers.testing.sessions import FakeSessions
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.conversation import MEMORY, SWITCHBOARD
 from tests.acceptance.system import BUDGET, System
 from tests.architecture.page_code import PAGES, blocks_of, find_blocks, pages_with
 from tests.architecture.tree import ROOT
+from tests.fakes.sessions import FakeSessions
 
 REFERENCE = ROOT / "docs" / "reference"
 GUIDE = ROOT / "docs" / "guide"

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from tasklore.contracts.analysis.document import AnalysisDocument, read_document
 from tasklore.contracts.analysis.stories import StoryChange, StoryResponse
 from tasklore.memory.stories.view import demand_changing
-from tasklore.workers.testing.stories import FakeStories
+from tests.fakes.stories import FakeStories
 
 
 @dataclass(frozen=True, slots=True)

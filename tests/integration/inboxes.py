@@ -3,7 +3,7 @@
 from tasklore.contracts.conversations import Utterance
 from tasklore.contracts.observations import Action, Observation, Position, SensoryData
 from tasklore.memory.conversations.inbox import Inbox
-from tasklore.workers.testing.inbox import FakeInbox
+from tests.fakes.inbox import FakeInbox
 
 
 def said(

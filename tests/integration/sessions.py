@@ -11,7 +11,7 @@ from tasklore.memory import keys
 from tasklore.memory.sessions.entries import State
 from tasklore.memory.sessions.pipeline_records import PhaseState
 from tasklore.memory.sessions.session import SessionCache
-from tasklore.workers.testing.sessions import FakeSessions
+from tests.fakes.sessions import FakeSessions
 
 SESSION = "s1"
 KEY = "analysis:map"

@@ -22,8 +22,8 @@ from tasklore.contracts.analysis.stories import (
 )
 from tasklore.memory.stories.analyses import AnalysisStore
 from tasklore.memory.stories.store import StoryStore
-from tasklore.workers.testing.stories import FakeStories
 from tests.fakes.analyses import FakeAnalyses
+from tests.fakes.stories import FakeStories
 
 STORY = "lighthouse"
 KEEP = 100

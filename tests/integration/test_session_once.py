@@ -20,7 +20,8 @@ from tasklore.memory.long_term.single_flight import SingleFlight
 from tasklore.memory.sessions.once import Computed, get_or_compute
 from tasklore.memory.sessions.session import FoundEntry, NewEntry, SessionCache
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tasklore.workers.testing.sessions import FakeSessions, FakeSingleFlight
+from tasklore.workers.testing.flights import KitFlights
+from tests.fakes.sessions import FakeSessions
 from tests.integration.flights import LONG_S, ROOT
 from tests.integration.sessions import BLINK, KEY, SESSION, until_gone
 
@@ -268,7 +269,7 @@ async def test_with_the_server_away_each_process_computes_once() -> None:
 async def test_the_testing_kit_computes_once_without_a_server() -> None:
     cache = FakeSessions()
     await cache.create(SESSION)
-    async with FakeSingleFlight[Computed]() as flights:
+    async with KitFlights[Computed]() as flights:
         asker = Asking(cache, flights)
         asker.may_end.set()
         assert await asyncio.gather(*(asker.ask() for _ in range(10))) == [[]] * 10

@@ -22,7 +22,7 @@ from tasklore.memory import keys
 from tasklore.memory.stories.store import StoryStore
 from tasklore.memory.stories.view import CHANGING, PastScene, StandingStory, standing
 from tasklore.workers.context.story import TaskStory
-from tasklore.workers.testing.stories import FakeSharedAnswers
+from tests.fakes.stories import FakeSharedAnswers
 from tests.integration.stories import (
     BASE,
     MARA,

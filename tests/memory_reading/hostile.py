@@ -33,7 +33,6 @@ from tasklore.workers.agents.switchboard import extract
 from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.values import FactBatch, PendingFact, TurnBatch
 from tasklore.workers.testing import KitServices
-from tasklore.workers.testing.fakes import FakeDocuments
 from tests.memory_bench import (
     HEALTH,
     KINDS,
@@ -273,9 +272,7 @@ async def _heard(
         for number, text in zip((1, 2, 4, 5), OWN, strict=True)
     )
     llm = Agreeing([_read(an_answer(rng)) for _ in range(2)])
-    context = ListenContext(
-        "u1", KitServices(llm, NOW, documents=FakeDocuments(bodies))
-    )
+    context = ListenContext("u1", KitServices(llm, NOW, bodies=bodies))
     learned = await extract(
         TurnBatch("u1", own, (turn(3, ASSISTANT, "assistant"),)), context
     )

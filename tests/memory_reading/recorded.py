@@ -36,7 +36,6 @@ from tasklore.workers.agents.switchboard.second_look import SecondLook
 from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.values import FactBatch, PendingFact, TurnBatch
 from tasklore.workers.testing import KitServices
-from tasklore.workers.testing.fakes import FakeDocuments
 from tests.memory_bench import KINDS, BenchContext, draft_of
 from tests.memory_reading.oracle import agreed
 
@@ -143,9 +142,7 @@ async def live_through(person: Mapping[str, Any], model: Replay) -> list[Heard]:
     lived = []
     for batch in _batches(person):
         now = batch.turns[-1].at
-        context = ListenContext(
-            batch.user_id, KitServices(llm, now, documents=FakeDocuments(bodies))
-        )
+        context = ListenContext(batch.user_id, KitServices(llm, now, bodies=bodies))
         learned = await extract(batch, context)
         editing = BenchContext(llm, draft_of(bodies))
         said = {turn.turn_id: turn.at for turn in batch.turns}

@@ -25,7 +25,6 @@ from tasklore.workers.agents.switchboard import extract
 from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.values import FactBatch, PendingFact, TurnBatch
 from tasklore.workers.testing import KitServices
-from tasklore.workers.testing.fakes import FakeDocuments
 from tests.memory_bench import KINDS, NOW, BenchContext, Model, draft_of
 from tests.memory_reading.oracle import Prompt, agreed, found, heard
 
@@ -152,9 +151,7 @@ async def _learn(
     oracle: Any = Model(
         lambda role, user: agreed(user) if role == "second_look" else heard(user, *keys)
     )
-    context = ListenContext(
-        USER, KitServices(oracle, NOW, documents=FakeDocuments(bodies))
-    )
+    context = ListenContext(USER, KitServices(oracle, NOW, bodies=bodies))
     learned = await extract(TurnBatch(USER, tuple(turns), tuple(before)), context)
     outcome.turns += len(turns)
     outcome.turns_shown += len(Prompt.read(oracle.asked[0][2]).turns)

@@ -15,7 +15,7 @@ from tasklore.memory.documents.differences import differences
 from tasklore.memory.documents.edits import apply_changes, dump_changes
 from tasklore.memory.documents.storage.history import json_bytes
 from tasklore.memory.documents.storage.store import DocumentStore
-from tasklore.workers.testing.documents import FakeDocumentStore
+from tests.fakes.documents import FakeDocumentStore
 from tests.integration.documents import FOOD, KINDS, NOW, USER
 from tests.property.examples import examples, scale
 from tests.random_plans import back_and_forth, contents, grow

@@ -23,7 +23,7 @@ from tasklore.contracts.messages import ChatTurn
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.conversations.inbox import Inbox, utterance_of
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tasklore.workers.testing.inbox import FakeInbox
+from tests.fakes.inbox import FakeInbox
 from tests.integration.inboxes import ids, whole
 from tests.property.examples import examples
 

@@ -14,7 +14,7 @@ from tasklore.memory.projects.project import ProjectMemory, Record
 from tasklore.memory.projects.records import LETTERS, check_loaded
 from tasklore.memory.projects.search import SearchFilter, read_filter
 from tasklore.memory.projects.words import words_of
-from tasklore.workers.testing.projects import meets
+from tests.fakes.projects import meets
 
 #: Few, so that they meet: beginnings of each other, other letters, an accent, one that is common.
 WORDS = [

@@ -54,7 +54,7 @@ class Telling:
                 {**self._changes, response.number: own},
                 sections,
             )
-            told.put_into(services.stories)
+            await told.put_into(services)
             agent = _AGENTS[seat.agent_id]
             assignment = TaskAssignment(
                 task_id=f"{seat.section}-{response.number}",

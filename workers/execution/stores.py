@@ -16,6 +16,7 @@ from tasklore.memory.ledger.runs import Ended
 from tasklore.memory.long_term.entries import CachedResult, IndexPosition, NearMatch
 from tasklore.memory.long_term.single_flight import SingleFlight
 from tasklore.workers.context.phase_outputs import entries_of
+from tasklore.workers.execution.remembering import remember
 
 if TYPE_CHECKING:
     from tasklore.contracts.messages import TaskAssignment
@@ -135,25 +136,15 @@ class Stores:
         nano_usd: int = 0,
     ) -> None:
         """Remember *result*, computed in *run_ms* for *nano_usd*, at *key*; a memory that is away is noted on *job*."""
-        try:
-            await self.long_term.remember(
-                key,
-                result,
-                computed_ms=run_ms,
-                ttl=job.task.remember_for,
-                now_ms=int(now.timestamp() * 1000),
-                user_token=job.user,
-                parameters_json=job.parameters.model_dump_json().encode(),
-                near=job.neighbourhood,
-                nano_usd=nano_usd,
-            )
-        except MemoryUnavailable as error:
-            job.memory = "unavailable"
-            log.info("not_remembered", agent=job.assignment.agent_id, error=str(error))
-        except Exception:
-            # A serializer of the user's may raise anything: the result is there, and is reported all the same.
-            job.memory = "unavailable"
-            log.exception("not_remembered", agent=job.assignment.agent_id)
+        await remember(
+            self.long_term,
+            job,
+            key=key,
+            result=result,
+            run_ms=run_ms,
+            now=now,
+            nano_usd=nano_usd,
+        )
 
     async def put_into_session(
         self, assignment: "TaskAssignment", result: bytes, computed_ms: int

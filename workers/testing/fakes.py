@@ -1,4 +1,4 @@
-"""Stand-ins for what a host lends, for tests without servers."""
+"""What a host lends to tasks, for tests: its stores on a server of the kit, and stand-ins for all else."""
 
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel
 
-from tasklore.contracts.errors import InvalidInput, LlmError
+from tasklore.contracts.errors import LlmError
 from tasklore.contracts.messages import ChatTurn, Progress
 from tasklore.memory.documents.kinds import Kinds
-from tasklore.memory.documents.plans import Document, Snapshot
 from tasklore.runtime.models.answer_reader import T
 from tasklore.runtime.models.llm import (
     Expense,
@@ -25,96 +24,34 @@ from tasklore.runtime.models.llm import (
     check_answer_model,
 )
 from tasklore.workers.testing.children import KitChildren
+from tasklore.workers.testing.stores import PATIENCE_S, OnServer
 from tasklore.workers.testing.waits import KitWaits
 
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
 
+    from tasklore.memory.conversations.conversation import Conversations
+    from tasklore.memory.conversations.inbox import Inbox
     from tasklore.memory.documents.items import Body
-    from tasklore.memory.documents.paths import Path
-    from tasklore.memory.documents.storage.history import PlanRecord
+    from tasklore.memory.documents.storage.store import DocumentStore
     from tasklore.memory.episodes.store import SearchResult
     from tasklore.memory.ledger.runs import RunName
     from tasklore.memory.long_term.single_flight import SingleFlight
+    from tasklore.memory.long_term.store import LongTermMemory
+    from tasklore.memory.projects.project import ProjectMemory
     from tasklore.memory.sessions.once import Computed
+    from tasklore.memory.sessions.session import SessionCache
+    from tasklore.memory.stories.shared_answers import SharedAnswers
+    from tasklore.memory.stories.store import StoryStore
+    from tasklore.runtime.servers.valkey import Valkey
     from tasklore.workers.forgetting.erasure import UserStore
-    from tasklore.workers.testing.documents import FakeDocumentStore
-    from tasklore.workers.testing.inbox import FakeInbox
-    from tasklore.workers.testing.projects import FakeProject
-    from tasklore.workers.testing.sessions import FakeSessions
-    from tasklore.workers.testing.stories import FakeSharedAnswers, FakeStories
+    from tasklore.workers.testing.server import KitDatabase
 
 
 @cache
 def shipped_kinds() -> Kinds:
     """Return the kinds of documents that come with the house."""
     return Kinds.load()
-
-
-class FakeDocuments:
-    """Stands for `documents.storage.reader.DocumentReader`: each user has *bodies*, by resource id, and no history.
-
-    `read` keeps the places that were noted as shown, by user id.
-    """
-
-    def __init__(
-        self, bodies: "Mapping[str, Body] | None" = None, kinds: Kinds | None = None
-    ) -> None:
-        self.bodies = dict(bodies or {})
-        self.kinds = kinds or shipped_kinds()
-        self.read: dict[str, list[tuple[str, str]]] = {}
-
-    def of(self, user_id: str) -> "FakeOwnDocuments":
-        """Return a reader of the documents of *user_id*."""
-        if not user_id:
-            raise InvalidInput("documents belong to one user each; say whose")
-        return FakeOwnDocuments(self, user_id)
-
-
-class FakeOwnDocuments:
-    """Stands for `tasklore.memory.documents.storage.reader.OwnDocuments`."""
-
-    def __init__(self, documents: FakeDocuments, user_id: str) -> None:
-        self._documents = documents
-        self._user_id = user_id
-
-    async def snapshot(self, resources: Sequence[str] | None = None) -> Snapshot:
-        """Return the given bodies as revision 1, and templates of the other kinds as 0."""
-        kinds = self._documents.kinds
-        bodies = self._documents.bodies
-        wanted = [*kinds.ids, *bodies] if resources is None else resources
-        found: dict[str, Document] = {}
-        for resource_id in dict.fromkeys(wanted):
-            kind = kinds.get(resource_id)
-            if resource_id in bodies:
-                found[resource_id] = Document(
-                    resource_id=resource_id, revision=1, body=bodies[resource_id]
-                )
-            elif kind is not None:
-                found[resource_id] = Document(
-                    resource_id=resource_id, revision=0, body=kind.template
-                )
-        return Snapshot(self._user_id, found)
-
-    async def history(
-        self,
-        resource: str | None = None,  # noqa: ARG002 - as in the class it stands for
-        limit: int = 100,  # noqa: ARG002
-    ) -> "tuple[PlanRecord, ...]":
-        """Return nothing."""
-        return ()
-
-    async def explain(
-        self,
-        resource: str,  # noqa: ARG002 - as above
-        path: "Path | str",  # noqa: ARG002 - as above
-    ) -> "tuple[PlanRecord, ...]":
-        """Return nothing."""
-        return ()
-
-    async def note_reads(self, places: Iterable[tuple[str, str]], at: datetime) -> None:  # noqa: ARG002 - as above
-        """Keep the shown places for the test."""
-        self._documents.read.setdefault(self._user_id, []).extend(places)
 
 
 @dataclass(frozen=True)
@@ -128,7 +65,10 @@ class Asked:
 
 
 class ScriptedLlm:
-    """A model that gives prepared answers in order and notes questions; an LlmError in the script is raised."""
+    """A model that gives prepared answers in order and notes questions; an LlmError in the script is raised.
+
+    Of questions that are under way at once each gets the next answer of its class, whichever is asked first.
+    """
 
     def __init__(self, script: Iterable[BaseModel | LlmError] = ()) -> None:
         self._script = deque(script)
@@ -189,7 +129,7 @@ class ScriptedLlm:
         if not self._script:
             msg = f"the task asks {role!r} for a {answer.__name__}, but the script has no answer left; add one to llm="
             raise AssertionError(msg)
-        said = self._script.popleft()
+        said = self._next(answer)
         if spent is not None:
             spent.add(Expense())
         if isinstance(said, LlmError):
@@ -200,6 +140,18 @@ class ScriptedLlm:
         return Reply(
             said, usage=Expense(), model="scripted", attempts=1, duration_ms=0.0
         )
+
+    def _next(self, answer: type[BaseModel]) -> BaseModel | LlmError:
+        """Take the first answer of that class, or the first error; without one the first of all."""
+        fitting = (
+            number
+            for number, said in enumerate(self._script)
+            if isinstance(said, answer | LlmError)
+        )
+        number = next(fitting, 0)
+        said = self._script[number]
+        del self._script[number]
+        return said
 
 
 class KitEpisodes:
@@ -318,14 +270,18 @@ class KitOutput:
 
 @dataclass
 class KitServices:
-    """What the kit lends to contexts; it stands for `tasklore.workers.context.services.Services`."""
+    """What the kit lends to contexts; it stands for `tasklore.workers.context.services.Services`.
+
+    Its stores are those of a worker, on a database of the kit's own (`workers.testing.server`).
+    """
 
     llm: ScriptedLlm
     at: datetime
     turns: tuple[ChatTurn, ...] = ()
     progress: list[Progress] = field(default_factory=list)
     emitted: list[Emitted] = field(default_factory=list)
-    documents: FakeDocuments = field(default_factory=FakeDocuments)
+    #: What documents each user begins with, bodies by resource id.
+    bodies: "Mapping[str, Body]" = field(default_factory=dict)
     #: Entries of sessions that were read, and not computed.
     session_hits: int = 0
     agent_files: "FilePath | None" = None
@@ -333,6 +289,19 @@ class KitServices:
     story_calls: str = "ten"
     children: KitChildren = field(default_factory=lambda: KitChildren({}))
     waits: KitWaits = field(default_factory=KitWaits)
+    _owners: set[str] = field(default_factory=set, init=False)
+
+    @cached_property
+    def database(self) -> "KitDatabase":
+        """Return the kit's database; the first one starts the server."""
+        from tasklore.workers.testing.server import KitDatabase
+
+        return KitDatabase()
+
+    @property
+    def redis(self) -> "Valkey":
+        """Return a client of the kit's database for the running event loop."""
+        return self.database.client()
 
     @cached_property
     def journal(self) -> KitJournal:
@@ -342,7 +311,7 @@ class KitServices:
     @property
     def kinds(self) -> Kinds:
         """Return the kinds that its documents have."""
-        return self.documents.kinds
+        return shipped_kinds()
 
     @property
     def episodes(self) -> KitEpisodes:
@@ -351,60 +320,87 @@ class KitServices:
 
     @property
     def words(self) -> "Sequence[UserStore]":
-        """Return where words lie: nowhere but in the kit."""
-        return ()
+        """Return where words of users lie."""
+        from tasklore.workers.forgetting.stores import stores_in_redis
 
-    @cached_property
-    def edits(self) -> "FakeDocumentStore":
-        """Return a store without any edit to undo; a test adds its own."""
-        from tasklore.workers.testing.documents import FakeDocumentStore
+        return stores_in_redis(self.redis, self.documents, deadline_s=PATIENCE_S)
 
-        return FakeDocumentStore(self.kinds)
+    @OnServer
+    def documents(self) -> "DocumentStore":
+        """Return the documents of users, which begin as `bodies` says."""
+        from tasklore.workers.testing.documents import GivenDocuments
 
-    @cached_property
-    def sessions(self) -> "FakeSessions":
-        """Return the sessions that tasks work on; what stands for a store is loaded when one does."""
-        from tasklore.workers.testing.sessions import FakeSessions
+        return GivenDocuments(
+            self.redis,
+            self.kinds,
+            bodies=self.bodies,
+            known=self._owners,
+            deadline_s=PATIENCE_S,
+        )
 
-        return FakeSessions()
+    @property
+    def edits(self) -> "DocumentStore":
+        """Return the documents, to be changed."""
+        return self.documents
 
-    @cached_property
+    @OnServer
+    def long_term(self) -> "LongTermMemory":
+        """Return the answers that are remembered."""
+        from tasklore.memory.long_term.store import LongTermMemory
+
+        return LongTermMemory(self.redis, budget_s=PATIENCE_S)
+
+    @OnServer
+    def sessions(self) -> "SessionCache":
+        """Return the sessions that tasks work on."""
+        from tasklore.memory.sessions.session import SessionCache
+
+        return SessionCache(self.redis, deadline_s=PATIENCE_S)
+
+    @OnServer
     def session_flights(self) -> "SingleFlight[Computed]":
         """Return what lets one of many compute an entry."""
-        from tasklore.workers.testing.sessions import FakeSingleFlight
+        from tasklore.workers.testing.flights import KitFlights
 
-        return FakeSingleFlight()
+        return KitFlights()
 
-    @cached_property
-    def projects(self) -> "FakeProject":
+    @OnServer
+    def projects(self) -> "ProjectMemory":
         """Return what projects remember."""
-        from tasklore.workers.testing.projects import FakeProject
+        from tasklore.memory.projects.project import ProjectMemory
 
-        return FakeProject()
+        return ProjectMemory(self.redis, deadline_s=PATIENCE_S)
 
-    @cached_property
-    def stories(self) -> "FakeStories":
+    @OnServer
+    def stories(self) -> "StoryStore":
         """Return the stories."""
-        from tasklore.workers.testing.stories import FakeStories
+        from tasklore.memory.stories.store import StoryStore
 
-        return FakeStories()
+        return StoryStore(self.redis, deadline_s=PATIENCE_S)
 
-    @cached_property
-    def story_answers(self) -> "FakeSharedAnswers":
+    @OnServer
+    def story_answers(self) -> "SharedAnswers":
         """Return what questions that agents of a story share were answered."""
-        from tasklore.workers.testing.stories import FakeSharedAnswers
+        from tasklore.memory.stories.shared_answers import SharedAnswers
+        from tasklore.workers.testing.flights import KitFlights
 
-        return FakeSharedAnswers(self.story_calls)
+        return SharedAnswers(
+            self.redis, KitFlights(), self.story_calls, deadline_s=PATIENCE_S
+        )
 
-    @cached_property
-    def inbox(self) -> "FakeInbox":
-        """Return conversations, which begin with the prepared turns, and the observations of agents."""
-        from tasklore.workers.testing.inbox import FakeInbox
+    @OnServer
+    def conversations(self) -> "Conversations":
+        """Return conversations as a supervisor keeps them."""
+        from tasklore.memory.conversations.conversation import Conversations
 
-        inbox = FakeInbox()
-        for turn in self.turns:
-            inbox.turn(turn)
-        return inbox
+        return Conversations(self.redis, deadline_s=PATIENCE_S)
+
+    @OnServer
+    def inbox(self) -> "Inbox":
+        """Return conversations as agents hear them, and the observations of agents."""
+        from tasklore.memory.conversations.inbox import Inbox
+
+        return Inbox(self.redis, PATIENCE_S)
 
     def count_session_hits(self, number: int) -> None:
         """Count them."""

@@ -1,4 +1,4 @@
-"""The kit that tests a listener without servers: what it makes of a turn, or of facts."""
+"""The kit that tests a listener without a system: what it makes of a turn, or of facts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,6 @@ from tasklore.workers.listening.rulings import closings_of
 from tasklore.workers.listening.values import FactBatch, PendingFact, Ruling, TurnBatch
 from tasklore.workers.testing.fakes import (
     Asked,
-    FakeDocuments,
     KitServices,
     ScriptedLlm,
 )
@@ -67,7 +66,7 @@ async def listen(
         Exception: whatever the listener raises.
     """
     agent = agent.configured(settings) if settings is not None else agent
-    services = KitServices(ScriptedLlm(llm), now, documents=FakeDocuments(documents))
+    services = KitServices(ScriptedLlm(llm), now, bodies=documents or {})
     if isinstance(said, str | ChatTurn):
         turn = turn_of(1, said, now, user_id)
         context = ListenContext(

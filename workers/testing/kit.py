@@ -1,4 +1,4 @@
-"""The kit that tests an agent without servers: the worker's own reading, running and writing, on fakes.
+"""The kit that tests an agent without a system: the worker's own reading, running and writing, on a Valkey of the kit.
 
 ```python
 report = await run_task(agent, "share_trip", {"hotel": "300", "travellers": 3})
@@ -39,13 +39,13 @@ from tasklore.workers.context.context import Context
 from tasklore.workers.context.phase_outputs import entries_of
 from tasklore.workers.execution.job import Job, JobReader, UnfitJob
 from tasklore.workers.execution.outcome import TaskOutcome, elapsed_ms, outcome_of
+from tasklore.workers.execution.recall import NearMatches
+from tasklore.workers.execution.remembering import remember
 from tasklore.workers.execution.retry_decision import RetryPolicy, decide_retry
 from tasklore.workers.middleware import Hooks, call_task, notify, notify_async
-from tasklore.workers.testing.answers import KitAnswers
 from tasklore.workers.testing.children import Called, KitChildren
 from tasklore.workers.testing.fakes import (
     Asked,
-    FakeDocuments,
     KitServices,
     ScriptedLlm,
 )
@@ -81,7 +81,7 @@ R = TypeVar("R")
 
 
 class AgentKit:
-    """One agent on fakes; its memory lives as long as the kit.
+    """One agent, with stores as a worker has them; its memory lives as long as the kit.
 
     The agent's middleware is called as in a worker, but for `on_deliveries` and `before_acknowledge`: here nothing is
     delivered. No deadline of a task is kept, no run is cut short, and none waits for a place (`at_most`).
@@ -133,7 +133,7 @@ class AgentKit:
             for number, said in enumerate(conversation, start=1)
         )
         self.services = KitServices(
-            ScriptedLlm(llm), now, turns, documents=FakeDocuments(documents)
+            ScriptedLlm(llm), now, turns, bodies=documents or {}
         )
         self.services.children = KitChildren(calls or {})
         self.services.waits = KitWaits(answers, signals)
@@ -150,8 +150,6 @@ class AgentKit:
             standards=tuple(standards),
         )
         self._story = story
-        if story is not None:
-            story.put_into(self.services.stories)
         self._history = history
         self._conversation_id = (
             turns[-1].conversation_id
@@ -162,7 +160,7 @@ class AgentKit:
         )
         self._reader = JobReader(agent, remembers=remembers)
         self._hooks = Hooks(agent.middleware)
-        self._answers = KitAnswers()
+        self._preparing: asyncio.Lock | None = asyncio.Lock()
         self._effects: set[tuple[str, str]] = set()
         self._runs = 0
 
@@ -183,10 +181,12 @@ class AgentKit:
 
     async def entries(self) -> "dict[str, JsonValue]":
         """Return the values in the session by key; it counts as no use of them."""
+        await self._prepare()
         return await self._session.entries()
 
     async def decisions(self) -> "list[Record]":
         """Return the decisions in the session's project, newest first."""
+        await self._prepare()
         return await self._session.decisions()
 
     async def run(
@@ -230,20 +230,40 @@ class AgentKit:
                 )
             )
         notify(self._hooks.after_read, job)
-        await self._session.open()
-        history = self._history
-        self._history = None
-        if history is not None:
-            await history.put_into(
-                self.services.inbox, self._conversation_id or _CONVERSATION
-            )
+        await self._prepare()
         if job.memory == "miss":
-            began_ns = time.time_ns()
-            job.recalled = self._answers.find(job)
-            await notify_async(self._hooks.after_recall, [job], began_ns)
+            await self._recall(job)
             if job.recalled is not None:
                 return await self._serve(job, job.recalled)
         return await self._compute(job)
+
+    async def _prepare(self) -> None:
+        """Store what the kit was given, the first time; whoever comes meanwhile waits for it."""
+        preparing = self._preparing
+        if preparing is None:
+            return
+        async with preparing:
+            if self._preparing is None:
+                return
+            await self._session.open()
+            if self._story is not None:
+                await self._story.put_into(self.services)
+            for turn in self.services.turns:
+                await self.services.conversations.append(
+                    turn.conversation_id, turn.model_dump_json().encode(), turn.turn_id
+                )
+            if self._history is not None:
+                owner = self._conversation_id or _CONVERSATION
+                await self._history.put_into(self.services, owner)
+            self._preparing = None
+
+    async def _recall(self, job: Job) -> None:
+        """Give *job* the answer that is remembered of it, or of its nearest neighbour, as its `recalled`."""
+        memory = self.services.long_term
+        began_ns = time.time_ns()
+        job.recalled = await memory.recall(job.memory_key or "")
+        hooks = Hooks([NearMatches(memory), *self.agent.middleware])
+        await notify_async(hooks.after_recall, [job], began_ns)
 
     def _read(
         self,
@@ -349,7 +369,16 @@ class AgentKit:
                     )
                 result = await call_task(job, context, self._hooks, run.call)
                 run_ms = elapsed_ms(context.started)
-                self._answers.keep(job, CachedResult(self._now_ms(), run_ms, result))
+                if job.memory_key is not None and job.memory in ("miss", "refreshed"):
+                    await remember(
+                        self.services.long_term,
+                        job,
+                        key=job.memory_key,
+                        result=result,
+                        run_ms=run_ms,
+                        now=self.services.now(),
+                        nano_usd=context.nano_usd,
+                    )
                 await self._put_into_session(job, result, run_ms)
             except RunParked as waiting:
                 self.services.at = self.services.waits.end(
@@ -453,7 +482,7 @@ async def run_task(
     user_id: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> CompletionReport:
-    """Return the report of one task of *agent*, run on fakes with nothing remembered; arguments as in `AgentKit`.
+    """Return the report of one task of *agent*, run with nothing remembered; arguments as in `AgentKit`.
 
     Raises:
         ConfigurationError: *settings* do not fit the agent.

@@ -1,7 +1,7 @@
-"""The session and the project that tasks of a testing kit work on, on fakes."""
+"""The session and the project that tasks of a testing kit work on."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tasklore.workers.testing.fakes import KitServices
@@ -28,7 +28,6 @@ class KitSession:
     phase: str | None
     writes: Sequence[str] | None
     standards: Sequence[str | tuple[str, ...]]
-    _is_open: bool = field(default=False, init=False)
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -38,12 +37,11 @@ class KitSession:
         return {"session_id": SESSION, "phase": self.phase, "writes": self.writes}
 
     async def open(self) -> None:
-        """Make the session and its project, the first time."""
-        if self._is_open or not self._is_wanted:
+        """Make the session and its project."""
+        if not self._is_wanted:
             return
         from tasklore.memory.sessions.entries import NewEntry
 
-        self._is_open = True
         await self.services.sessions.create(SESSION, project=PROJECT)
         entries = [
             NewEntry(key=key, value=value) for key, value in (self.given or {}).items()
@@ -58,7 +56,6 @@ class KitSession:
         """Return every value by its key, sorted."""
         if not self._is_wanted:
             return {}
-        await self.open()
         keys = sorted(
             entry.key for entry in await self.services.sessions.entries(SESSION)
         )

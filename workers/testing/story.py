@@ -1,8 +1,11 @@
-"""The story that tasks of a testing kit analyse, on a fake."""
+"""The story that tasks of a testing kit analyse."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from tasklore.workers.testing.stores import PATIENCE_S
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -12,7 +15,7 @@ if TYPE_CHECKING:
         StoryChange,
         StoryResponse,
     )
-    from tasklore.workers.testing.stories import FakeStories
+    from tasklore.workers.testing.fakes import KitServices
 
 
 @dataclass(frozen=True)
@@ -37,13 +40,31 @@ class KitStory:
             "response_number": self.response.number,
         }
 
-    def put_into(self, stories: "FakeStories") -> None:
-        """Make *stories* know all of it."""
+    async def put_into(self, services: "KitServices") -> None:
+        """Make the stories of *services* know all of it."""
+        stories = services.stories
         story_id = self.base.settings.story_id
-        stories.put(self.base)
-        for response in (*self.earlier, self.response):
-            stories.add_response(story_id, response)
-        for number, by_section in self.changes.items():
-            for section, change in by_section.items():
-                stories.note(story_id, number, section, change)
-        stories.leave(story_id, self.response.number, self.sections)
+        await stories.load(self.base)
+        responses = (*self.earlier, self.response)
+        for response in responses:
+            await stories.put_response(story_id, response, keep=len(responses))
+        for number in {*self.changes, self.response.number}:
+            await self._fold(services, number)
+
+    async def _fold(self, services: "KitServices", number: int) -> None:
+        """Store what response *number* changed, and what was found in it."""
+        from tasklore.memory.stories.analyses import AnalysisStore
+
+        story_id = self.base.settings.story_id
+        analyses = AnalysisStore(services.redis, deadline_s=PATIENCE_S)
+        revision, _, _ = await analyses.record(story_id, number)
+        found = json.dumps({"immediate": self.sections}).encode()
+        await analyses.fold(
+            story_id,
+            number,
+            revision,
+            document=found if number == self.response.number else None,
+            record=b"{}",
+            changes=self.changes.get(number, {}),
+            keep=len(self.changes) + 1,
+        )

@@ -14,8 +14,8 @@ from examples.rename_imports import rename
             "from tasklore.testing import AgentKit",
         ),
         (
-            "from workers.testing.projects import FakeProject",
-            "from tasklore.workers.testing.projects import FakeProject",
+            "from workers.testing.fakes import KitServices",
+            "from tasklore.workers.testing.fakes import KitServices",
         ),
         ("import workers as agents", "import tasklore as agents"),
         (

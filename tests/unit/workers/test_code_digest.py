@@ -102,7 +102,7 @@ async def test_an_edited_task_computes_anew_beside_the_old_one(tmp_path: Path) -
     assert card_of(old).tasks[0].code != card_of(new).tasks[0].code
     kits = AgentKit(old), AgentKit(new)
     # The memory of a kit is its own: what the new code finds is what the old one left in it.
-    kits[1]._answers = kits[0]._answers
+    kits[1].services.long_term = kits[0].services.long_term
     reports = [await kit.run("price", {"net": 100}) for kit in (*kits, *kits)]
     assert [report.result for report in reports] == [120, 119, 120, 119]
     assert [report.memory.outcome for report in reports] == [

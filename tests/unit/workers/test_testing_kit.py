@@ -206,8 +206,8 @@ async def test_a_task_may_read_the_documents_of_who_asks() -> None:
     kit = AgentKit(reader("user"), documents=FOOD)
     report = await kit.run("read", {}, user_id="ann")
     assert '"Eggs"' in report.result
-    assert kit.services.documents.read == {
-        "ann": [("resource_user_food_prefs", "food.likes.eggs")]
+    assert await kit.services.documents.reads("ann") == {
+        ("resource_user_food_prefs", "food.likes.eggs"): NOW
     }
     assert (await run_task(reader(False), "read", {}, user_id="ann")).result == ""
 

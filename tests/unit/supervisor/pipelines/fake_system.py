@@ -46,9 +46,9 @@ from tasklore.supervisor.pipelines.drive import Drive
 from tasklore.supervisor.pipelines.driver import PipelineDriver
 from tasklore.supervisor.pipelines.live import DriverDependencies
 from tasklore.supervisor.pipelines.requests import Driving, PipelineRequests
-from tasklore.workers.testing.projects import FakeProject
-from tasklore.workers.testing.sessions import FakeSessions
 from tests.fakes.pipeline_runs import FakePipelineRuns
+from tests.fakes.projects import FakeProject
+from tests.fakes.sessions import FakeSessions
 from tests.unit.supervisor.reports import FakeReports, report_on
 
 #: Milliseconds that every task of the fakes takes.

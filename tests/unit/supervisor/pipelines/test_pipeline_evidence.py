@@ -25,7 +25,7 @@ from tasklore.supervisor.pipelines.evidence import (
     restore,
     write_bundle,
 )
-from tasklore.workers.testing.sessions import FakeSessions
+from tests.fakes.sessions import FakeSessions
 from tests.unit.supervisor.pipelines.fake_system import LinkedRuns, a_phase, a_pipeline
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)

@@ -25,7 +25,6 @@ from tasklore.workers.agents.switchboard.second_look import SecondLook
 from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.values import TurnBatch, TurnFacts
 from tasklore.workers.testing import NOW, KitServices
-from tasklore.workers.testing.fakes import FakeDocuments
 from tests.memory_reading.oracle import Agreeing
 
 MONDAY = datetime(2026, 11, 23, 9, 30, tzinfo=UTC)
@@ -74,7 +73,7 @@ class Bench:
     ) -> None:
         self.refused: list[str] = []
         self.llm = Agreeing(answers)
-        services = KitServices(self.llm, NOW, documents=FakeDocuments(documents))
+        services = KitServices(self.llm, NOW, bodies=documents)
         self.context = ListenContext(
             "user-1", services, attempt=attempt, count_refused=self.refused.append
         )

@@ -31,9 +31,10 @@ from tasklore.workers.execution.run_slot import RunSlot
 from tasklore.workers.execution.stores import Stores
 from tasklore.workers.middleware import Hooks, Middleware
 from tasklore.workers.testing import KitServices, ScriptedLlm
-from tasklore.workers.testing.sessions import FakeSessions, FakeSingleFlight
+from tasklore.workers.testing.flights import KitFlights
 from tasklore.workers.testing.waits import KitWaits
 from tests.fakes.ledger import FakeLedger
+from tests.fakes.sessions import FakeSessions
 from tests.fakes.stores import FakeLongTermMemory
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -301,7 +302,7 @@ class FakeWorker:
         self.stores = Stores(
             self.memory,
             self.ledger,
-            FakeSingleFlight[bytes](),
+            KitFlights[bytes](),
             self.sessions,
             self.hits,
         )  # type: ignore[arg-type]

@@ -27,9 +27,9 @@ from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.pipelines.analysis.driver import AnalysisDriver
 from tasklore.supervisor.pipelines.analysis.fold import AnalysisParts
 from tasklore.supervisor.pipelines.analysis.requests import AnalysisRequests
-from tasklore.workers.testing.sessions import FakeSessions
-from tasklore.workers.testing.stories import FakeStories
 from tests.fakes.analyses import FakeAnalyses
+from tests.fakes.sessions import FakeSessions
+from tests.fakes.stories import FakeStories
 from tests.unit.supervisor.pipelines import fake_system
 from tests.unit.supervisor.reports import report_on
 from tests.virtual_time import elapsed_s

@@ -9,6 +9,7 @@ import pytest
 from tasklore.contracts.conversations import Utterance
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.observations import Action, AgentTarget, Observation, Position
+from tasklore.memory.conversations.inbox import Inbox
 from tasklore.memory.rendering.tokens import counter
 from tasklore.runtime.models.client import _response_format
 from tasklore.workers.agents.decision import (
@@ -20,7 +21,7 @@ from tasklore.workers.agents.decision import (
 )
 from tasklore.workers.agents.decision.answer import Wish
 from tasklore.workers.testing import AgentKit, KitHistory
-from tasklore.workers.testing.inbox import FakeInbox
+from tasklore.workers.testing.stores import PATIENCE_S
 from tests.unit.workers.agents.decision.sample_world import (
     AGENT,
     CONVERSATION,
@@ -141,13 +142,17 @@ async def test_a_world_that_wishes_it_is_told_what_the_agent_was_shown() -> None
     assert (await decided(asked)).prompt is None
 
 
-class Failing(FakeInbox):
+class Failing(Inbox):
     """Fails once at *seam*, before or after it has done its work; `note` is the first half of settling."""
 
     def __init__(
-        self, seam: Literal["post", "settle", "note"], *, after: bool = True
+        self,
+        stand: AgentKit,
+        seam: Literal["post", "settle", "note"],
+        *,
+        after: bool = True,
     ) -> None:
-        super().__init__()
+        super().__init__(stand.services.redis, PATIENCE_S)
         self._seam: str | None = seam
         self._after = after
 
@@ -181,7 +186,8 @@ class Failing(FakeInbox):
     ) -> None:
         """Settle, or raise, or both, or note what was done and be gone before the rest."""
         if self._seam == "note" and observation is not None:
-            await self._pass("note", self.note, owner, task_id, observation)
+            note = self._observations.note
+            await self._pass("note", note, owner, task_id, observation)
         await self._pass(
             "settle",
             super().settle,
@@ -210,7 +216,7 @@ async def test_what_is_delivered_is_what_stands(
         wish("text", agent="Bob", utterance="First."),
         wish("text", agent="Bob", utterance="Second."),
     )
-    stand.services.inbox = Failing(seam, after=after)
+    stand.services.inbox = Failing(stand, seam, after=after)
     decision = await decided(stand, new_messages=NEW, conversations={"Bob": "bob"})
 
     stands = "Second." if (seam, after) == ("settle", False) else "First."
@@ -229,7 +235,7 @@ async def test_what_was_noted_stands_though_the_messages_are_not_settled() -> No
         wish("text", agent="Bob", utterance="First."),
         wish("text", agent="Bob", utterance="Second."),
     )
-    stand.services.inbox = Failing("note")
+    stand.services.inbox = Failing(stand, "note")
     decision = await decided(stand, new_messages=NEW, conversations={"Bob": "bob"})
 
     assert (decision.utterance, decision.by) == ("First.", "earlier run")
@@ -269,8 +275,7 @@ async def test_a_question_keeps_its_budget_with_a_thousand_of_everything(
     )
     others = [f"Agent {number} \u5f7c\u5973" for number in range(400)]
     stand = kit(wish("wait"), history=KitHistory(past, observations=seen))
-    inbox = FakeInbox(window=1_000)
-    stand.services.inbox = inbox
+    stand.services.inbox = Inbox(stand.services.redis, PATIENCE_S, window=1_000)
     await decided(
         stand,
         look,

@@ -44,7 +44,7 @@ class Silent(ScriptedLlm):
         return await super().ask(*told, **options)
 
 
-def context(
+async def context(
     llm: ScriptedLlm,
     created_at: datetime = NOW,
     deadline: datetime | None = None,
@@ -62,9 +62,8 @@ def context(
     )
     services = KitServices(llm, NOW)
     settings = TOLD.base.settings.model_copy(update={"agents": seats})
-    replace(TOLD, base=TOLD.base.model_copy(update={"settings": settings})).put_into(
-        services.stories
-    )
+    told = replace(TOLD, base=TOLD.base.model_copy(update={"settings": settings}))
+    await told.put_into(services)
     return Context(AGENTS[SECTION].tasks["analyse"], assignment, services)
 
 
@@ -76,7 +75,7 @@ async def test_a_model_that_never_answers_is_given_up_before_the_task_is_late(
 ) -> None:
     silent = Silent([RIGHT[SECTION]])
 
-    found = await analyse(PARTS[SECTION], context(silent, created_at, deadline))
+    found = await analyse(PARTS[SECTION], await context(silent, created_at, deadline))
 
     assert (silent.was_asked, found.by) == (True, "rules")
 

@@ -60,7 +60,7 @@ async def sections(
     """Return what each agent leaves that runs beside the others."""
     kit_story = told or story(base=ON, sections=TIERS)
     services = KitServices(llm, NOW, story_calls=calls)
-    kit_story.put_into(services.stories)
+    await kit_story.put_into(services)
 
     async def run(section: str) -> dict[str, Any]:
         agent = AGENTS[section]

@@ -1,16 +1,14 @@
-"""Sessions of this process only, and the flight in which one task computes an entry for all."""
+"""Sessions of this process only."""
 
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any
 
 from redis.asyncio import Redis
 
 from tasklore.memory import keys
-from tasklore.memory.long_term.single_flight import FlightPlace, Joined, SingleFlight
 from tasklore.memory.sessions import files as session_files
 from tasklore.memory.sessions.entries import (
     MAX_VALUE_BYTES,
@@ -40,8 +38,6 @@ from tasklore.memory.sessions.refusals import (
 )
 from tasklore.memory.sessions.session import SessionCache
 from tasklore.memory.sessions.stats import SessionStats, summarise
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -222,7 +218,7 @@ class FakeSessions(SessionCache):
         expires = 0 if entry.ttl is None else now + milliseconds(entry.ttl, "ttl")
         numbers = f"{expires}:{now}:{session.written}:".encode()
         info = read_head(entry.key, numbers + head_of(entry, len(body), len(stored)), 0)
-        assert info is not None  # noqa: S101 - written by ourselves
+        assert info is not None
         session.entries[entry.key] = (info, stored)
 
     async def delete(self, session_id: str, key: str) -> bool:
@@ -245,7 +241,7 @@ class FakeSessions(SessionCache):
 
     async def clear(self, session_id: str) -> int:
         """Remove every entry."""
-        return len(self._remove(session_id, lambda info: True))  # noqa: ARG005
+        return len(self._remove(session_id, lambda info: True))
 
     def _remove(
         self, session_id: str, is_meant: Callable[[EntryInfo], bool]
@@ -325,7 +321,7 @@ class FakeSessions(SessionCache):
             stored = pack(one.body)
             key, _, head, hits = one.words(stored)
             info = read_head(key, head, hits)
-            assert info is not None  # noqa: S101 - written by ourselves
+            assert info is not None
             session.entries[one.entry.key] = (info, stored)
         return SessionLoadReport(
             read.session_id, len(read.entries), read.expired, read.refused
@@ -356,31 +352,3 @@ class FakeSessions(SessionCache):
         session.until_ms = (
             None if session.root.state == "running" else now + session.root.ttl_ms
         )
-
-
-class FakeSingleFlight(SingleFlight[T]):
-    """Stands for `long_term.single_flight.SingleFlight` where one process is all there is: no lease, no server."""
-
-    def __init__(self) -> None:
-        super().__init__(Redis(), owner="fake")
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        return None
-
-    async def _compete(
-        self,
-        key: str | FlightPlace,  # noqa: ARG002 - as in the class it stands for
-        token: str,  # noqa: ARG002
-        recall: Callable[[], Awaitable[T | None]],
-        deadline: float,  # noqa: ARG002
-    ) -> Joined[T] | bool:
-        value = await recall()
-        return False if value is None else Joined(value)
