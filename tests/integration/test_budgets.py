@@ -181,6 +181,8 @@ async def test_books_are_summed_by_tenant_agent_or_model_over_days(
     assert (today.total.calls, month.total.calls, month.first) == (4, 6, "2026-11-01")
     assert month.total == Spending(6, 30, 15, 12, 3.0, 1.5e-8, 2.1e-8)
     [days] = (await read_overview(budgets, NOW, by="tenant", days=41)).periods
+    first = NOW.date() - timedelta(days=40)
+    assert (days.first, days.last) == (f"{first}", f"{NOW.date()}")
     assert [(line.name, line.spending.calls) for line in days.lines] == [
         ("a|b%", 6),
         ("", 2),

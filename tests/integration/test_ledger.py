@@ -24,6 +24,7 @@ from tasklore.memory.ledger.runs import (
     RunName,
     RunPermission,
     Suspect,
+    Woken,
 )
 from tasklore.memory.ledger.tally import Tally
 from tasklore.runtime.servers.embedded import ValkeyServer
@@ -299,6 +300,36 @@ async def test_who_cancels_is_told_what_the_task_waits_for(ledger: Ledger) -> No
     found = await ledger.cancel(TASK, None, "no need")
     assert isinstance(found, CancelOutcome)
     assert found.waits_for == wait
+
+
+async def test_since_when_a_task_waits_stays_while_it_waits_for_the_same(
+    ledger: Ledger,
+) -> None:
+    """What it waits for is a kind and a name: another limit is another wait."""
+    first = datetime(2026, 1, 1, tzinfo=UTC)
+    second = first + timedelta(hours=1)
+    await ledger.accept(TASK, 1, b"{}")
+    for name, since, kept in (
+        ("x", first, first),
+        ("x", second, first),
+        ("y", second, second),
+    ):
+        wait = RunWait(kind="limit", name=name, text="a place", since=since, until=second)
+        await ledger.note_wait(TASK, 1, wait)
+        noted = (await ledger.read(TASK)).generations[1].waits_for
+        assert (noted.name, noted.since) == (name, kept)
+
+
+async def test_a_task_that_is_woken_is_due_at_once(ledger: Ledger) -> None:
+    """Its next run may begin though its time has not come."""
+    await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS, token="t")
+    await ledger.park(Ended(TASK, 1, "t", excused=True), 600_000, assignment=b"{}")
+    early = await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS, token="u")
+    assert isinstance(early, NotDue)
+    assert await ledger.wake(TASK, 1) == Woken(1, b"{}", "")
+    assert await ledger.begin(
+        TASK, 1, "w1", 1000, LEASE_MS, token="u"
+    ) == RunPermission(2, excused=1)
 
 
 async def test_the_newest_generation_is_cancelled_unless_one_is_named(

@@ -240,6 +240,20 @@ async def test_rows_of_a_crashed_claim_come_alone_until_one_is_convicted(
     ]
 
 
+async def test_a_suspect_row_that_ends_with_a_word_is_suspect_no_more(
+    queue: PersonalQueue,
+) -> None:
+    await queue.append(OWNER, TABLE)
+    await claimed(queue, lease_ms=BLINK_MS)
+    suspect = await after_a_crash(queue)
+    await queue.close(suspect, [Closing(row_id="a", state="retry")])
+    await queue.release(suspect)
+    again = await claimed(queue)
+    assert [(row.row_id, row.attempts, row.crashes) for row in again.rows] == [
+        ("a", 1, 0)
+    ]
+
+
 async def test_a_suspect_row_comes_without_rows_that_were_never_claimed(
     queue: PersonalQueue,
 ) -> None:
