@@ -314,7 +314,9 @@ async def test_since_when_a_task_waits_stays_while_it_waits_for_the_same(
         ("x", second, first),
         ("y", second, second),
     ):
-        wait = RunWait(kind="limit", name=name, text="a place", since=since, until=second)
+        wait = RunWait(
+            kind="limit", name=name, text="a place", since=since, until=second
+        )
         await ledger.note_wait(TASK, 1, wait)
         noted = (await ledger.read(TASK)).generations[1].waits_for
         assert (noted.name, noted.since) == (name, kept)
