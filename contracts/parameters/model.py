@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, dataclass_transform
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -13,7 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError, PydanticUndefined
 
 from tasklore.contracts.errors import InvalidAmount, InvalidParameters
-from tasklore.contracts.faults import complaint_of, fault_of
+from tasklore.contracts.faults import complaint_of, fault_of, nearest
 from tasklore.contracts.message_parts import FailFastModel
 from tasklore.contracts.parameters.annotations import (
     NUMBERS,
@@ -50,6 +51,10 @@ _OF_TEXT = frozenset({date, datetime, time, timedelta})
 #: Months in ISO 8601, which pydantic takes for 30 days. A year passes: pydantic itself writes 400 days as P1Y35D.
 _WITH_MONTHS = re.compile(r"\s*[-+]?P[^T]*[1-9][\d.,]*M")
 _LONGEST_ISO = 100
+#: Arguments of `Field`, pydantic's among them, which takes any other name for a deprecated extra.
+_ARGUMENTS = frozenset(signature(_PydanticField).parameters) - {"extra"} | {
+    "aliases", "cues", "unit", "any_currency", "tolerance"
+}  # fmt: skip
 #: Unknown names of one call that are told one by one.
 _MOST_UNKNOWN = 20
 
@@ -84,7 +89,15 @@ def Field(  # noqa: N802 - the name pydantic users expect
         examples: Values that help a person or a model to see what is meant.
         description: One sentence for a person or a model.
         constraints: Anything else of pydantic's `Field`: `ge`, `le`, `max_length`, `pattern`, ...
+
+    Raises:
+        TypeError: there is no such argument.
     """
+    for name in constraints:
+        if name not in _ARGUMENTS:
+            raise TypeError(
+                f"Field() has no argument {name!r}{nearest(name, _ARGUMENTS)}"
+            )
     extra: dict[str, Any] = {}
     if aliases:
         extra["aliases"] = list(aliases)

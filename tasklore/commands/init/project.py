@@ -53,11 +53,12 @@ def write_project(name: str) -> None:
             raise InvalidInput(
                 f"the folder {name!r} is not empty; choose another NAME, or empty it"
             )
+        written = ["k8s.yaml"]
         for template in files("tasklore.commands.init").joinpath("template").iterdir():
             text = Template(template.read_text("utf-8")).substitute(names)
-            (folder / _FILES[template.name].format(module=module)).write_text(
-                text, "utf-8"
-            )
+            file_name = _FILES[template.name].format(module=module)
+            (folder / file_name).write_text(text, "utf-8")
+            written.append(file_name)
         (folder / "k8s.yaml").write_text(
             _manifests(folder, f"./{module}.py", f"{name}:0.1.0"), "utf-8"
         )
@@ -65,9 +66,7 @@ def write_project(name: str) -> None:
         raise ConfigurationError(
             f"cannot write {str(folder)!r}: {error.strerror or error}"
         ) from error
-    print(
-        f"Wrote {', '.join(sorted(path.name for path in folder.iterdir()))} in {folder}/"
-    )
+    print(f"Wrote {', '.join(sorted(written))} in {folder}/")
     print(f"Next: cd {name}; pytest; tasklore up --agents ./{module}.py")
 
 

@@ -15,8 +15,8 @@ def draw(view: dict[str, Any]) -> str:
     """Return the link of *view* with its use and life, and open it where there is a browser."""
     url = printable(str(view.get("url")))
     opened = _has_screen() and _open(url)
-    said = "It was opened in the browser." if opened else "Open it in a browser:"
-    return f"{said} It signs in once, within five minutes.\n{url}"
+    said = "It was opened in the browser" if opened else "Open it in a browser"
+    return f"{said}; it signs in once, within five minutes.\n{url}"
 
 
 def _has_screen() -> bool:

@@ -357,3 +357,14 @@ def test_a_default_in_a_currency_that_nothing_takes_is_refused() -> None:
                 "__module__": __name__,
             },
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [("cuess", "did you mean 'cues'?"), ("minimum", "Field() has no argument")],
+)
+def test_a_misspelt_argument_of_a_field_is_refused(name: str, cure: str) -> None:
+    """Pydantic would keep it as an extra that nobody reads."""
+    with pytest.raises(TypeError, match=name) as refused:
+        Field(**{name: ("bill of",)})
+    assert cure in str(refused.value)
