@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from typing import Annotated, Any, Literal, Self
 
+import structlog
 from pydantic import BaseModel, Field, RootModel
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
@@ -19,6 +20,8 @@ from tasklore.supervisor.http.openapi import SCHEMAS
 from tasklore.supervisor.operations.audit import GONE, Audited
 from tasklore.supervisor.operations.forms import View
 from tasklore.supervisor.operations.refusals import over_share, unavailable
+
+log = structlog.get_logger(__name__)
 
 #: Seconds that a client may take to read one event.
 _SEND_S = 30.0
@@ -248,7 +251,7 @@ class EventStream(StreamingResponse):
         return is_over
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the protocol's
-        """Send until the end, until the client disconnects, or until its reader may no more."""
+        """Send until the end, until the client disconnects, or until its reader may no more, or that cannot be told."""
         sending = asyncio.ensure_future(self.stream_response(send))
         leaving = asyncio.ensure_future(self.listen_for_disconnect(receive))
         watching = asyncio.ensure_future(self._await_lost_right())
@@ -259,7 +262,10 @@ class EventStream(StreamingResponse):
             is_cut = not (sending.done() or leaving.done())
             for one in parts:
                 one.cancel()
-            await asyncio.gather(*parts, return_exceptions=True)
+            for end in await asyncio.gather(*parts, return_exceptions=True):
+                if isinstance(end, Exception):
+                    # The answer has begun: nothing else can say so.
+                    log.error("event_stream_failed", caller=self._name, exc_info=end)
         if is_cut:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_END_S):
