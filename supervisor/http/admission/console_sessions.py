@@ -9,7 +9,8 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -30,6 +31,8 @@ _SESSION = b"tasklore console session 1\n"
 _FORM = b"tasklore console form 1\n"
 #: Without keys everybody on this machine is the same caller: a signature would prove nothing.
 _LOCAL_SECRET = "without keys"  # noqa: S105 - it is no secret
+#: Cookies called as ours that are looked at; a browser sends one.
+_MOST_COOKIES = 20
 #: Characters of the longest token that is read.
 _LONGEST = 4_096
 
@@ -126,6 +129,17 @@ class ConsoleSessions:
         """Return whose session *cookie* is, as they are now; None where there is none."""
         return self._read(_SESSION, cookie)
 
+    def find_session(self, header: str) -> tuple[str, Holder] | None:
+        """Return the first session in a `Cookie` header, with its cookie; None where it has none.
+
+        Whoever shares a part of our host's name can set cookies called as ours, and shuts nobody out by some of them.
+        """
+        for cookie in islice(_cookies_in(header), _MOST_COOKIES):
+            holder = self.read_session(cookie)
+            if holder is not None:
+                return cookie, holder
+        return None
+
     def form_token(self, cookie: str) -> str:
         """Return the token of each form of the session in *cookie*."""
         return _encode(
@@ -171,13 +185,12 @@ class ConsoleSessions:
         return _encode(hmac.digest(self._secret, signed, hashlib.sha256))
 
 
-def read_cookie(header: str) -> str:
-    """Return the session in a `Cookie` header, "" where it has none."""
+def _cookies_in(header: str) -> Iterator[str]:
+    """Yield the value of each cookie in a `Cookie` header that is called as ours."""
     for piece in header.split(";"):
         name, _, value = piece.strip().partition("=")
         if name == COOKIE:
-            return value
-    return ""
+            yield value
 
 
 def _encode(raw: bytes) -> str:

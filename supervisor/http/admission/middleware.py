@@ -10,10 +10,7 @@ from tasklore.contracts.errors import MessageTooLarge
 from tasklore.contracts.manifest import LINES
 from tasklore.contracts.parameters.body_sizes import demand_few_values
 from tasklore.supervisor.http.admission.body_text import find_unkeepable
-from tasklore.supervisor.http.admission.console_sessions import (
-    CONSOLE,
-    read_cookie,
-)
+from tasklore.supervisor.http.admission.console_sessions import CONSOLE
 from tasklore.supervisor.http.admission.cross_origin import CrossOrigin, is_own_page
 from tasklore.supervisor.http.admission.key_file import KeyEntry
 from tasklore.supervisor.http.admission.keys import ANYBODY, CALLER, Caller
@@ -127,11 +124,14 @@ class AdmissionMiddleware:
             )
         if self._parts.keys is None:
             return self._admit(ANYBODY)
-        cookie = read_cookie(headers.get("cookie", ""))
-        found = sessions.read_session(cookie) if sessions is not None else None
+        found = (
+            sessions.find_session(headers.get("cookie", ""))
+            if sessions is not None
+            else None
+        )
         if found is not None:
             self._parts.unknown.settle(scope.get("client"))
-            return self._admit(found.caller)
+            return self._admit(found[1].caller)
         self._count_unknown(scope, headers)
         if scope["path"].startswith(_OPEN_PAGES):
             return None

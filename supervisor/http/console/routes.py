@@ -26,7 +26,6 @@ from tasklore.supervisor.http.admission.console_sessions import (
     COOKIE,
     LIFE_S,
     ConsoleSessions,
-    read_cookie,
 )
 from tasklore.supervisor.http.admission.keys import CALLER
 from tasklore.supervisor.http.console import (
@@ -351,10 +350,11 @@ class Console:
             Refused: 401, it was signed out of.
             MemoryUnavailable: the store that knows does not answer.
         """
-        cookie = read_cookie(request.headers.get("cookie", ""))
-        held = self._sessions.read_session(cookie) if self._sessions else None
-        if held is None:
+        header = request.headers.get("cookie", "")
+        found = self._sessions.find_session(header) if self._sessions else None
+        if found is None:
             return ""
+        cookie, held = found
         if not await has_ended(self._calls.console, held.number):
             return cookie
         if self._door.keys is None:

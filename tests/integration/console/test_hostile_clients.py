@@ -13,12 +13,20 @@ import httpx
 import pytest
 from redis.asyncio import Redis
 
+from tasklore.contracts.callers import Caller
 from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.http.admission.console_sessions import (
+    COOKIE,
+    ConsoleSessions,
+    KeyHolders,
+)
 from tasklore.supervisor.http.console import helpers
 from tasklore.supervisor.http.console.pages import Notice, address, read_said
 from tasklore.supervisor.http.console.routes import PAGES
+from tests.http_client import ask
 from tests.integration.console.browsing import (
     KEYS,
+    SECRET,
     ConsoleStand,
     Tab,
     console_stand,
@@ -122,6 +130,37 @@ async def test_an_odd_cookie_breaks_no_page(console: ConsoleStand) -> None:
             cookie = base64.urlsafe_b64encode(said).decode()
             tab.client.cookies.set("tasklore_console_said", cookie, path="/console/")
             await tab.open("/console/runs")
+
+
+async def test_cookies_of_others_shut_nobody_out(console: ConsoleStand) -> None:
+    """Whatever another program of this host, or one below its name, sets: the session among them is found."""
+    url = console.stand.url
+    async with console.tab("ana") as tab, console.tab("ben") as other:
+        own = f"{COOKIE}={tab.client.cookies[COOKIE]}"
+        elsewhere = ConsoleSessions(SECRET[::-1], KeyHolders(None))
+        foreign = elsewhere.make_session(Caller(name="ana"))
+        bodies = [
+            f"{COOKIE}=x; {own}",
+            f"{own}; {COOKIE}=x",
+            f"{COOKIE}=; {own}",
+            f"{COOKIE}={foreign}; {own}",
+            f"{own}; {COOKIE}={other.client.cookies[COOKIE]}",
+            f"a={'x' * 16_000}; {own}",
+            "".join(f"c{number}=v; " for number in range(500)) + own,
+        ]
+        for said in bodies:
+            answer = await ask(url, "GET", "/console/runs", headers={"Cookie": said})
+            assert answer.status == 200, said[:80]
+            assert "key called ana" in answer.body
+        for said in (
+            f"{COOKIE}=x; " * 2_000 + own,
+            f"{COOKIE}={foreign}",
+            f"{COOKIE}={'x' * 16_000}",
+            f"{COOKIE}=\xff.\xe9; é=\xff",
+            "",
+        ):
+            answer = await ask(url, "GET", "/console/runs", headers={"Cookie": said})
+            assert answer.status == 401, said[:80]
 
 
 def test_a_sentence_fits_into_its_cookie() -> None:

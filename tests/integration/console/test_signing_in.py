@@ -1,5 +1,6 @@
 """Signing in to the console: a link for one use, a cookie without a key, and forms that are of that session."""
 
+import asyncio
 import json
 import re
 import time
@@ -21,6 +22,7 @@ from tasklore.supervisor.http.admission.console_sessions import (
     KeyHolders,
 )
 from tasklore.supervisor.http.admission.key_file import KeyRing
+from tests.http_client import Answer, ask
 from tests.integration.console.browsing import (
     KEYS,
     SECRET,
@@ -50,6 +52,33 @@ async def test_a_link_signs_in_once(console: ConsoleStand) -> None:
         await late.open(link.removeprefix("http://localhost"))
         with pytest.raises(AssertionError, match="this link was used"):
             await late.sign_in(link)
+
+
+async def test_of_fifty_that_use_a_link_at_once_one_signs_in(
+    servers: EmbeddedServers, redis: Redis, console: ConsoleStand
+) -> None:
+    """At two supervisors; whoever comes later, or guesses, begins no session."""
+    ring = KeyRing(console.file)
+    more = {"keys": ring, "console": ConsoleSessions.of(SECRET, ring)}
+    answers = console.stand.parts.answers
+    link = (await console.link("ana")).partition("link=")[2]
+    async with http_stand(servers, redis, answers=answers, **more) as second:
+        urls = (console.stand.url, second.url)
+
+        async def use(url: str, given: str) -> Answer:
+            kind = {"Content-Type": "application/x-www-form-urlencoded"}
+            body = f"link={given}".encode()
+            return await ask(url, "POST", "/console/sign-in", body, kind)
+
+        found = await asyncio.gather(*(use(url, link) for url in urls * 25))
+        again = [await use(url, given) for url in urls for given in (link, link[:-1])]
+    signed_in = [one for one in found if one.status == 303]
+    assert len(signed_in) == 1
+    assert COOKIE in signed_in[0].headers["set-cookie"]
+    for one in (*found, *again):
+        assert one.status in (303, 403, 429)
+        assert (one.status == 303) == ("set-cookie" in one.headers)
+    assert 303 not in [one.status for one in again]
 
 
 @pytest.mark.parametrize("name", list(KEYS))
