@@ -217,7 +217,7 @@ class Settings(BaseSettings):
     approval_secret: Annotated[SecretStr | None, Field(min_length=32)] = None
     """Signs links to questions of tasks and to the console, and tokens of streams; 32 characters or more, else none."""
     approval_url: str | None = None
-    """Address of the API in such links, where a proxy is between; without it the one that the link was asked for at."""
+    """Address of the API in such links, where a proxy is between, or TLS by a name; else the IP address asked at."""
     webhook_secret: Annotated[SecretStr | None, Field(min_length=38)] = None
     """Signs webhooks: `whsec_` and base64; while one is replaced, both, joined by a comma. Without it no webhooks."""
     webhook_url: str | None = None

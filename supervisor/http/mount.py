@@ -27,6 +27,7 @@ from tasklore.contracts.callers import Caller
 from tasklore.contracts.manifest import LINES
 from tasklore.supervisor.http.admission.body_text import find_unkeepable
 from tasklore.supervisor.http.admission.keys import require
+from tasklore.supervisor.http.admission.middleware import is_local
 from tasklore.supervisor.http.problems import answers
 from tasklore.supervisor.http.responses import ACCEPTED, respond_json, while_connected
 from tasklore.supervisor.operations.forms import Lines, Tagged, Text, View
@@ -258,7 +259,16 @@ def _extra_of(annotation: Any) -> Any:
 
 
 async def _read_base_url(request: Request) -> str:
-    return str(request.base_url)
+    """Return the address that *request* came to, for links that are given to persons.
+
+    Whoever has a part in a request chooses its `Host`: it counts for the ways to this machine, through a tunnel, too.
+    Else the address is that of the connection.
+    """
+    server = request.scope.get("server")
+    if server is None or is_local(request.headers.get("host", "")):
+        return str(request.base_url)
+    host, port = server
+    return f"{request.url.scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
 async def _read_lines(request: Request) -> Lines:

@@ -54,6 +54,31 @@ async def test_a_link_signs_in_once(console: ConsoleStand) -> None:
             await late.sign_in(link)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"Host": "evil.example"},
+        {"Host": "evil.example:80"},
+        {"Host": "127.0.0.1@evil.example"},
+        {"Host": "127.0.0.1.evil.example"},
+        {"Host": "6.6.6.6"},
+        {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https"},
+        {"Forwarded": "host=evil.example;proto=https"},
+    ],
+)
+async def test_no_header_leads_a_link_elsewhere(
+    console: ConsoleStand, said: dict[str, str]
+) -> None:
+    """Without a public address a link leads to where its connection came, or to this machine by a tunnel."""
+    url = console.stand.url
+    key = {"Authorization": f"Bearer {console.keys['ana']}"}
+    answer = await ask(url, "POST", "/v1/console/links", headers=key | said)
+    assert answer.body["url"].startswith(f"{url}/console/sign-in?link=")
+    tunnel = key | {"Host": "localhost:9999"}
+    answer = await ask(url, "POST", "/v1/console/links", headers=tunnel)
+    assert answer.body["url"].startswith("http://localhost:9999/console/sign-in?")
+
+
 async def test_of_fifty_that_use_a_link_at_once_one_signs_in(
     servers: EmbeddedServers, redis: Redis, console: ConsoleStand
 ) -> None:
