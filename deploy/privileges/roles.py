@@ -300,7 +300,7 @@ def _supervisor() -> ServerRole:
             do.admits(),
             do.says("report what was cancelled", subjects.REPORT_ANY),
             do.says("pass turns on", subjects.TURN_ANY),
-            do.says("wish to cancel", subjects.CANCEL_ANY),
+            do.says("request to cancel", subjects.CANCEL_ANY),
             do.says("tell of runs", subjects.RUN_ANY),
             do.says("tell of questions", subjects.QUESTION_ANY),
             do.vouches("take answers to questions", subjects.ANSWERS_ALL),
@@ -412,11 +412,6 @@ def _operator() -> ServerRole:
         purpose="A person with the command `tasklore`: asks, examines, cancels, sends dead letters again, forgets.",
         operations=(
             do.hears_answers("operator"),
-            do.says(
-                "ask",
-                subjects.requests(SUPERVISOR),
-                subjects.pipelines(SUPERVISOR),
-            ),
             do.hears(
                 "watch runs",
                 subjects.RUN_ANY,
@@ -430,9 +425,9 @@ def _operator() -> ServerRole:
             ),
             do.hears("hear of questions", subjects.QUESTION_ANY),
             do.says("wake tasks that wait", subjects.SCHEDULE_ANY),
-            do.says("answer questions", subjects.approvals_to(SUPERVISOR)),
+            # Of commands of 0.2: what they took in lies in the ledger, and still counts.
             do.vouches("take answers to questions", subjects.ANSWERS_ALL),
-            do.says("wish to cancel", subjects.CANCEL_ANY),
+            do.says("request to cancel", subjects.CANCEL_ANY),
             do.says("report what was cancelled", subjects.REPORT_ANY),
             do.says("send again, and tell", subjects.TASK_ANY, subjects.TURN_ANY),
             do.says(

@@ -189,8 +189,7 @@ async def test_every_subject_of_a_role_that_is_asked_is_reached(
         if any(subjects.covers(served, subject) for served in server_role.serve)
     ]
     assert {role.name for role, _, subject in asked if "approvals" in subject} == {
-        "operator",
-        "chat",
+        "chat"
     }
     # With the caller that a supervisor acts for: no role but this one may name it.
     assert {
