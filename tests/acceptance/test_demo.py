@@ -80,16 +80,16 @@ def test_it_computes_once_and_remembers_another_wording(
 def test_a_pipeline_fails_at_its_fourth_phase_and_goes_on_from_there(
     played: tuple[str, Path],
 ) -> None:
-    """Three phases are computed once and reused, what they took is what was saved, and the report has a score."""
+    """Three phases are computed once and reused, what they took is what was saved, and the standard is held to."""
     said, _ = played
     act = said[
-        said.index("> tasklore pipelines run repository-health") : said.index(
+        said.index("> tasklore pipelines run code-report") : said.index(
             "Ten agents read a story"
         )
     ]
     run, resumed = act.split("> tasklore pipelines resume ", 1)
-    looks = {"context_query", "imports", "sizes"}
-    rest = {"standards_check", "docstrings", "leftovers", "report"}
+    looks = {"modules", "imports", "functions"}
+    rest = {"standards_check", "report"}
 
     assert set(_phases(run, "\u2713")) == looks
     assert list(_phases(run, "\u2717")) == ["standards_check"]
@@ -105,7 +105,11 @@ def test_a_pipeline_fails_at_its_fourth_phase_and_goes_on_from_there(
     )
     assert saved is not None
     assert int(saved[1].replace(",", "")) > 0
-    assert re.search(r"^  # Health of .*: \d+ of 100$", resumed, re.MULTILINE)
+    assert re.search(
+        r"^  - s1 is (kept|not kept by \d+ modules): No module over 300 lines\.$",
+        resumed,
+        re.MULTILINE,
+    )
     assert (
         "Another supervisor, another worker or another day could have gone on as well."
         in resumed

@@ -1,4 +1,4 @@
-"""The pipeline that is shipped, over a real folder, by the commands that its own messages name."""
+"""The example that looks after a repository, over a real folder, by the commands that its own messages name."""
 
 import json
 import re
@@ -13,9 +13,7 @@ from tests.acceptance.system import System, running_system
 
 HEALTH = (
     Path(__file__).resolve().parents[2]
-    / "tasklore"
-    / "commands"
-    / "demo"
+    / "examples"
     / "repository_health"
     / "health.toml"
 )
@@ -91,7 +89,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     folder = tmp_path_factory.mktemp("health")
     with running_system(folder) as system:
         shop = Shop(system)
-        worker = system.worker("tasklore.commands.demo.repository_health")
+        worker = system.worker("examples.repository_health")
         system.supervisor(evidence_dir=shop.evidence).ready()
         worker.ready()
         yield shop

@@ -167,11 +167,6 @@ BREACHES = [
         "examples/coin_world/running.py",
         "from tasklore.runtime.servers.endpoints import find_endpoints",
     ),
-    (
-        "health-agents-are-users",
-        "tasklore/commands/demo/repository_health/sizes.py",
-        "from tasklore.memory import keys",
-    ),
 ]
 
 

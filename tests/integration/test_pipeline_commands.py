@@ -627,9 +627,9 @@ async def test_a_watched_run_survives_the_kill_of_its_supervisor(
             "steps.toml",
         ),
         (
-            lambda: run_pipeline(RunOptions(source="repository-healht")),
+            lambda: run_pipeline(RunOptions(source="code-reprot")),
             InvalidInput,
-            "did you mean 'repository-health'",
+            "did you mean 'code-report'",
         ),
     ],
 )

@@ -18,11 +18,11 @@ from tasklore.commands.render.words import duration
 from tasklore.memory.projects.project import ProjectMemory
 from tasklore.runtime.servers.valkey import Valkey
 
-AGENT = "tasklore.commands.demo.repository_health"
+AGENT = "tasklore.commands.demo.code_report"
 
-PIPELINE = "repository-health"
+PIPELINE = "code-report"
 #: The standard that the fourth phase demands, and does not find at first.
-STANDARD = "No module over 300 lines, and no import cycles."
+STANDARD = "No module over 300 lines."
 TAG = "code"
 #: Rooms of our own source code, so much that reading them takes some tenths of a second.
 _ROOMS = ("contracts", "memory")
@@ -47,7 +47,7 @@ async def run_pipeline(target: Target, valkey: Valkey, folder: Path) -> bool:
     api = LocalApi("pipelines", target)
     session_id = new_session_id(PIPELINE)
     print_paragraph(
-        "A pipeline looks at how healthy our own source code is, each phase an agent's task\n\n",
+        "A pipeline measures our own source code, each phase an agent's task\n\n",
         style="bold",
     )
     _print_command(f"tasklore pipelines run {PIPELINE} --input folder={code}")

@@ -19,7 +19,7 @@ from tasklore.commands.options import (
 
 app = Typer(
     epilog=example(
-        "tasklore pipelines run repository-health --input folder=$PWD",
+        "tasklore pipelines run code-report --input folder=$PWD",
         "tasklore pipelines list",
     ),
     **SETTLED,

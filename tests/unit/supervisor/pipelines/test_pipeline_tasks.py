@@ -82,7 +82,7 @@ def test_commands_find_pipelines_of_the_folder(
         'name = "echo"\n[[phase]]\nname = "one"\nagent = "A"\ntask = "echo"\n'
     )
     monkeypatch.setenv("TASKLORE_PIPELINES_DIR", str(tmp_path))
-    assert known_names() == ["echoing", "repository-health"]
+    assert known_names() == ["code-report", "echoing"]
     assert read_source("echoing").pipeline.name == "echo"
     with pytest.raises(InvalidInput, match="did you mean 'echoing'"):
         read_source("echoin")

@@ -52,10 +52,10 @@ def test_a_file_of_python_is_read_here() -> None:
 
 
 def test_an_installed_name_is_looked_up_here() -> None:
-    sent = read_sent("schedules", "add", pipeline="repository-health")
-    assert sent["name"] == "repository-health"
-    with pytest.raises(InvalidInput, match="did you mean 'repository-health'"):
-        read_sent("schedules", "add", pipeline="repository-healht")
+    sent = read_sent("schedules", "add", pipeline="code-report")
+    assert sent["name"] == "code-report"
+    with pytest.raises(InvalidInput, match="did you mean 'code-report'"):
+        read_sent("schedules", "add", pipeline="code-reprot")
 
 
 def test_a_file_that_is_no_pipeline_is_refused_with_its_line(tmp_path: Path) -> None:

@@ -5,9 +5,8 @@ from itertools import zip_longest
 
 from pydantic import BaseModel
 
-from tasklore import Agent, Field, Parameters
-from tasklore.commands.demo.repository_health.scores import Area, areas_of, score_of
-from tasklore.commands.demo.repository_health.shapes import (
+from examples.repository_health.scores import Area, areas_of, score_of
+from examples.repository_health.shapes import (
     Breach,
     Docstrings,
     Imports,
@@ -18,6 +17,7 @@ from tasklore.commands.demo.repository_health.shapes import (
     Sizes,
     Verdict,
 )
+from tasklore import Agent, Field, Parameters
 
 #: Places that are named: what somebody can do this week.
 _WORST = 10

@@ -4,22 +4,22 @@ import statistics
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 
-from tasklore import Agent, Context, Field, Parameters
-from tasklore.commands.demo.repository_health.shapes import (
+from examples.repository_health.shapes import (
     MOST_LISTED,
     Measured,
     Shortcoming,
     Sizes,
     Unparsed,
 )
-from tasklore.commands.demo.repository_health.sources import (
+from examples.repository_health.sources import (
     Function,
     SourceFile,
     docstring_of,
     inner_statements,
     read_sources,
 )
-from tasklore.commands.demo.repository_health.walk import root_of
+from examples.repository_health.walk import root_of
+from tasklore import Agent, Context, Field, Parameters
 
 agent = Agent(
     "RepositorySizesAgent",

@@ -2,15 +2,15 @@
 
 from pydantic import BaseModel
 
-from tasklore import Agent, Context, Field, GiveUp, Parameters
-from tasklore.commands.demo.repository_health.rules import rules_in
-from tasklore.commands.demo.repository_health.shapes import (
+from examples.repository_health.rules import rules_in
+from examples.repository_health.shapes import (
     Breach,
     Imports,
     Rule,
     Sizes,
     Verdict,
 )
+from tasklore import Agent, Context, Field, GiveUp, Parameters
 
 agent = Agent(
     "RepositoryStandardsAgent",

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from examples.repository_health.shapes import Unparsed
+from examples.repository_health.walk import demand_going_on
 from tasklore import Context
-from tasklore.commands.demo.repository_health.shapes import Unparsed
-from tasklore.commands.demo.repository_health.walk import demand_going_on
 
 #: Bytes of a file that is parsed: a larger one was made by a program, and its tree takes a hundred times as much.
 LARGEST = 1_000_000

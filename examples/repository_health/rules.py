@@ -14,7 +14,7 @@ What is none of these is a standard for people; it is told as unread, never gues
 import re
 from collections.abc import Iterator
 
-from tasklore.commands.demo.repository_health.shapes import Rule, RuleKind
+from examples.repository_health.shapes import Rule, RuleKind
 
 #: Percent; more is no share of anything, and the sentence means something else.
 _ALL = 100

@@ -5,10 +5,10 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel
 
+from examples.repository_health.shapes import Language, Overview
+from examples.repository_health.sources import LARGEST
+from examples.repository_health.walk import demand_going_on, root_of, walk
 from tasklore import Agent, Context, Field, Parameters
-from tasklore.commands.demo.repository_health.shapes import Language, Overview
-from tasklore.commands.demo.repository_health.sources import LARGEST
-from tasklore.commands.demo.repository_health.walk import demand_going_on, root_of, walk
 from tasklore.contracts.errors import InvalidInput
 
 #: Python files that are analysed, and bytes of their paths together: the list has to fit into a message twice over.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel
 
-from tasklore.commands.demo.repository_health.shapes import (
+from examples.repository_health.shapes import (
     Docstrings,
     Imports,
     Leftovers,

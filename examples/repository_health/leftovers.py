@@ -6,8 +6,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 
-from tasklore import Agent, Context, Field, Parameters
-from tasklore.commands.demo.repository_health.shapes import (
+from examples.repository_health.shapes import (
     MOST_LISTED,
     Breach,
     Leftovers,
@@ -15,8 +14,9 @@ from tasklore.commands.demo.repository_health.shapes import (
     Shortcoming,
     Unparsed,
 )
-from tasklore.commands.demo.repository_health.sources import SourceFile, read_sources
-from tasklore.commands.demo.repository_health.walk import root_of
+from examples.repository_health.sources import SourceFile, read_sources
+from examples.repository_health.walk import root_of
+from tasklore import Agent, Context, Field, Parameters
 
 #: Words that say that something is not done.
 MARKS = ("TODO", "FIXME", "XXX", "HACK")

@@ -5,21 +5,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tasklore import Agent, Context, Parameters
-from tasklore.commands.demo.repository_health.cycles import knots, way_round
-from tasklore.commands.demo.repository_health.modules import Modules, package_of
-from tasklore.commands.demo.repository_health.shapes import (
+from examples.repository_health.cycles import knots, way_round
+from examples.repository_health.modules import Modules, package_of
+from examples.repository_health.shapes import (
     MOST_LISTED,
     Imports,
     Unparsed,
     Used,
 )
-from tasklore.commands.demo.repository_health.sources import (
+from examples.repository_health.sources import (
     SourceFile,
     inner_statements,
     read_sources,
 )
-from tasklore.commands.demo.repository_health.walk import root_of
+from examples.repository_health.walk import root_of
+from tasklore import Agent, Context, Parameters
 
 #: Modules that are listed as used most.
 _MOST_USED = 10

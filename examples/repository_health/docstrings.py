@@ -3,8 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from tasklore import Agent, Context, Field, Parameters
-from tasklore.commands.demo.repository_health.shapes import (
+from examples.repository_health.shapes import (
     MOST_LISTED,
     Breach,
     Docstrings,
@@ -12,13 +11,14 @@ from tasklore.commands.demo.repository_health.shapes import (
     Shortcoming,
     Unparsed,
 )
-from tasklore.commands.demo.repository_health.sources import (
+from examples.repository_health.sources import (
     Documented,
     SourceFile,
     docstring_of,
     read_sources,
 )
-from tasklore.commands.demo.repository_health.walk import root_of
+from examples.repository_health.walk import root_of
+from tasklore import Agent, Context, Field, Parameters
 
 agent = Agent(
     "RepositoryDocstringsAgent",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tasklore.commands.demo.repository_health.rules import rules_in
+from examples.repository_health.rules import rules_in
 from tasklore.contracts.messages import CompletionReport
 from tasklore.supervisor.pipelines.declaration.cards import problems_with
 from tasklore.supervisor.pipelines.declaration.checks import problems_of
@@ -19,10 +19,7 @@ from tasklore.workers.loading import load_agents
 from tasklore.workers.testing import run_task
 
 ROOT = Path(__file__).resolve().parents[3]
-AGENTS = {
-    agent.agent_id: agent
-    for agent in load_agents("tasklore.commands.demo.repository_health")
-}
+AGENTS = {agent.agent_id: agent for agent in load_agents("examples.repository_health")}
 
 TASKS = {
     "look_around": "RepositoryContextAgent",
@@ -297,7 +294,7 @@ async def test_the_report_has_score_table_and_worst_places(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "file",
     [
-        "tasklore/commands/demo/repository_health/health.toml",
+        "examples/repository_health/health.toml",
         "examples/health_with_own_limits.toml",
     ],
 )
