@@ -187,6 +187,23 @@ async def test_one_persons_messages_are_erased_and_no_others(archive: Archive) -
     assert await archive.eraser.erase_by_subject(STREAM, ADA) == ErasedMessages(0, 0)
 
 
+async def test_what_a_person_says_while_they_are_forgotten_is_erased_too(
+    archive: Archive,
+) -> None:
+    """It came behind the page that was being read."""
+    await archive.say(b"alice1", ADA)
+    late: list[asyncio.Task[None]] = []
+
+    def wanted(_stored: object) -> bool:
+        if not late:
+            late.append(asyncio.create_task(archive.say(b"alice2", ADA)))
+        return True
+
+    done = await archive.eraser.erase_by_subject(STREAM, ADA, wanted)
+    await late[0]
+    assert (done, await archive.stored()) == (ErasedMessages(erased=2, gone=0), 0)
+
+
 async def test_only_matching_messages_of_a_shared_subject_are_erased(
     archive: Archive,
 ) -> None:

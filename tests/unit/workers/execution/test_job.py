@@ -155,6 +155,11 @@ def test_what_the_memory_has_to_do_with_it(
     assert (found.memory, found.memory_key is not None) == (outcome, keyed)
 
 
+def test_what_is_remembered_for_all_has_one_key_whoever_asks() -> None:
+    named = {job(body(user_id=name)).memory_key for name in ("ann", "bob")}
+    assert named == {job(body()).memory_key}
+
+
 def test_what_is_remembered_for_a_user_is_keyed_by_the_user() -> None:
     ann, bob = (
         job(body("buy_for_me", user_id=name)).memory_key for name in ("ann", "bob")
