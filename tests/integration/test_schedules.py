@@ -206,6 +206,8 @@ async def test_a_schedule_runs_once_more_when_asked_and_the_same_again_changes_n
     again = await add(stand, every=3600, id="hourly")
     assert (first.status, again.status, again.body) == (201, 201, first.body)
     assert (await add(stand, every=60, id="hourly")).status == 409
+    other = await add(stand, every=3600, id="hourly", parameters={"word": "no"})
+    assert other.status == 409
     begun = await ask(stand.url, "POST", "/v1/schedules/hourly/run")
     # A tick of another test's schedule may come in between.
     ids = [

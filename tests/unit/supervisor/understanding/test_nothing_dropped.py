@@ -102,6 +102,27 @@ def test_a_value_that_no_field_takes_is_asked_about(text: str, words: str) -> No
     assert words in found.question
 
 
+class Copies(Parameters):
+    """A number within bounds."""
+
+    copies: int = Field(ge=2, le=40)
+
+
+@pytest.mark.parametrize("copies", [1, 2, 40, 41])
+def test_a_number_is_taken_up_to_both_of_its_bounds(copies: int) -> None:
+    """What is beyond them is asked about, with them."""
+    card = card_for("PrintAgent", "print", Copies, "Print copies.", ("print",))
+    found = RuleInterpreter().understand(
+        f"print {copies} copies", catalogue=Catalogue([card]), now=AT
+    )
+    if copies in (2, 40):
+        assert isinstance(found, Understood), found
+        assert found.task.parameters == {"copies": copies}
+    else:
+        assert isinstance(found, Clarification), found
+        assert "from 2 to 40" in found.question
+
+
 def test_a_yes_leaves_the_value_out_and_a_no_starts_nothing() -> None:
     found = understand("haircut for 2 dogs on Friday")
     assert isinstance(found, Clarification)

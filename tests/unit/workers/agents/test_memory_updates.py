@@ -765,6 +765,15 @@ async def test_what_is_said_again_holds_no_shorter(
         ]
 
 
+async def test_what_is_said_again_is_no_less_lasting() -> None:
+    """A birthday stays one for good, whatever a model makes of the second time."""
+    held = item("Peanuts", durability="permanent")
+    again = fact_of("health.allergies", "peanuts", durability="long_term")
+    context, _ = await ruled(documents(health__allergies=[held]), again)
+    [kept] = context.draft.body(HEALTH)["health"]["allergies"]
+    assert (kept["durability"], kept["source"]) == ("permanent", "stated:t1")
+
+
 @pytest.mark.parametrize(
     ("held", "category", "value", "named", "kept"),
     [

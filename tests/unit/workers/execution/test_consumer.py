@@ -72,6 +72,15 @@ async def test_identical_questions_in_one_batch_are_computed_once(
     assert len(worker.engine.settled) == 10
 
 
+async def test_an_answer_that_is_computed_anew_takes_the_place_of_the_remembered_one(
+    worker: FakeWorker,
+) -> None:
+    await worker.work(a_task())
+    await worker.work(a_task(task_id="again", memory="refresh"))
+    assert worker.runs == ["hello", "hello"]
+    assert worker.order.count("memory") == 2
+
+
 async def test_copies_of_one_task_are_run_once(worker: FakeWorker) -> None:
     await worker.work(a_task(task="mutter"), a_task(task="mutter"))
     await worker.work(a_task(task="mutter", deliveries=2))
