@@ -25,8 +25,8 @@ class Parking(BaseModel):
     "spelling",
     [
         "90 minutes", "90min", "1.5 hours", "1,5 h", "an hour and a half", "one and a half hours", "1h30m", "1h30",
-        "1 hour, 30 minutes", "1 hour and 30 minutes", "0 hours 90 minutes", "5400s", "PT1H30M", "PT90M", "01:30:00", "1:30 hours",
-        "1½ hours", "1 1/2 hours",
+        "1 hour, 30 minutes", "1 hour and 30 minutes", "0 hours 90 minutes", "5400s", "PT1H30M", "PT90M", "01:30:00",
+        "1:30 hours", "1½ hours", "1 1/2 hours",
         "ninety minutes", timedelta(minutes=90), {"value": 90, "unit": "minute"},
     ],
 )  # fmt: skip
