@@ -15,6 +15,7 @@ from tasklore.contracts.errors import GiveUp, MemoryUnavailable
 from tasklore.contracts.identifiers import TaskName
 from tasklore.memory.ledger.runs import PastRuns, RunPermission
 from tasklore.runtime.messaging.pull import Delivery
+from tasklore.workers.execution.executor import JOIN_S
 from tasklore.workers.execution.job import JobReader
 from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task, raising
 
@@ -139,6 +140,35 @@ async def test_without_the_ledger_a_task_runs_unfenced(worker: FakeWorker) -> No
     await worker.work(a_task())
     assert (worker.report().status, worker.report().fence) == ("completed", "none")
     assert len(worker.engine.settled) == 1
+
+
+async def test_a_report_that_the_ledger_did_not_take_is_compared_before_the_delivery_ends(
+    worker: FakeWorker,
+) -> None:
+    """A supervisor sets the ledger to what the stream has."""
+    worker.ledger.begins_away = worker.ledger.finishes_away = True
+    await worker.work(a_task())
+    (report, _, _), (comparison, body, _) = worker.outbox.stored
+    assert (report, body) == ("reports.S.t1.1", b"reports.S.t1.1")
+    assert comparison.startswith("reports.~")
+    assert len(worker.engine.settled) == 1
+
+
+async def test_an_answer_of_another_is_waited_for_until_the_deadline_alone(
+    worker: FakeWorker,
+) -> None:
+    waits: list[float] = []
+    flights = worker.stores.flights
+    join = flights.join
+
+    async def noted(*named: Any, wait_s: float) -> Any:
+        waits.append(wait_s)
+        return await join(*named, wait_s=wait_s)
+
+    flights.join = noted  # type: ignore[method-assign]  # what it is given
+    await worker.work(a_task(deadline="2026-01-01T12:00:05Z"))
+    await worker.work(a_task("other", task_id="t2"))
+    assert waits == [5.0, JOIN_S]
 
 
 async def test_without_the_ledger_a_task_that_must_not_run_twice_is_parked(

@@ -144,6 +144,7 @@ def test_attempts_are_those_before_this_stream_and_its_deliveries(
         ("buy", "use", True, "miss", True),
         ("buy", "refresh", True, "refreshed", True),
         ("buy", "bypass", True, "bypassed", False),
+        ("buy", "a word of a newer supervisor", True, "bypassed", False),
         ("buy", "use", False, "off", False),
         ("look", "use", True, "off", False),
     ],
