@@ -86,6 +86,34 @@ async def test_facts_are_ruled_on_again_when_documents_changed_meanwhile(
     assert room.counts.seen["fact:known"] == 1
 
 
+async def test_a_plan_that_is_stored_already_is_made_once_beside_those_that_are_not(
+    room: Room,
+) -> None:
+    """Whoever stored it died before the rows were closed; the next draft knows it."""
+    drafts: list[int] = []
+
+    async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
+        drafts.append(len(batch.facts))
+        assert len(drafts) <= 2
+        plans = [plan_of(pending.fact, context.now()) for pending in batch.facts]
+        for plan in plans:
+            context.draft.apply(plan)
+        return [
+            Ruling(fact_id=plan.plan_id[5:], outcome="applied", reasoning="", plan=plan)
+            for plan in plans
+        ]
+
+    draft = Draft(await room.store.snapshot("ann"), LIMITS, now())
+    draft.apply(plan_of(Fact(fact_id="f1", text="omelettes"), now()))
+    await room.store.commit(draft)
+    await room.learn("ann", "omelettes", "pasta")
+    async with room.listening(judge(rule), "facts"):
+        await room.closed("facts", "ann")
+    assert await room.likes("ann") == ["omelettes", "pasta"]
+    assert await room.states("facts", "ann") == {"f1": "done", "f2": "done"}
+    assert drafts == [2, 2]
+
+
 async def test_facts_ruled_on_under_a_lost_lease_change_nothing(room: Room) -> None:
     ruled = asyncio.Event()
     batches = []

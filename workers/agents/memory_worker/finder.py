@@ -141,8 +141,9 @@ def pages_of(entries: Sequence[DocumentEntry]) -> Iterator[DocumentPart]:
     for entry in entries:
         holder = f"{entry.resource_id}:{entry.path.parent}"
         line = f"{entry.path.last}: {plain(entry.text, _LINE)}"
-        cost = estimate(line) + 1 + (estimate(holder) + 1 if holder != heading else 0)
-        if shown and spent + cost > PAGE_TOKENS:
+        cost = estimate(line) + 1
+        head = estimate(holder) + 1
+        if shown and spent + cost + (head if holder != heading else 0) > PAGE_TOKENS:
             yield DocumentPart("\n".join(lines), shown)
             lines = []
             shown = {}
@@ -151,6 +152,7 @@ def pages_of(entries: Sequence[DocumentEntry]) -> Iterator[DocumentPart]:
         if holder != heading:
             heading = holder
             lines.append(holder)
+            spent += head
         lines.append(line)
         shown[entry.resource_id, entry.path] = entry
         spent += cost

@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 
 from tasklore.contracts.errors import ConfigurationError
+from tasklore.memory.documents.entries import entries_of
+from tasklore.memory.rendering.tokens import estimate
 from tasklore.runtime.settings import Settings
 from tasklore.workers.agent_files import files_of, llm_settings_of
 from tasklore.workers.agents.memory_worker import agent
+from tasklore.workers.agents.memory_worker.finder import PAGE_TOKENS, pages_of
 from tasklore.workers.agents.memory_worker.runner import edit
-from tests.memory_bench import batch, context_over, documents, fact
+from tests.memory_bench import KINDS, batch, context_over, documents, fact
 
 
 async def test_an_operators_prompt_and_model_take_the_place_of_ours(
@@ -41,6 +44,20 @@ async def test_an_operators_prompt_and_model_take_the_place_of_ours(
         llm_settings_of(Settings.load(), files_of(agent, tmp_path)).role("finder").model
         == "operators-choice"
     )
+
+
+def test_no_page_of_a_question_is_longer_than_a_small_model_reads() -> None:
+    """Each says anew what holds its first line, and every line is on one of them."""
+    texts = [f"Dish {number}, with {number} cloves of garlic" for number in range(500)]
+    bodies = documents(food__likes=texts, food__dislikes=texts)
+    entries = [
+        entry for name in bodies for entry in entries_of(name, bodies[name], KINDS)
+    ]
+    pages = list(pages_of(entries))
+    assert len(pages) > 2
+    assert [entry for page in pages for entry in page.shown.values()] == entries
+    assert max(estimate(page.text) for page in pages) <= PAGE_TOKENS
+    assert all(page.text.partition("\n")[0].startswith("resource_") for page in pages)
 
 
 def test_a_role_that_an_operator_misspelled_is_told_of(tmp_path: Path) -> None:
