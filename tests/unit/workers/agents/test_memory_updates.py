@@ -765,6 +765,23 @@ async def test_what_is_said_again_holds_no_shorter(
         ]
 
 
+@pytest.mark.parametrize(
+    ("held", "said", "kept"), [(1, 2, "Paris"), (2, 1, "Lyon"), (1, 1, "Paris")]
+)
+async def test_of_two_turns_of_a_day_the_later_one_holds(
+    held: int, said: int, kept: str
+) -> None:
+    """Facts may come in another order than they were said in: a turn's id tells when that was."""
+    first, second = (f"018f0000-000{at}-7000-8000-000000000001" for at in (held, said))
+    home = item("Lyon", added=TODAY, source=f"stated:{first}")
+    moved = fact_of(
+        "places.home", "Paris", relation="updates", related=(), turn_id=second
+    )
+    context, _ = await ruled(documents(places__home=[home]), moved)
+    found = states(context, PLACES, "places.home")
+    assert [name for name, state in found.items() if state == "current"] == [kept]
+
+
 async def test_what_is_said_again_is_no_less_lasting() -> None:
     """A birthday stays one for good, whatever a model makes of the second time."""
     held = item("Peanuts", durability="permanent")
