@@ -102,6 +102,22 @@ def test_a_value_that_no_field_takes_is_asked_about(text: str, words: str) -> No
     assert words in found.question
 
 
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("check budget limit 50k spent", "What is '50k': budget limit or spent?"),
+        ("check budget 50k limit 42k", "Is budget limit 50k or 42k?"),
+    ],
+)
+def test_a_value_between_two_fields_and_two_values_of_one_are_asked_about(
+    text: str, question: str
+) -> None:
+    """Neither has the better claim."""
+    found = RuleInterpreter().understand(text, catalogue=EVERYBODY, now=AT)
+    assert isinstance(found, Clarification), found
+    assert question in found.question
+
+
 class Copies(Parameters):
     """A number within bounds."""
 
