@@ -1,6 +1,7 @@
 """The history of documents: plans and their reasons, undo and redo, and files imported and exported byte for byte."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, cast
 
@@ -518,6 +519,26 @@ async def test_a_document_of_no_known_kind_is_kept_edited_and_forgotten(
     )
     assert (await store.forget(USER)).documents == 1
     assert "resource_user_books" not in (await store.snapshot(USER)).documents
+
+
+async def test_a_record_has_no_changes_of_the_plans_of_a_document_made_anew(
+    store: DocumentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The person is forgotten, and says something else, between the record and its log."""
+    repository = store._repository
+    read = repository.records
+
+    async def outrun(token: str, plan_ids: Sequence[str]) -> Any:
+        found = await read(token, plan_ids)
+        monkeypatch.undo()
+        await store.forget(USER)
+        await commit(store, plan("p2", like("Ham")))
+        return found
+
+    monkeypatch.setattr(repository, "records", outrun)
+    record = await store.import_document(USER, FILE, at=NOW)
+    assert record is not None
+    assert (dict(record.revisions), record.changes) == ({FOOD: 1}, {})
 
 
 async def test_a_file_that_is_no_such_document_is_refused(store: DocumentStore) -> None:

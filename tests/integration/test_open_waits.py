@@ -342,3 +342,19 @@ async def test_what_the_desk_may_not_have_told_of_stays_in_the_list_of_all(
     assert await listed(valkey_or_redis) == {f"ask {TASK} 0", f"ask {TASK} 3"}
     due = await waits.due(datetime.now(UTC), 10)
     assert due == [WaitName("ask", TASK, "0")]
+
+
+async def test_a_wait_that_a_scan_meets_twice_is_listed_once(
+    waits: Waits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server may give a member twice while its table grows."""
+    pages = [(b"7", [b"ask t s", b"1", b"ask u s", b"1"]), (b"0", [b"ask t s", b"1"])]
+
+    async def scan(_commands: object) -> list[object]:
+        return [pages.pop(0)]
+
+    monkeypatch.setattr(waits._batch, "run", scan)
+    assert await waits.list_open("ask", 9) == [
+        WaitName("ask", "t", "s"),
+        WaitName("ask", "u", "s"),
+    ]

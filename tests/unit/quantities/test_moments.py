@@ -243,3 +243,17 @@ def test_the_calendar_says_which_offset_and_two_are_told(text: str, told: str) -
 def test_what_only_looks_like_a_zone_is_none(after: str) -> None:
     """Where something happens is not whose clock it is."""
     assert moment(f"tomorrow at 9am {after}") == "2026-11-24T09:00:00"
+
+
+@pytest.mark.parametrize(
+    ("wording", "day"),
+    [
+        ("this coming wednesday", date(2026, 11, 25)),
+        ("this coming thursday", date(2026, 11, 19)),
+        ("this coming tuesday", date(2026, 11, 24)),
+    ],
+)
+def test_a_coming_weekday_is_never_today(wording: str, day: date) -> None:
+    """Said on a Wednesday."""
+    (found,) = find_moments(f"see you {wording}", NOW)
+    assert found.readings == (day,)
