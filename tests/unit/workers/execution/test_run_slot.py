@@ -92,3 +92,38 @@ async def test_others_may_be_alone_while_it_is_lent() -> None:
     slot.leave()
     async with asyncio.timeout(PATIENCE_S):
         await exclusive.enter(alone=True)
+
+
+async def test_the_places_of_a_run_are_lent_with_its_slot_and_had_again_before_it() -> (
+    None
+):
+    """Who holds a place may wait for a slot, and never the other way round."""
+    calls: list[str] = []
+
+    class Places:
+        async def lend(self) -> None:
+            calls.append("lend")
+
+        async def reclaim(self) -> None:
+            calls.append("reclaim")
+
+    class Counting(Engine):
+        async def reclaim(self, _delivery: object) -> None:
+            calls.append("slot")
+
+    engine = Counting()
+    running = cast("Any", Running(engine))
+    running.places = Places()
+    exclusive = ExclusiveRuns()
+    assert exclusive.enter_at_once()
+    slot = RunSlot(
+        running,
+        RunningJobs(),
+        cast("Any", engine),
+        exclusive,
+        alone=False,
+        grouped=False,
+    )
+    async with slot.lent():
+        assert calls == ["lend"]
+    assert calls == ["lend", "reclaim", "slot"]
