@@ -352,16 +352,51 @@ def test_the_index_lists_every_page() -> None:
     assert not unlinked, f"link {', '.join(unlinked)} in docs/README.md"
 
 
-def test_the_delivery_page_names_tests_that_exist() -> None:
-    """A promise points at the test that holds us to it."""
-    page = (REFERENCE / "delivery.md").read_text("utf-8")
-    written = "\n".join(
-        file.read_text("utf-8") for file in (ROOT / "tests").rglob("test_*.py")
-    )
-    named = re.findall(r"`(test_\w+)`", page)
+@cache
+def promises() -> dict[str, str]:
+    """Return every promise, the first cell of its row, with the last: the tests that hold us to it."""
+    rows = dict[str, str]()
+    for name in ("delivery.md", "promises.md"):
+        page = (REFERENCE / name).read_text("utf-8")
+        for table in re.findall(r"^\| promise .*\n((?:\|.*\n)+)", page, re.MULTILINE):
+            cells = (row.strip("| ").split(" | ") for row in table.splitlines()[1:])
+            rows |= {first: last for first, *_, last in cells}
+    return rows
 
-    assert len(named) >= 10
-    assert [name for name in named if f"def {name}(" not in written] == []
+
+@cache
+def names_of_tests() -> frozenset[str]:
+    """Return the names of all tests."""
+    files = (ROOT / "tests").rglob("test_*.py")
+    return frozenset(
+        name
+        for file in files
+        for name in re.findall(r"def (test_\w+)\(", file.read_text("utf-8"))
+    )
+
+
+def test_a_promise_names_tests_that_exist() -> None:
+    """Each points at what holds us to it."""
+    tests = {
+        one: set(re.findall(r"`(test_\w+)`", cell)) for one, cell in promises().items()
+    }
+
+    assert len(tests) >= 60
+    assert [one for one, named in tests.items() if not named] == []
+    assert set().union(*tests.values()) - names_of_tests() == set()
+
+
+def test_a_promise_of_the_readme_has_its_tests() -> None:
+    """What a reader sees first stands word for word among those that are held."""
+    page = (ROOT / "README.md").read_text("utf-8")
+    section = page.partition("\n## Promises and limits\n")[2].partition("\n[")[0]
+    points = [" ".join(one.split()) for one in section.split("\n- ")[1:]]
+    assert len(points) >= 5
+
+    missing = [
+        one for one in points if one.partition(". ")[0].rstrip(".") not in promises()
+    ]
+    assert not missing, f"a row in docs/reference/promises.md for each of {missing}"
 
 
 def test_a_configuration_on_a_page_is_read(tmp_path: Path) -> None:
