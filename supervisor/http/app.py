@@ -25,7 +25,7 @@ from tasklore.supervisor.http.observation import HeadMiddleware, ObservationMidd
 from tasklore.supervisor.http.openapi import PAGE_HEADERS, describe_api, render_page
 from tasklore.supervisor.http.output import TaskStreamEvent
 from tasklore.supervisor.http.pipeline_runs import RunStreamEvent
-from tasklore.supervisor.http.problem_forms import ProblemFormMiddleware
+from tasklore.supervisor.http.problem_forms import ProblemForm, ProblemFormMiddleware
 from tasklore.supervisor.http.requests import routes as requests
 from tasklore.supervisor.http.requests.events import RequestStreamEvent
 from tasklore.supervisor.http.task_paths import TaskProblem
@@ -41,6 +41,12 @@ _NOT_RETURNED = (
     TaskStreamEvent,
     RequestStreamEvent,
     RunStreamEvent,
+)
+#: Problems of those who do not read them as programs of ours do: OpenAI's clients, and persons in a browser.
+_FORMS = (
+    ProblemForm(is_openai, as_openai),
+    ProblemForm(approval_page.is_page, approval_page.as_page),
+    ProblemForm(console_pages.is_page, console_pages.as_page),
 )
 
 
@@ -105,17 +111,7 @@ def guard_app(app: FastAPI, door: Admission) -> FastAPI:
 
     app.openapi = lambda: describe_api(app, _NOT_RETURNED)  # type: ignore[method-assign]  # FastAPI's own way to change it
     app.add_middleware(AdmissionMiddleware, parts=door)
-    app.add_middleware(ProblemFormMiddleware, is_theirs=is_openai, form=as_openai)
-    app.add_middleware(
-        ProblemFormMiddleware,
-        is_theirs=approval_page.is_page,
-        form=approval_page.as_page,
-    )
-    app.add_middleware(
-        ProblemFormMiddleware,
-        is_theirs=console_pages.is_page,
-        form=console_pages.as_page,
-    )
+    app.add_middleware(ProblemFormMiddleware, forms=_FORMS)
     app.add_middleware(HeadMiddleware)
     app.add_middleware(ObservationMiddleware, meter=door.meter)
     return app
