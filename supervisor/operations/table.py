@@ -14,7 +14,7 @@ from collections.abc import (
     Coroutine,
 )
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import (
     Any,
     Concatenate,
@@ -136,7 +136,7 @@ class Operation(Generic[Services, P, R]):
         """
         self._audited.demand_role(caller)
 
-    @property
+    @cached_property
     def _audited(self) -> Audited:
         return Audited(
             id=self.id,
