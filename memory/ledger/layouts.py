@@ -112,22 +112,14 @@ class EntryKeys(NamedTuple):
         """Where it may lie, that of layout 1 first."""
         return self.keys[: len(self.keys) - (self.layout != "1")]
 
-    def call(self, script: str, *words: str | bytes | float) -> Command:
-        """Return the call of *script* for this entry."""
-        return self._spell("FCALL", script, (), words)
-
-    def call_with(
-        self, script: str, more: tuple[str, ...], *words: str | bytes | float
+    def call(
+        self, script: str, *words: str | bytes | float, more: tuple[str, ...] = ()
     ) -> Command:
         """Return the call of *script* for this entry and *more* keys."""
         return self._spell("FCALL", script, more, words)
 
-    def ask(self, script: str, *words: str | bytes | float) -> Command:
-        """Return the call of *script*, which only reads, for this entry."""
-        return self._spell("FCALL_RO", script, (), words)
-
-    def ask_with(
-        self, script: str, more: tuple[str, ...], *words: str | bytes | float
+    def ask(
+        self, script: str, *words: str | bytes | float, more: tuple[str, ...] = ()
     ) -> Command:
         """Return the call of *script*, which only reads, for this entry and *more* keys."""
         return self._spell("FCALL_RO", script, more, words)

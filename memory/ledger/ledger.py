@@ -497,7 +497,7 @@ class Ledger:
                         report_ms = self._keep_ms
             said = generation, status, report, self._keep_ms, report_ms, user
             counter = (keys.end_counts(entry.keys[0]),)
-            commands.append(entry.call_with(scripts.FINISH, counter, *said, *mark))
+            commands.append(entry.call(scripts.FINISH, *said, *mark, more=counter))
         earlier = await self._run(commands, ended=rows, is_settled=bool(mark))
         for one, found in zip(finished, earlier, strict=True):
             is_refused = isinstance(found, list) and _expired_in(found) is None
@@ -565,10 +565,10 @@ class Ledger:
             )
         ]
         commands += [
-            parent.call_with(
+            parent.call(
                 scripts.LIST_CHILD,
-                parent.children,
                 *(task_id, name, self._keep_ms, MOST_CHILDREN),
+                more=parent.children,
             )
             for parent, (_, task_id, name) in zip(parents, children, strict=True)
             if parent is not None

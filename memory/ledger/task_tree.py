@@ -250,7 +250,7 @@ class TaskTree:
         entries = await self._entries.find_many(task_ids)
         limits = most_children, MOST_STEPS, _LONG
         asked = [
-            entry.ask_with(scripts.TRACE, entry.children, *limits)
+            entry.ask(scripts.TRACE, *limits, more=entry.children)
             for entry in entries
             if entry is not None
         ]

@@ -132,7 +132,7 @@ class UserTasks:
                 replaced.add(task_id)
                 state = fields.get(told.replace(b"report:", b"state:"), b"")
                 left = told.partition(b":")[2], report, state
-                commands.append(entry.call_with(scripts.STRIP, entry.children, *left))
+                commands.append(entry.call(scripts.STRIP, *left, more=entry.children))
             await self._batch.run(commands)
         return replaced
 
@@ -140,7 +140,7 @@ class UserTasks:
         """Remove all that is known of *task_ids*; return how many of them were known."""
         found = await self._entries.find_many(list(task_ids))
         commands = [
-            entry.call_with(scripts.REMOVE, entry.children)
+            entry.call(scripts.REMOVE, more=entry.children)
             for entry in found
             if entry is not None
         ]
@@ -155,7 +155,7 @@ class UserTasks:
         if entry is not None:
             left = generation, report, "cancelled"
             await self._batch.run(
-                [entry.call_with(scripts.STRIP, entry.children, *left)]
+                [entry.call(scripts.STRIP, *left, more=entry.children)]
             )
 
 

@@ -154,7 +154,7 @@ class Waits:
         ended = run.generation, run.token, *times, told
         stored = [part for one in waits for part in (one.slot, one.model_dump_json())]
         entry = await self._entries.make(run.task_id)
-        command = entry.call_with(scripts.WAIT, entry.children, *ended, *stored)
+        command = entry.call(scripts.WAIT, *ended, *stored, more=entry.children)
         earlier = entry.ask(scripts.OPEN_WAITS, 0)
         listed, found = await self._batch.run([earlier, command])
         if found:
