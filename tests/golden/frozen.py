@@ -6,10 +6,13 @@ docs/reference/changes-0.3.md, in the same commit.
 
 import difflib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
+#: The HTTP status of a fault of ours.
+_FAULT = 500
 _CURE = (
     "run `make generated`, look at what git shows, and explain each "
     "difference in docs/reference/changes-0.3.md"
@@ -27,10 +30,28 @@ def read(name: str) -> Any:
 
 
 def write(name: str, value: Any) -> None:
-    """Put *value* into the golden file *name*."""
+    """Put *value* into the golden file *name*.
+
+    Raises:
+        ValueError: a door answered with a fault of ours, which nobody promises.
+    """
+    if faults := [*_find_faults(value, name)]:
+        raise ValueError(f"nothing is written: status 500 at {'; '.join(faults)}")
     path = FOLDER / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(as_text(value), "utf-8")
+
+
+def _find_faults(value: Any, place: str) -> Iterator[str]:
+    """Yield the place of each answer in *value* that says that something is wrong with us."""
+    if isinstance(value, dict):
+        if value.get("status") == _FAULT:
+            yield place
+        for key, inner in value.items():
+            yield from _find_faults(inner, f"{place} {key}")
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from _find_faults(inner, f"{place} {number}")
 
 
 def demand_frozen(shown: Any, frozen: Any) -> None:

@@ -22,10 +22,11 @@ def main(words: set[str]) -> None:
         if "commands" in words:
             (Path(folder) / "commands").mkdir()
             every = show_commands(Path(folder) / "commands")
-            for old in (FOLDER / "commands").iterdir():
-                old.unlink()
             for noun, shown in every.items():
                 write(f"commands/{noun}.json", shown)
+            for file in (FOLDER / "commands").iterdir():
+                if file.stem not in every:
+                    file.unlink()
         if "http" in words:
             (Path(folder) / "http").mkdir()
             write("http_errors.json", show_verdicts(Path(folder) / "http"))
