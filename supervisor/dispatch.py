@@ -64,8 +64,9 @@ class Dispatch:
         Raises:
             OwnerFull: they keep too much; nothing of it may be kept.
         """
+        size = len(first_letter(assignment).body) + beside
         await self.bounds.demand(
-            assignment.asked_by, assignment.user_id, _as_holding(assignment, beside)
+            assignment.asked_by, assignment.user_id, _as_holding(assignment, size)
         )
 
     async def assign(
@@ -88,13 +89,14 @@ class Dispatch:
         """
         task_id = assignment.named
         letter = first_letter(assignment)
+        holding = _as_holding(assignment, len(letter.body))
         if room == "refusable":
             if not await self._has_ended(assignment):
-                await self.demand_room(assignment)
+                await self.bounds.demand(
+                    assignment.asked_by, assignment.user_id, holding
+                )
         elif room == "counted":
-            await self.bounds.count(
-                assignment.asked_by, assignment.user_id, _as_holding(assignment)
-            )
+            await self.bounds.count(assignment.asked_by, assignment.user_id, holding)
         waits = assignment.not_before is None and not await self._is_open(
             assignment.agent_id
         )
@@ -158,12 +160,8 @@ class Dispatch:
         return self._gate is None or await self._gate.is_open(agent_id)
 
 
-def _spell(assignment: TaskAssignment) -> bytes:
-    return assignment.model_dump_json(exclude_none=True).encode()
-
-
-def _as_holding(assignment: TaskAssignment, beside: int = 0) -> Holding:
-    """Return *assignment* as its owner keeps it: until the ledger forgets it, if no end of it is noted."""
+def _as_holding(assignment: TaskAssignment, size: int) -> Holding:
+    """Return *assignment* as its owner keeps it, in *size* bytes: until the ledger forgets it, if no end is noted."""
     starts_in = max(timedelta(0), assignment.waits_from - assignment.created_at)
     keep = starts_in + HOLDING_KINDS["tasks"].keep
-    return Holding("tasks", len(_spell(assignment)) + beside, assignment.task_id, keep)
+    return Holding("tasks", size, assignment.task_id, keep)
