@@ -2,7 +2,8 @@
 
 A supervisor and a worker run with a profile hook on every thread. The question is asked over one HTTP connection, twice
 before it counts, so that imports, connections, the reading of its words and the remembered result are there. It is then
-asked some times more, and what counts is what each of these passed: what a clock began meanwhile is not in all of them.
+asked some times more, and what counts is what each of these passed, and what is not passed all the time without it:
+what a clock began meanwhile is not counted.
 With `--new-words` each question says the same in words that were never read. With `--list` the modules of each process
 follow, in the order in which the question reaches them.
 """
@@ -74,6 +75,10 @@ _NEW_WORDS = (
 #: Seconds that a process may take to be ready, and that one answer may take.
 _READY_S = 30.0
 _ANSWER_S = 10.0
+#: Seconds in which what is left behind an answer is done: acknowledgements, and rows that are written a tenth later.
+_TAIL_S = 0.2
+#: Times of as much, without a question, that say what a clock does in each.
+_QUIET = 8
 
 
 async def trace(words: Sequence[str]) -> dict[str, list[Place]]:
@@ -105,17 +110,28 @@ async def _trace(
         api = http.client.HTTPConnection(place.netloc, timeout=_ANSWER_S)
         for _ in range(2):
             await asyncio.to_thread(_ask, api, _WORDS)
-        every: dict[str, list[list[Place]]] = {name: [] for name in traced}
-        for asked in words:
+
+        async def record(asked: str | None) -> list[list[Place]]:
             await _switch(signal.SIGUSR1, folder, traced.values())
-            await asyncio.to_thread(_ask, api, asked)
-            found = await _switch(signal.SIGUSR2, folder, traced.values())
-            for name, passed in zip(traced, found, strict=True):
-                every[name].append(passed)
-        return {name: _in_each(passed) for name, passed in every.items()}
+            if asked is not None:
+                await asyncio.to_thread(_ask, api, asked)
+            await asyncio.sleep(_TAIL_S)
+            return await _switch(signal.SIGUSR2, folder, traced.values())
+
+        quiet = [await record(None) for _ in range(_QUIET)]
+        every = [await record(asked) for asked in words]
+        return {
+            name: [
+                place
+                for place in _in_each([one[number] for one in every])
+                if place not in _in_each([one[number] for one in quiet])
+            ]
+            for number, name in enumerate(traced)
+        }
 
 
 def _in_each(passed: Sequence[Sequence[Place]]) -> list[Place]:
+    """Return what is in each of *passed*, in the order of the last one."""
     times = Counter(place for one in passed for place in one)
     return [place for place in passed[-1] if times[place] == len(passed)]
 
