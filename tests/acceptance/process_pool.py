@@ -37,10 +37,16 @@ _WARM_WITHIN_S = 90.0
 _WARM = (
     "tasklore.__main__",
     "tasklore.commands.app",
+    "tasklore.commands.direct",
+    "tasklore.commands.operations.run",
+    "tasklore.commands.pictures.tasks",
+    "tasklore.commands.render.views",
     "tasklore.commands.stores",
     "tasklore.commands.up.serve",
     "tasklore.workers.wiring",
     "tasklore.supervisor.wiring",
+    "tasklore.supervisor.operator_process",
+    "tasklore.supervisor.http.operations_app",
     "tasklore.supervisor.http.server",
     "tasklore.workers.pydantic_agents",
     "tasklore.commands.agents.check",
@@ -52,6 +58,7 @@ _WARM = (
     "jinja2.sandbox",
     "openai",
     "pydantic.v1",
+    "uvicorn.lifespan.off",
     "uvloop",
 )
 #: Variables that an interpreter heeds before it runs a line of ours.
