@@ -90,7 +90,7 @@ def pytest_collection_modifyitems(
 ) -> None:
     """Leave marked tests out unless an expression of marks was given, and mix files that wait with those that do not.
 
-    Side by side, those of one kind leave the cores idle, and those of the other queue for them.
+    Side by side, those that wait for processes leave half of two cores idle, and the others queue for them.
     """
     items[:] = _mixed(items)
     left_out = [item for item in items if any(map(item.get_closest_marker, LEFT_OUT))]
@@ -101,19 +101,23 @@ def pytest_collection_modifyitems(
         config.hook.pytest_deselected(items=left_out)
 
 
+#: By when in the run the files of a kind are used up: the last of those that wait for processes are not left alone.
+_ENDS_AT = {"acceptance": 0.85, "integration": 1.0, "": 1.0}
+
+
 def _mixed(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Spread the files of both kinds evenly over the run; files of a kind, and tests of a file, keep their order."""
-    kinds: dict[bool, list[list[pytest.Item]]] = {True: [], False: []}
+    """Spread the files of each kind evenly over the run; files of a kind, and tests of a file, keep their order."""
+    kinds: dict[str, list[list[pytest.Item]]] = {kind: [] for kind in _ENDS_AT}
     for path, tests in groupby(items, lambda item: item.path):
-        kinds[_waits(path)].append(list(tests))
+        kinds[_kind_of(path)].append(list(tests))
     placed = [
-        (place / len(files), file)
-        for files in kinds.values()
+        (_ENDS_AT[kind] * place / len(files), file)
+        for kind, files in kinds.items()
         for place, file in enumerate(files)
     ]
     return [item for _, file in sorted(placed, key=lambda one: one[0]) for item in file]
 
 
-def _waits(path: Path) -> bool:
-    """Tell whether the tests of this file mostly wait for processes."""
-    return bool({"acceptance", "integration"} & set(path.parts))
+def _kind_of(path: Path) -> str:
+    """Tell for what the tests of this file mostly wait: whole processes, a server, or ("") a core."""
+    return next((kind for kind in _ENDS_AT if kind in path.parts), "")
