@@ -13,10 +13,10 @@ setup: $(READY) ## put all that the tests need into .venv
 demo: .venv/.runs ## play the main job on real servers, then leave nothing behind
 	$(BIN)/tasklore demo
 
-# Four at a time on two cores: most of them wait for processes, not for a core. In their own order: by the number of
+# Six at a time on two cores: most of them wait for processes, not for a core. In their own order: by the number of
 # tests, the files with a few long ones would come last, one after the other.
 test: $(READY) .venv-0.2/.ready ## every test, on real nats-server and valkey processes
-	$(BIN)/pytest -q -p tests.progress -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -q -p tests.progress -n 6 --dist loadfile --no-loadscope-reorder
 
 test-fast: $(READY) ## units, properties and the architecture, in three minutes: no test that starts or kills processes of ours
 	$(BIN)/pytest -q -p tests.progress -n 3 --dist loadfile tests/unit tests/property tests/architecture
