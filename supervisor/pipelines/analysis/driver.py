@@ -54,7 +54,7 @@ class AnalysisDriver(LeaseLoop[Key, AnalysisRun]):
             )
 
     def begin(self, key: Key, new_tasks: Collection[str] = ()) -> AnalysisRun:
-        """Drive an analysis that was written to; *new_tasks* of it were not sent yet.
+        """Drive an analysis that a request was written to; its *new_tasks* were not sent yet.
 
         Raises:
             ConfigurationError: this process drives none now.
@@ -130,7 +130,7 @@ class AnalysisDriver(LeaseLoop[Key, AnalysisRun]):
         return 0.0
 
     async def renew(self, lease: AnalysisRun) -> bool:
-        """Renew the lease; one that is listed no more is listed again: others may have ended what was begun anew."""
+        """Renew the lease, and list the analysis again where another process ended it just as it was begun anew."""
         analysis = self._parts.supervisor_id, *lease.key
         is_listed = await self._parts.analyses.renew(*analysis, self._lease_ms)
         if not is_listed and not lease.is_through:

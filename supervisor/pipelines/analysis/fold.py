@@ -1,7 +1,7 @@
-"""The fold of the phases of an analysis: what is asked and what came back, put into record, document and story at once.
+"""The fold of the phases of an analysis: requests and reports, put into record, document and story at once.
 
-Nothing is kept that the store does not have. A turn reads the record, puts in what is new, and writes all only if the
-story has not changed since: whoever else folds the same analysis takes the same turns, also a process of 0.2.
+Nothing is kept that the store does not have. A turn reads the record, puts in the news, and writes all only if the
+story has not changed since; another process that folds the same analysis, one of 0.2 too, takes the same turns.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ _CROWDED_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalysisParts(PhaseTaskDependencies):
-    """What analyses are made with.
+    """The parts of those that make analyses.
 
     `keep` is how many of a story are kept, `lease_s` seconds after which another process goes on with the analyses of
     one that fell silent. `turns` are held, by story, while this process writes to it, so that it does not race itself.
@@ -92,7 +92,7 @@ class AskedAnalysis:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """What an analysis is of, as the story says it now."""
+    """The subject of an analysis, as the story says it now."""
 
     settings: StorySettings
     response: StoryResponse
@@ -102,7 +102,7 @@ class _Subject:
 
 @dataclass(frozen=True, slots=True)
 class FoldedTurn:
-    """The outcome of a turn: *record* of the analysis of *text*; *before* is what it found, None when it opened one."""
+    """A turn that was taken: *record* of the analysis of *text*, and *before*, the one that it found, if any."""
 
     record: AnalysisRecord
     before: AnalysisRecord | None
@@ -123,7 +123,7 @@ class FoldedTurn:
 
 
 class AnalysisFold:
-    """Folds what happens to the analysis of a response; one object for each who does, since it remembers its turns."""
+    """Folds requests and reports into the analysis of a response; an object remembers its own turns, and has one user."""
 
     def __init__(self, parts: AnalysisParts, story_id: str, number: int) -> None:
         self.key = story_id, number
@@ -141,7 +141,7 @@ class AnalysisFold:
         reports: Sequence[SectionReport] = (),
         asked: AskedAnalysis | None = None,
     ) -> FoldedTurn:
-        """Fold *reports* and what is *asked*, note the agents that may be asked now, and return how far it is.
+        """Fold *reports* and the request *asked*, note the agents that may be asked now, and return the new state.
 
         An analysis of another text takes the place of the one before: `abandon` its tasks. One that is through is not
         listed as under way any more, unless something is asked.
@@ -177,7 +177,7 @@ class AnalysisFold:
                 await self._stand(self._revision)
 
     async def _find_subject(self) -> _Subject:
-        """Return what is to be analysed, as of now unless it is known.
+        """Return the subject of the analysis, as of now unless it is known.
 
         Raises:
             InvalidInput: there is no such response.

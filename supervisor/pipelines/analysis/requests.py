@@ -127,7 +127,7 @@ class AnalysisRequests:
         return _reply(request, await self._parts.analyses.read(*key), served)
 
     async def _write_down(self, request: AnalysisRequest) -> FoldedTurn:
-        """Have the analysis under way, by the first turn of it; whoever dies then, it goes on.
+        """Take the first turn of the analysis; from then on it goes on though this process dies.
 
         Raises:
             ConfigurationError: the store did not say in time whether it is; it may be.
@@ -153,7 +153,7 @@ class AnalysisRequests:
     async def _is_there(
         self, request: AnalysisRequest, run: AnalysisRun, record: AnalysisRecord
     ) -> bool:
-        """Return whether what is waited for is there in time; nobody waits beside too many others.
+        """Return whether the awaited sections are there in time; beside too many others it does not wait.
 
         Raises:
             InvalidInput: it cannot be analysed, or the response was given another text.

@@ -27,8 +27,8 @@ log = structlog.get_logger(__name__)
 class AnalysisRun:
     """Drives the analysis of a response; `run` it, and `look` when others wrote to it.
 
-    `record` is how far it is, None before the first turn; `news` is done with each turn. `error` is why it ended when
-    nobody goes on with it. Once it `is_closed` nothing more is looked at.
+    `record` is its last one, None before the first turn; `news` is done with each turn. `error` is why it ended, None
+    when it came to its end or another run goes on. Once it `is_closed` nothing more is looked at.
     """
 
     def __init__(self, parts: AnalysisParts, story_id: str, number: int) -> None:
