@@ -123,7 +123,7 @@ class FoldedTurn:
 
 
 class AnalysisFold:
-    """Folds requests and reports into the analysis of a response; an object remembers its own turns, and has one user."""
+    """Folds requests and reports into the analysis of a response. It remembers its own turns, and has one user."""
 
     def __init__(self, parts: AnalysisParts, story_id: str, number: int) -> None:
         self.key = story_id, number
