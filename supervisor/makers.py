@@ -1,4 +1,4 @@
-"""Makers of what is kept for later: whether the key of one is still there, and has the role that the work needs.
+"""Makers of schedules, webhooks and runs: whether the key of one still exists, and has the role that the work needs.
 
 What was made is not lost with its key: it rests, and goes on once the key is back, or for whoever takes it over.
 """

@@ -261,7 +261,7 @@ def _extra_of(annotation: Any) -> Any:
 async def _read_base_url(request: Request) -> str:
     """Return the address that *request* came to, for links that are given to persons.
 
-    Whoever has a part in a request chooses its `Host`: it counts for the ways to this machine, through a tunnel, too.
+    The client chooses the `Host` of a request: it counts for the ways to this machine, through a tunnel, too.
     Else the address is that of the connection.
     """
     server = request.scope.get("server")

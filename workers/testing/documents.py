@@ -1,4 +1,4 @@
-"""Documents that a testing kit was given, as the first revision that whoever asks finds in the store."""
+"""The documents given to a testing kit, stored as their first revision."""
 
 from collections.abc import Mapping, Sequence
 

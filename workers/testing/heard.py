@@ -1,4 +1,4 @@
-"""The kit that tests a listener without a system: what it makes of a turn, or of facts."""
+"""The kit that tests a listener without a system: its facts of a turn, or its edits for facts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -238,7 +238,7 @@ class AgentKit:
         return await self._compute(job)
 
     async def _prepare(self) -> None:
-        """Store what the kit was given, the first time; whoever comes meanwhile waits for it."""
+        """Store the turns, session and history given to the kit, once; other callers wait until that is done."""
         preparing = self._preparing
         if preparing is None:
             return

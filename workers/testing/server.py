@@ -152,7 +152,7 @@ class KitPool(ConnectionPool):
 
 
 class KitDatabase:
-    """An empty database, nobody else's for as long as this object lives."""
+    """An empty database, for this object alone for as long as it lives."""
 
     def __init__(self) -> None:
         self._server = _servers.setdefault(os.getpid(), KitServer())

@@ -52,7 +52,7 @@ class KitStory:
             await self._fold(services, number)
 
     async def _fold(self, services: "KitServices", number: int) -> None:
-        """Store what response *number* changed, and what was found in it."""
+        """Store the change of response *number*, and the findings in it."""
         from tasklore.memory.stories.analyses import AnalysisStore
 
         story_id = self.base.settings.story_id

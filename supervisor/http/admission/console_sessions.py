@@ -132,7 +132,7 @@ class ConsoleSessions:
     def find_session(self, header: str) -> tuple[str, Holder] | None:
         """Return the first session in a `Cookie` header, with its cookie; None where it has none.
 
-        Whoever shares a part of our host's name can set cookies called as ours, and shuts nobody out by some of them.
+        Hosts that share a part of our name can set cookies with our name; such cookies must shut no person out.
         """
         for cookie in islice(_cookies_in(header), _MOST_COOKIES):
             holder = self.read_session(cookie)

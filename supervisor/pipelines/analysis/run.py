@@ -65,7 +65,7 @@ class AnalysisRun:
             UnknownStory: the story is gone.
             InvalidInput: the response or its analysis is gone, or the story's settings contradict each other.
             StoryMoved: others write to the story all the time.
-            MemoryUnavailable: the store did not answer; whoever goes on finds every report again.
+            MemoryUnavailable: the store did not answer; the next run finds every report again.
         """
         problem: TaskloreError | None = None
         async with asyncio.TaskGroup() as group:

@@ -39,7 +39,7 @@ class Imports(BaseModel):
 
 
 class Functions(BaseModel):
-    """How many functions and classes there are, and how many say what they are."""
+    """The number of functions and classes, and of those with a docstring."""
 
     count: int
     documented: int
@@ -60,7 +60,7 @@ class Measures(Parameters):
 
 
 class Verdict(BaseModel):
-    """What was held to the standards: a line for each."""
+    """A line for each standard: whether it is met."""
 
     lines: list[str]
 
@@ -124,7 +124,7 @@ async def check_standards(measures: Measures, context: Context) -> Verdict:
 
 @agent.task(remember=False, in_words=False)
 def write_report(findings: Findings) -> str:
-    """Write what was found as Markdown."""
+    """Write the findings as Markdown."""
     lines = findings.modules.lines
     longest = max(lines, key=lambda path: (lines[path], path))
     functions = findings.functions
