@@ -49,6 +49,7 @@ def families() -> Metrics:
     for queue in ("turns", "facts", "messages"):
         metrics.watch_waiting(queue, nothing, nothing)
     metrics.watch_waits(nothing)
+    metrics.watch_questions(nothing, nothing)
     metrics.watch_webhooks(nothing, nothing, nothing)
     metrics.watch_models(dict)
     metrics.watch_tasks(dict, dict, dict, nothing)

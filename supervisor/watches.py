@@ -49,6 +49,12 @@ BACKLOG_MS = 2_500
 KILL_S = 2.0
 #: Agents with series of their own, those with most tasks; the others are counted as one.
 MOST_AGENTS = 64
+#: Seconds between looks at questions, which persons answer in minutes.
+QUESTIONS_S = 30.0
+#: Questions that are looked at, at most, some at once, and those that are counted.
+MOST_QUESTIONS = 1_000
+_QUESTIONS_AT_ONCE = 100
+_MOST_LISTED = 100_000
 #: Tasks that call back and are looked through at once.
 CALLBACKS = 200
 
@@ -405,6 +411,53 @@ class WaitWatch(Watcher):
             log.info("waits_not_counted", error=str(error))
 
 
+class QuestionWatch(Watcher):
+    """The number of questions that wait for a person, and since when; the last figures stay while the ledger is away.
+
+    Of more than `MOST_QUESTIONS` the others are counted as they are listed, and the oldest is one of those looked at.
+    """
+
+    every_s = QUESTIONS_S
+
+    def __init__(
+        self, waits: Waits, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._waits = waits
+        self._now = now
+        self._open = 0
+        self._oldest: datetime | None = None
+
+    def open(self) -> float:
+        """Return the number of open questions."""
+        return self._open
+
+    def oldest_s(self) -> float:
+        """Return for how many seconds the oldest one waits, 0 when there is none."""
+        if self._oldest is None:
+            return 0.0
+        return max(0.0, (self._now() - self._oldest).total_seconds())
+
+    async def look(self) -> None:
+        """Ask once."""
+        try:
+            names = await self._waits.list_open("ask", _MOST_LISTED)
+            # One that has just ended may be listed still.
+            ended = 0
+            asked: list[datetime] = []
+            for first in range(0, min(len(names), MOST_QUESTIONS), _QUESTIONS_AT_ONCE):
+                page = names[first : first + _QUESTIONS_AT_ONCE]
+                for state in await self._waits.read_many(page):
+                    if state is not None and state.is_open:
+                        asked.append(state.wait.asked_at)
+                    else:
+                        ended += 1
+        except MemoryUnavailable as error:
+            log.info("questions_not_counted", error=str(error))
+            return
+        self._open = len(names) - ended
+        self._oldest = min(asked, default=None)
+
+
 class CallbackWatch(Watcher):
     """Finds tasks that ended while no supervisor took their reports, which lie in REPORTS for an hour alone."""
 
@@ -485,6 +538,8 @@ def make_watches(
     costs = CostKeeper(Budgets(redis), reports.costs)
     waits = WaitWatch(Waits(redis), WebhookOutbox(redis))
     metrics.watch_waits(lambda: waits.open)
+    questions = QuestionWatch(Waits(redis))
+    metrics.watch_questions(questions.open, questions.oldest_s)
     calling = () if webhooks is None else (CallbackWatch(webhooks, Ledger(redis)),)
     if webhooks is not None:
         metrics.watch_webhooks(
@@ -498,4 +553,5 @@ def make_watches(
     metrics.watch_ledger(ledger.ended, ledger.age_s)
     metrics.watch_store(store.part)
     metrics.watch_limits(limits.used, limits.spent, limits.unconfirmed, limits.waiting)
-    return dead, messages, backlog, ledger, store, limits, costs, waits, *calling
+    looks = (dead, messages, backlog, ledger, store, limits, costs, waits, questions)
+    return (*looks, *calling)

@@ -89,6 +89,11 @@ class WaitState(NamedTuple):
     assignment: bytes
     trace: str
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it still waits: it has no answer, its task has not ended, and goes on for nothing else."""
+        return not (self.has_answer or self.has_report or self.is_withdrawn)
+
 
 class Waits:
     """Reads and writes waits in Redis; every method may raise MemoryUnavailable, after *deadline_s*.
@@ -426,9 +431,7 @@ class Waits:
         state: WaitState | None = found
         if found.has_answer:
             state = await self.read(task_id, found.wait.slot)
-        if state is None or state.has_answer or state.has_report or state.is_withdrawn:
-            return None
-        return state
+        return state if state is not None and state.is_open else None
 
     async def read_many(
         self, names: Sequence[WaitName], *, with_assignments: bool = False

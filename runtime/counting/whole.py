@@ -50,6 +50,15 @@ class WholeCounts:
         about = "Tasks that wait for a person, a signal or a time of their own, and hold nothing."
         self._series.gauge("tasks_waiting", about).set_function(waiting)
 
+    def watch_questions(
+        self, waiting: Callable[[], float], oldest_s: Callable[[], float]
+    ) -> None:
+        """Export how many questions wait for a person, and for how long the oldest does."""
+        about = "Questions of tasks that wait for a person."
+        self._series.gauge("questions_open", about).set_function(waiting)
+        about = "Since the oldest of these questions was asked; 0 when there is none."
+        self._series.gauge("questions_oldest_seconds", about).set_function(oldest_s)
+
     def count_refused_card(self) -> None:
         """Count a card that is none, or another agent's, or cannot be used: once for each thing that is wrong."""
         self._cards_refused.inc()

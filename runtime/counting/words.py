@@ -16,7 +16,7 @@ TOKEN_BUCKETS = (1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048
 #: Seconds; what is waited for takes as long as its task.
 HTTP_BUCKETS = (0.005, 0.025, 0.1, 0.5, 2.5, 10, 60)
 #: Tasks with series of their own; names may come from strangers, so that any further one is counted as `other`.
-MAX_TASKS = 48
+MAX_TASKS = 47
 #: Why a message can end in DEAD; others may be counted too.
 DEAD_REASONS = (
     "attempts",

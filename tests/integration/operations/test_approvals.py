@@ -46,6 +46,7 @@ from tasklore.supervisor.operations.approvals import (
     show_approval,
 )
 from tasklore.supervisor.operations.refusals import Refused
+from tasklore.supervisor.watches import QuestionWatch
 from tests.integration.http_stand import http_stand
 from tests.integration.kept_keys import KeyFile
 from tests.servers import PATIENCE_S
@@ -317,6 +318,30 @@ async def test_a_link_of_who_showed_no_key_here_lasts(
     made = await link_approval(keyed, maker, "pay.0", wish, base_url="http://here/")
     token = made.url.removeprefix(f"http://here{PATH}")
     assert (await links.read(token, is_answer=True)).approval_id == "pay.0"
+
+
+async def test_how_many_questions_wait_and_how_long_is_exported(
+    services: ApprovalServices,
+) -> None:
+    """One that was answered or withdrawn does not count, nor what waits for a time or a signal."""
+    later = datetime.now(UTC) + timedelta(minutes=10)
+    watch = QuestionWatch(services.waits, lambda: later)
+    assert (watch.open(), watch.oldest_s()) == (0, 0)
+    listed = {
+        WaitName("signal", "pay", "9"): later,
+        WaitName("ask", "gone", "0"): later,
+    }
+    await services.waits.look_at_many(listed)
+    await watch.look()
+    assert watch.open() == 4
+    assert watch.oldest_s() == pytest.approx(600, abs=60)
+    await approve(services, BOSS, "pay.0", Decision())
+    await watch.look()
+    assert watch.open() == 3
+    for name in await services.waits.list_open("ask", 10):
+        await services.waits.drop(name)
+    await watch.look()
+    assert (watch.open(), watch.oldest_s()) == (0, 0)
 
 
 async def test_questions_are_no_matter_of_those_who_only_read(
