@@ -22,7 +22,7 @@ _LEAST_PAUSE = timedelta(seconds=2)
 _MOST_PAUSE = timedelta(seconds=60)
 
 
-class KeyHolders(Protocol):
+class HeldKeys(Protocol):
     """The keys that a supervisor knows now."""
 
     def find_holder(self, name: str) -> Caller | None:
@@ -32,7 +32,7 @@ class KeyHolders(Protocol):
 class Makers:
     """Says whether makers may still have work done; without *keys* none is required, and all may."""
 
-    def __init__(self, keys: KeyHolders | None = None) -> None:
+    def __init__(self, keys: HeldKeys | None = None) -> None:
         self._keys = keys
 
     def is_foreign(self, caller: Caller) -> bool:

@@ -234,9 +234,9 @@ class ChildTasks:
         gives_up_at = asyncio.get_running_loop().time() + _NOTED_S
         while asyncio.get_running_loop().time() < gives_up_at:
             if (
-                wish := await self._ledger.cancel_request(parent.named, *above)
+                request := await self._ledger.cancel_request(parent.named, *above)
             ) is not None:
-                raise TaskCancelled(wish.reason or "cancelled on request")
+                raise TaskCancelled(request.reason or "cancelled on request")
             await asyncio.sleep(_NOTED_S / 10)
 
     async def cancel(self, task_id: str, reason: str) -> None:

@@ -51,15 +51,19 @@ class Host:
         for listener in self.listeners:
             listener.reconnected()
 
-    def cancel(self, wish: Cancellation) -> set[str]:
+    def cancel(self, request: Cancellation) -> set[str]:
         """Cancel a task and its children as far as they are here; return the children, which may have some too."""
         children = set[str]()
         for served in self.agents:
-            was_here, found = served.consumer.jobs.cancel(wish.task_id, wish.reason)
+            was_here, found = served.consumer.jobs.cancel(
+                request.task_id, request.reason
+            )
             children |= found
             if was_here:
                 log.info(
-                    "task_cancelled", agent=served.agent.agent_id, task_id=wish.task_id
+                    "task_cancelled",
+                    agent=served.agent.agent_id,
+                    task_id=request.task_id,
                 )
         return children
 

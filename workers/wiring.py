@@ -177,8 +177,8 @@ class Worker:
 
     def _serve_cancellations(self) -> None:
         listen = self.process.broker.subscriber
-        wishes = listen(subjects.CANCEL_ANY, title="cancel")
-        wishes_elsewhere = listen(subjects.CANCEL_ELSEWHERE, title="cancel elsewhere")
+        requests_to_cancel = listen(subjects.CANCEL_ANY, title="cancel")
+        requests_elsewhere = listen(subjects.CANCEL_ELSEWHERE, title="cancel elsewhere")
         # One worker notes it for good: nobody may run the task now, and a supervisor need not be there.
         to_note = listen(subjects.CANCEL_ANY, queue="workers", title="cancel for good")
         to_note_elsewhere = listen(
@@ -187,26 +187,27 @@ class Worker:
             title="cancel for good elsewhere",
         )
 
-        @wishes_elsewhere(decoder=reads_or_ignores(Cancellation))
-        @wishes(decoder=reads_or_ignores(Cancellation))
-        async def cancel(wish: Cancellation) -> None:
-            for child in self._host.cancel(wish):
+        @requests_elsewhere(decoder=reads_or_ignores(Cancellation))
+        @requests_to_cancel(decoder=reads_or_ignores(Cancellation))
+        async def cancel(request: Cancellation) -> None:
+            for child in self._host.cancel(request):
                 await self._cancel(
                     Cancellation(
-                        task_id=child, reason=f"its parent was cancelled: {wish.reason}"
+                        task_id=child,
+                        reason=f"its parent was cancelled: {request.reason}",
                     )
                 )
 
         @to_note_elsewhere(decoder=reads_or_ignores(Cancellation))
         @to_note(decoder=reads_or_ignores(Cancellation))
-        async def note(wish: Cancellation) -> None:
+        async def note(request: Cancellation) -> None:
             if self._parts is None:
                 return
             try:
-                await self._parts.ledger.cancel(wish.task_id, None, wish.reason)
+                await self._parts.ledger.cancel(request.task_id, None, request.reason)
             except MemoryUnavailable as error:
                 log.warning(
-                    "cancellation_not_noted", task_id=wish.task_id, error=str(error)
+                    "cancellation_not_noted", task_id=request.task_id, error=str(error)
                 )
 
     async def _cancel(self, request: Cancellation) -> None:

@@ -115,7 +115,7 @@ class CancelRequest(NamedTuple):
 
 
 class CancelOutcome(NamedTuple):
-    """A wish to cancel was noted for *generation*; *assignment* is None when the task is not known by it (yet).
+    """A request to cancel was noted for *generation*; *assignment* is None when the task is not known by it (yet).
 
     *waits_for* is why it waits for its next run, None where it does not, or for nothing but time.
     """

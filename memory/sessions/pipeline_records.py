@@ -76,7 +76,7 @@ class NewRun:
     that is made anew from its evidence, as `failed`, and then resumed. Phases not named there are pending. `inputs` are
     kept as they are: leave out what must not be. `caller` is who asked for it, whose
     its tasks are. `project` None is the pipeline's own. `trace` is the trace context
-    that the wish for it came with, "" for none.
+    that the request for it came with, "" for none.
     """
 
     session_id: str

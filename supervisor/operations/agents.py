@@ -20,9 +20,11 @@ from tasklore.contracts.observations import Action, SensoryData, Word, WorldTime
 from tasklore.memory.conversations.observations import Observations
 from tasklore.memory.ledger.run_list import (
     MOST_OF_PAGE,
+    MOST_READ,
     ListedTask,
     RunFilter,
     TaskList,
+    TaskPage,
 )
 from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.catalogue import Catalogue
@@ -61,6 +63,8 @@ AgentId = Annotated[str, Field(pattern=NAME_PATTERN, description="The id of an a
 _REPORT_S = 1
 #: How long ago a task may have ended whose time counts.
 _ENDED_SINCE = timedelta(days=1)
+#: Pages that are read further where the newest tasks are all open.
+_MOST_PAGES = 10
 #: Models that do not answer, as they are listed.
 _MOST_OUTAGES = 50
 
@@ -490,24 +494,27 @@ async def _read_load(
 ) -> AgentLoad:
     """Return the load of the agent of *card*, of whose workers those in *alive* are, as far as *caller* may see it."""
     asked = TaskQuery(agent=card.agent_id).filter_for(caller)
-    since = datetime.now(UTC) - _ENDED_SINCE
+    since_ms = int((datetime.now(UTC) - _ENDED_SINCE).timestamp() * 1000)
     opened, ended = await asyncio.gather(
         tasks.read(replace(asked, is_open=True), limit=MOST_OF_PAGE),
         tasks.read(
-            replace(asked, ended_from_ms=int(since.timestamp() * 1000)),
+            replace(asked, ended_from_ms=since_ms),
             limit=MOST_OF_PAGE,
             has_glances=False,
         ),
     )
     count = len(opened.tasks)
     oldest_ms = min((one.began_ms for one in opened.tasks), default=None)
+    of_all = await tasks.count_open(card.agent_id)
     if asked == RunFilter(agent_id=card.agent_id):
-        of_all = await tasks.count_open(card.agent_id)
         count = of_all.number
         oldest_ms = of_all.oldest_ms
+    ends = await _read_past_open(
+        tasks, replace(asked, ended_from_ms=since_ms), ended, of_all.number
+    )
     own = [one for one in alive or () if one.agent_id == card.agent_id]
     running = Counter((one.version, one.digest) for one in own)
-    took = _times_of(ended.tasks)
+    took = _times_of(ends)
     return AgentLoad(
         agent_id=card.agent_id,
         slots=None if alive is None else sum(one.slots for one in own),
@@ -524,11 +531,31 @@ async def _read_load(
         oldest_ms=oldest_ms,
         looked_at=len(opened.tasks),
         states=dict(Counter(one.state for one in opened.tasks)),
-        ended=len(ended.tasks),
-        failed=sum(one.state == "failed" for one in ended.tasks),
+        ended=len(ends),
+        failed=sum(one.state == "failed" for one in ends),
         p50_ms=_part_of(took, 0.5),
         p95_ms=_part_of(took, 0.95),
     )
+
+
+async def _read_past_open(
+    tasks: TaskList, asked: RunFilter, first: TaskPage, opened: int
+) -> tuple[ListedTask, ...]:
+    """Return the last tasks that ended as *asked*, from the page *first* on: past as many rows as there are *opened*.
+
+    A page looks at a bounded number of rows, of which the newest may all be open.
+    """
+    found = first.tasks
+    after = first.after
+    for _ in range(min(opened // MOST_READ, _MOST_PAGES)):
+        if after is None or len(found) >= MOST_OF_PAGE:
+            break
+        page = await tasks.read(
+            asked, after=after, limit=MOST_OF_PAGE - len(found), has_glances=False
+        )
+        found += page.tasks
+        after = page.after
+    return found
 
 
 def _since_of(found: tuple[WorkerPresence, AwayModel]) -> datetime:

@@ -344,7 +344,7 @@ async def _has_gone_on(services: RequestServices, task: FailedTask) -> bool:
     if task.generation is not None:
         return entry.newest > task.generation
     newest = entry.generations[entry.newest]
-    # A wish to cancel one that never was leaves an entry, too.
+    # A request to cancel one that never was leaves an entry, too.
     return newest.assignment is not None or newest.report is not None
 
 

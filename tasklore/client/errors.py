@@ -27,7 +27,9 @@ class ApiError(ClientError):
     def __init__(
         self, status: int, kind: str, detail: str, problems: Sequence[str] = ()
     ) -> None:
-        super().__init__("; ".join([detail, *problems]) or f"status {status}")
+        # The words of a refusal for one field are those of the field.
+        further = [one for one in problems if one not in detail]
+        super().__init__("; ".join([detail, *further]) or f"status {status}")
         self.status = status
         self.kind = kind
         self.problems = tuple(problems)

@@ -295,7 +295,8 @@ def draw(entry: OperationEntry, view: Any) -> None:
     rows = entry["rows"]
     is_empty = isinstance(view, dict) and bool(rows) and view.get(rows) == []
     if is_empty and not view.get("after"):
-        print(f"There are no {entry['noun'].replace('-', ' ')}.")
+        kind = entry["noun"] if entry["verb"] == "list" else rows
+        print(f"There are no {kind.replace('-', ' ')}.")
         return
     print_view(view, rows, entry["columns"])
 

@@ -12,7 +12,7 @@ _NAMED = 10
 #: Characters of a cell, and of a reason.
 _CELL = 64
 _WHY = 2000
-_COLUMNS = ("AGENT", "ERROR", "LETTERS", "EXAMPLE", "")
+_COLUMNS = ("AGENT", "ERROR", "LETTERS", "EXAMPLE", "MESSAGE")
 
 
 def draw(view: Mapping[str, Any]) -> str:

@@ -237,6 +237,21 @@ async def test_a_load_has_open_tasks_times_and_code(
     assert (len(first.agents), first.after) == (2, "SoloAgent")
 
 
+async def test_a_load_has_the_tasks_that_ended_behind_thousands_of_open_ones(
+    client: Client, redis: Redis
+) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    before = [run(one, created_ms=now_ms - 60_000) for one in range(1, 41)]
+    opened = [
+        run(one, "accepted", ended_ms=None, run_ms=None, created_ms=now_ms)
+        for one in range(1_000, 3_500)
+    ]
+    await RunIndex(redis).write([*before, *opened])
+    services = looks_at(client, redis)
+    (load,) = (await list_loads(services, OPERATOR, agent="TripAgent")).agents
+    assert (load.open, load.ended) == (2_500, 40)
+
+
 async def test_a_load_costs_the_same_however_many_tasks_there_are(
     client: Client, redis: Redis
 ) -> None:

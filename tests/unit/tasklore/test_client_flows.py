@@ -145,6 +145,18 @@ def test_a_refusal_is_final() -> None:
     assert (refused.value.status, refused.value.kind) == (422, "fields")
 
 
+def test_a_field_that_the_refusal_names_is_said_once() -> None:
+    body = {
+        "type": "urn:tasklore:problem:fields",
+        "detail": "limit: no number",
+        "problems": [{"where": "limit", "message": "no number"}],
+    }
+    with pytest.raises(ApiError) as refused:
+        Drive(WholeTasks().run("Budget", "analyze", {}), Answer(422, body))
+    assert str(refused.value) == "limit: no number"
+    assert refused.value.problems == ("limit: no number",)
+
+
 @pytest.mark.parametrize(
     "flow",
     [

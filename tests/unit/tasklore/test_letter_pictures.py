@@ -88,7 +88,7 @@ def test_a_dry_run_is_drawn_by_agent_and_error_also_of_several_calls() -> None:
     head, first, second, end = dead_letters_sent.draw(
         work(dry_run=True, concerns=7, groups=groups, kept=[], kept_in_all=0)
     ).splitlines()
-    assert head.split() == ["AGENT", "ERROR", "LETTERS", "EXAMPLE"]
+    assert head.split() == ["AGENT", "ERROR", "LETTERS", "EXAMPLE", "MESSAGE"]
     assert first.split()[:4] == ["A", "E", "4", "7"]
     assert second.split()[:4] == ["B", "F", "3", "7"]
     assert end == "Would send 7 dead letters again."
