@@ -301,6 +301,25 @@ class Parameters(FailFastModel, metaclass=_OpenToNames):
                     raise TypeError(msg)
                 cls._aliases[alias] = name
 
+    # A type checker is to find a misspelt field itself.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Refuse a name that is no field, from here: what our code raises is a slip of the task that asked.
+
+            Raises:
+                AttributeError: with the fields that there are.
+            """
+            if name.startswith("_"):
+                return super().__getattr__(name)
+            known = tuple(type(self).model_fields)
+            cure = nearest(name, known) or f"; it has {', '.join(known) or 'none'}"
+            raise AttributeError(
+                f"{type(self).__name__} has no field {name!r}{cure}",
+                name=name,
+                obj=self,
+            )
+
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> Self:
         """Return the parameters that *raw* spells.

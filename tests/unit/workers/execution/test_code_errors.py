@@ -37,6 +37,7 @@ SLIPS: dict[str, Callable[[Any], object]] = {
     "float": lambda _: Amount(1) * 1.5,  # type: ignore[operator]  # the slip
     "builtin": lambda _: json.dumps(object()),
     "attribute": lambda _: None.strip(),  # type: ignore[attr-defined]  # the slip
+    "field": lambda _: Call(word="x").wrod,  # type: ignore[attr-defined]  # the slip
     "name": lambda _: nowhere,  # type: ignore[name-defined]  # noqa: F821 - the slip
     "import": lambda _: importlib.import_module("no_such_module_at_all"),
     "syntax": lambda _: compile("def", "x", "eval"),
@@ -83,7 +84,17 @@ async def runs_of(kind: str, library: ModuleType, **options: Any) -> int:
 
 @pytest.mark.parametrize(
     "kind",
-    ["type", "float", "builtin", "attribute", "name", "import", "syntax", "todo"],
+    [
+        "type",
+        "float",
+        "builtin",
+        "attribute",
+        "field",
+        "name",
+        "import",
+        "syntax",
+        "todo",
+    ],
 )
 async def test_a_slip_in_a_tasks_own_code_is_run_once(
     kind: str, library: ModuleType
@@ -91,6 +102,14 @@ async def test_a_slip_in_a_tasks_own_code_is_run_once(
     """Also where the standard library or our own values raise for it; asked for by the task, it is run again."""
     assert await runs_of(kind, library) == 1
     assert await runs_of(kind, library, retry_on=(Exception,)) == 3
+
+
+def test_a_misspelt_field_of_parameters_is_said_with_the_one_that_was_meant() -> None:
+    with pytest.raises(AttributeError, match="no field 'wrod'; did you mean 'word'"):
+        _ = Call(word="x").wrod  # type: ignore[attr-defined]  # the slip
+    with pytest.raises(AttributeError, match="no field 'colour'; it has word"):
+        _ = Call(word="x").colour  # type: ignore[attr-defined]  # the slip
+    assert not hasattr(Call(), "_private")
 
 
 @pytest.mark.parametrize("kind", ["key", "index", "assert", "value", "library"])
