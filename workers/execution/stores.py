@@ -16,7 +16,7 @@ from tasklore.memory.ledger.runs import Ended
 from tasklore.memory.long_term.entries import CachedResult, IndexPosition, NearMatch
 from tasklore.memory.long_term.single_flight import SingleFlight
 from tasklore.workers.context.phase_outputs import entries_of
-from tasklore.workers.execution.remembering import remember
+from tasklore.workers.execution.remembered_result import remember
 
 if TYPE_CHECKING:
     from tasklore.contracts.messages import TaskAssignment

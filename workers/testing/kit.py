@@ -40,7 +40,7 @@ from tasklore.workers.context.phase_outputs import entries_of
 from tasklore.workers.execution.job import Job, JobReader, UnfitJob
 from tasklore.workers.execution.outcome import TaskOutcome, elapsed_ms, outcome_of
 from tasklore.workers.execution.recall import NearMatches
-from tasklore.workers.execution.remembering import remember
+from tasklore.workers.execution.remembered_result import remember
 from tasklore.workers.execution.retry_decision import RetryPolicy, decide_retry
 from tasklore.workers.middleware import Hooks, call_task, notify, notify_async
 from tasklore.workers.testing.children import Called, KitChildren

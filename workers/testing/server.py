@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from redis.asyncio import ConnectionPool
+from redis.asyncio.connection import AbstractConnection
 
 from tasklore.runtime.servers.embedded import ValkeyServer
 from tasklore.runtime.servers.valkey import Valkey, connection_options
@@ -135,13 +136,14 @@ class KitPool(ConnectionPool):
     at_end: Callable[[], object]
     _closing: AsyncGenerator[None, None] | None = None
 
-    async def get_connection(self, *words: Any, **options: Any) -> Any:
+    async def get_connection(self, *words: Any, **options: Any) -> AbstractConnection:
         """Return a connection, as the library does."""
         if self._closing is None:
             # `asyncio.run`, and all that runs tests in its way, ends generators that were begun on the loop.
             self._closing = self._until_the_loop_ends()
             await anext(self._closing)
-        return await super().get_connection(*words, **options)  # type: ignore[no-untyped-call]  # theirs
+        connection: AbstractConnection = await super().get_connection(*words, **options)  # type: ignore[no-untyped-call]  # theirs
+        return connection
 
     async def _until_the_loop_ends(self) -> AsyncGenerator[None, None]:
         try:
