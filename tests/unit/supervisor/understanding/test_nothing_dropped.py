@@ -1,5 +1,6 @@
 """No number, date, name or quoted text is dropped, and no default replaces one."""
 
+from collections.abc import Collection
 from datetime import date
 from typing import Literal
 
@@ -116,6 +117,27 @@ def test_a_value_between_two_fields_and_two_values_of_one_are_asked_about(
     found = RuleInterpreter().understand(text, catalogue=EVERYBODY, now=AT)
     assert isinstance(found, Clarification), found
     assert question in found.question
+
+
+class Hotel(Parameters):
+    """A number that stands before its cue."""
+
+    rating: int = Field(cues=("{} stars",))
+
+
+@pytest.mark.parametrize(
+    ("text", "guessed"),
+    [("book a hotel, 3 stars", frozenset()), ("book a hotel, stars 3", {"rating"})],
+)
+def test_a_cue_behind_its_value_announces_none_behind_itself(
+    text: str, guessed: Collection[str]
+) -> None:
+    """Such a value is taken for want of another field alone."""
+    card = card_for("HotelAgent", "book", Hotel, "Book a hotel.", ("hotel",))
+    found = RuleInterpreter().understand(text, catalogue=Catalogue([card]), now=AT)
+    assert isinstance(found, Understood), found
+    assert found.task.parameters == {"rating": 3}
+    assert found.guessed == guessed
 
 
 class Copies(Parameters):

@@ -3,8 +3,9 @@
 import pytest
 
 from tasklore.contracts.errors import LlmUnavailable
+from tasklore.memory.recall import Memory
 from tasklore.workers.agents.memory_worker import agent
-from tasklore.workers.agents.memory_worker.recall import NOTHING_SAID, Worded
+from tasklore.workers.agents.memory_worker.recall import NOTHING_SAID, Worded, _nearest
 from tasklore.workers.testing import AgentKit
 from tests.memory_bench import documents
 
@@ -51,6 +52,22 @@ async def test_an_item_is_quoted_with_its_category() -> None:
 @pytest.mark.parametrize("question", ["how old is my grandmother?", "I went to Krakow"])
 async def test_what_nothing_is_said_about_is_not_answered(question: str) -> None:
     assert await _ask(_kit(), question) == (NOTHING_SAID, [])
+
+
+def test_memories_without_a_word_of_the_question_are_not_quoted() -> None:
+    """However near a search found them: without a model nobody says that they answer it."""
+    found = [
+        Memory(source="turn", text=text, reference=text, at=None, score=score)
+        for text, score in (
+            ("The cat sleeps", 0.9),
+            ("We had soup", 0.8),
+            ("I moved to Krakow", 0.1),
+        )
+    ]
+    assert _nearest("where did I move to?", found[:2]) == ()
+    assert [one.text for one in _nearest("where did I move to?", found)] == [
+        "I moved to Krakow"
+    ]
 
 
 async def test_a_model_answers_in_words_with_quotations() -> None:

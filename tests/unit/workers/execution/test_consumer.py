@@ -60,6 +60,14 @@ async def test_a_batch_is_recalled_at_once_and_hits_are_served_without_a_run(
     assert worker.counts.seen["hit"] == 5
 
 
+async def test_a_remembered_answer_says_how_old_it_is(worker: FakeWorker) -> None:
+    await worker.work(a_task())
+    worker.now += timedelta(seconds=5)
+    await worker.work(a_task(task_id="again"))
+    [_, report] = worker.outbox.reports()
+    assert (report.memory.outcome, report.memory.age_ms) == ("hit", 5_000)
+
+
 async def test_identical_questions_in_one_batch_are_computed_once(
     worker: FakeWorker,
 ) -> None:
