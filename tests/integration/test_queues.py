@@ -345,6 +345,21 @@ async def test_owners_with_due_rows_are_offered_longest_waiting_first(
     assert "later" in await queue.owners_due(LATER, 9)
 
 
+async def test_an_owner_whose_rows_another_works_on_is_offered_when_the_lease_is_over(
+    queue: PersonalQueue,
+) -> None:
+    """Not before, though more was said meanwhile: whoever looked finds nothing to claim."""
+    await queue.append(OWNER, TABLE)
+    await claimed(queue)
+    await queue.append(OWNER, [("d", b"4")])
+    assert await queue.owners_due(NOW, 9) == [OWNER]
+    other = await queue.claim(
+        OWNER, holder="w2", limit=9, lease_ms=LEASE_MS, now_ms=NOW
+    )
+    assert (other, await queue.owners_due(NOW, 9)) == (None, [])
+    assert await queue.owners_due(LATER, 9) == [OWNER]
+
+
 async def test_an_owner_who_appends_more_keeps_the_place(queue: PersonalQueue) -> None:
     for owner in ("talks", "waits", "talks", "talks"):
         await queue.append(owner, [(str(time.time()), b"1")])

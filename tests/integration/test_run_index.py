@@ -12,7 +12,7 @@ import pytest
 from redis.asyncio import Redis
 
 from tasklore.contracts.admission.waits import RunWait
-from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
 from tasklore.contracts.identifiers import TaskName, user_token
 from tasklore.contracts.messages import (
     CompletionReport,
@@ -51,6 +51,23 @@ def row(task_id: str, *, age_ms: int = 60_000, **fields: object) -> RunRow:
         "created_ms": NOW_MS - age_ms,
     }
     return RunRow(**(made | fields))  # type: ignore[arg-type]  # of the fields' own types
+
+
+async def test_an_agent_whose_first_listing_was_lost_is_listed_with_the_next(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That an agent has runs is written now and then alone."""
+    ledger = Ledger(redis, deadline_s=PATIENCE_S)
+
+    async def away(_commands: Sequence[Command]) -> list[Any]:
+        raise MemoryUnavailable("away")
+
+    with monkeypatch.context() as lost:
+        lost.setattr(ledger._batch, "run", away)
+        with pytest.raises(MemoryUnavailable):
+            await ledger.list_runs([row("t1")])
+    await ledger.list_runs([row("t1")])
+    assert await redis.zrange(keys.run_agents(), 0, -1) == [AGENT.encode()]
 
 
 def ended(one: RunRow, state: str = "completed", **fields: object) -> RunRow:

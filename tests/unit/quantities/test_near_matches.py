@@ -345,6 +345,12 @@ def test_a_place_that_no_day_can_have_is_passed_over(place: str) -> None:
     assert here.nearest([place], 1) == []
 
 
+def test_nothing_on_the_other_side_of_zero_is_near() -> None:
+    """However small both are: to gain is not to lose, and neither is nothing."""
+    here = near_to(Trip.read({"distance": "0.2"}))
+    assert here.nearest(["-0.1", "0", "0.1"], 9) == ["0.1"]
+
+
 def a_worker(runs: list[Decimal], memory: Any = None) -> FakeWorker:
     """Return a worker whose agent plans, and notes for which limits it did."""
 

@@ -1,11 +1,12 @@
 """Dispatch: first the stream, then the ledger, which catches up later when it was away."""
 
+from datetime import UTC, datetime
 from typing import cast
 
 import pytest
 
 from tasklore.contracts.errors import MemoryUnavailable, QueueFull
-from tasklore.contracts.messages import TaskAssignment, TaskCall
+from tasklore.contracts.messages import ChatTurn, TaskAssignment, TaskCall
 from tasklore.contracts.traces import made_context
 from tasklore.memory.ledger import unnoted_tasks
 from tasklore.memory.ledger.ledger import Ledger
@@ -104,6 +105,23 @@ async def test_what_was_refused_is_not_in_the_ledger() -> None:
         await fixture.dispatch.assign(an_assignment("t1"))
     assert await fixture.known("t1") == []
     assert await fixture.dispatch.tell_ledger() == 0
+
+
+async def test_turns_of_two_people_are_two_though_they_chose_one_id() -> None:
+    """And a repeat of one is swallowed, as its message id is the same."""
+    fixture = DispatchFixture()
+    for user in ("ann", "bob", "ann"):
+        turn = ChatTurn(
+            turn_id="t1",
+            conversation_id="c",
+            user_id=user,
+            speaker="person",
+            text="hello",
+            at=datetime(2026, 1, 1, tzinfo=UTC),
+        )
+        await fixture.dispatch.hand_in(turn)
+    ann, bob, again = fixture.outbox.stored
+    assert ann == again != bob
 
 
 async def test_a_ledger_that_was_away_is_told_afterwards() -> None:
