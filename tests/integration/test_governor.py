@@ -94,6 +94,28 @@ async def test_a_call_without_a_limit_costs_no_round_trip_and_is_booked(
     assert (await Budgets(redis).tree("t0")).input == 70
 
 
+async def test_what_a_call_took_is_booked_when_the_store_is_back(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that was spent is lost while it is away, and nothing counts twice."""
+    await declare(redis)
+    governor = ModelBudget(redis)
+
+    async def away(_commands: object) -> list[Any]:
+        raise MemoryUnavailable("away")
+
+    for number in range(2):
+        held = await governor.reserve(call(agent="Reader", run=f"t{number}:1:1"))
+        with monkeypatch.context() as gone:
+            gone.setattr(governor._batch, "run", away)
+            with pytest.raises(MemoryUnavailable):
+                await settled(governor, held, 70, 30)
+    await governor.flush()
+    await governor.flush()
+    [line] = await Budgets(redis).book([f"{datetime.now(UTC):%Y-%m-%d}"])
+    assert (line.spending.calls, line.spending.input) == (2, 140)
+
+
 async def test_what_was_reserved_is_given_back_when_the_call_took_less(
     redis: Redis,
 ) -> None:
