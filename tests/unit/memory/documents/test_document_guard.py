@@ -33,7 +33,14 @@ FOOD: Any = {
         "diet": None,
     },
     "routine": {
-        "daily": {"morning": {"item": "run", "display": "Run", "days": ["mon"]}}
+        "daily": {
+            "morning": {
+                "item": "run",
+                "display": "Run",
+                "days": ["mon"],
+                "details": {"pace": "slow", "places": ["park"]},
+            }
+        }
     },
     "age": 40,
 }
@@ -67,6 +74,10 @@ def refusal(
         Update(path="food.style", new_value=None),
         Update(
             path="routine.daily.morning", new_value={"item": "swim", "display": "Swim"}
+        ),
+        Update(
+            path="routine.daily.morning",
+            new_value={"item": "run", "display": "Run", "details": {"pace": None}},
         ),
         Delete(path="food.likes[0]"),
         Delete(path="food.likes[0].expiry"),
