@@ -465,6 +465,21 @@ async def test_an_imported_file_replaces_the_document_as_a_plan_that_can_be_undo
     assert await store.export_document(USER, FOOD) == FILE.replace(b"  ", b"\t")
 
 
+async def test_an_import_that_orders_the_names_anew_is_undone_to_the_byte(
+    store: DocumentStore,
+) -> None:
+    """All of them were taken out and put in again, the metadata among them."""
+    other = (
+        b'{"food": {"likes": []}, "_metadata": '
+        b'{"resource_id": "resource_user_food_prefs", "tags": ["drink"]}}'
+    )
+    await store.import_document(USER, FILE, at=NOW)
+    await store.import_document(USER, other, at=NOW)
+    assert await store.export_document(USER, FOOD) == other
+    await store.undo(USER, at=NOW)
+    assert await store.export_document(USER, FOOD) == FILE
+
+
 async def test_an_import_of_other_metadata_is_undone_beneath_a_later_edit(
     store: DocumentStore,
 ) -> None:

@@ -1,5 +1,6 @@
 """Queues of rows by owner on a real store: order, claims, retries, crashes and forgetting."""
 
+import asyncio
 import time
 
 import pytest
@@ -441,8 +442,12 @@ async def test_pending_rows_are_counted_with_the_age_of_the_oldest(
 ) -> None:
     before = int(time.time() * 1000) - 60_000
     assert (await queue.pending_total(9), await queue.oldest(9)) == (0, None)
-    for owner in ("ada", "bob", "cy"):
+    await queue.append("ada", TABLE)
+    first = await queue.oldest(9)
+    await asyncio.sleep(2 * BLINK_MS / 1000)
+    for owner in ("bob", "cy"):
         await queue.append(owner, TABLE)
+    assert await queue.oldest(9) == first
     await claimed(queue, "ada")
     assert await queue.pending_total(9) == 9
     assert await queue.pending_total(1) == 5

@@ -2,6 +2,7 @@
 
 import re
 from datetime import datetime, time, timedelta
+from decimal import Decimal
 from typing import Any, Literal
 
 import pytest
@@ -188,6 +189,7 @@ class Tour(Parameters):
         {"stops": [{"nights": True}]},
         {"stops": [{"next": [{"price": True}]}]},
         {"stops": [{"price": float("nan")}]},
+        {"stops": [{"price": Decimal("nan")}]},
         {"pause": True},
     ],
 )

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from tasklore.contracts.spans import read_span
 from tasklore.supervisor.operations.dead_letters import LettersToRedrive
 from tasklore.supervisor.operations.forms import Later, When, moment_of
 from tasklore.supervisor.operations.memory.history import Undo
@@ -30,6 +31,21 @@ def test_a_span_beyond_a_hundred_years_is_a_fault_of_its_field(
     with pytest.raises(ValidationError) as refused:
         form.model_validate({field: span})
     assert refused.value.errors()[0]["loc"][0] == field
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("90s", timedelta(seconds=90)),
+        ("15m", timedelta(minutes=15)),
+        ("2h", timedelta(hours=2)),
+        ("1.5d", timedelta(hours=36)),
+        ("2w", timedelta(days=14)),
+        ("2y", None),
+    ],
+)
+def test_each_letter_of_a_span_is_a_unit(text: str, span: timedelta | None) -> None:
+    assert read_span(text) == span
 
 
 def test_a_span_of_a_hundred_years_is_taken() -> None:
