@@ -257,3 +257,10 @@ def test_a_coming_weekday_is_never_today(wording: str, day: date) -> None:
     """Said on a Wednesday."""
     (found,) = find_moments(f"see you {wording}", NOW)
     assert found.readings == (day,)
+
+
+@pytest.mark.parametrize(
+    ("written", "year"), [("1.3.68", 2068), ("1.3.69", 1969), ("1.3.99", 1999)]
+)
+def test_two_digits_are_a_year_as_posix_has_it(written: str, year: int) -> None:
+    assert Moment(written) == date(year, 3, 1)
