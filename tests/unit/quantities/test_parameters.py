@@ -71,6 +71,7 @@ def test_sixth_history_value_changes_the_question() -> None:
         ({"limit": float("nan"), "spent": 1}, "budget_limit: nan"),
         ({"limit": "1.500", "spent": 1}, "1.5 or 1500"),
         ({"limit": 1, "budget_limit": 1, "spent": 1}, "given twice"),
+        ({"budget_limit": 1, "limit": 1, "spent": 1}, "given twice"),
         (
             {"limit": 1, "spent": 1, "colour": 1},
             "colour is not a parameter; known are budget_limit",
@@ -235,6 +236,16 @@ def test_what_has_a_fixed_length_is_taken(raw: str, days: float) -> None:
     assert Tour.read(
         Tour(pause=timedelta(days=days)).model_dump(mode="json")
     ).pause == timedelta(days=days)
+
+
+def test_one_moment_in_two_zones_is_one_question() -> None:
+    here, there = (
+        Tour.read({"until": text})
+        for text in ("2026-01-01T12:00:00+02:00", "2026-01-01T10:00:00Z")
+    )
+    assert Parameters.key(here, "go") == Parameters.key(there, "go")
+    later = Tour.read({"until": "2026-01-01T12:00:00Z"})
+    assert Parameters.key(later, "go") != Parameters.key(here, "go")
 
 
 def test_one_time_of_day_in_two_offsets_is_one_question() -> None:

@@ -13,6 +13,7 @@ from tasklore.memory.documents.guard import (
     DocumentLimits,
     check,
     check_document,
+    growth_of,
     size_of,
 )
 
@@ -305,6 +306,24 @@ def test_a_document_grows_to_its_last_byte(known: bool) -> None:
         f"would have {limits.max_bytes} bytes of the {below.max_bytes} it may have"
         in says
     )
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        Insert(path="food.likes", new_value=ITEM),
+        Insert(path="food.mood", new_value="calm"),
+        Update(path="food.style", new_value="quick and easy"),
+        Delete(path="food.likes[0]"),
+        Delete(path="food.style"),
+        Delete(path="age"),
+    ],
+)
+def test_growth_is_what_a_change_adds_or_a_byte_more(edit: Edit) -> None:
+    """A document that is read with its size is measured anew only where that may not be enough."""
+    outcome = apply_edits(FOOD, [edit])
+    grown = size_of(outcome.body) - size_of(FOOD)
+    assert growth_of(outcome.changes) - grown in (0, 1)
 
 
 def test_a_value_that_holds_one_part_many_times_is_not_walked_to_the_end() -> None:
