@@ -5,6 +5,7 @@ import re
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib import resources
@@ -328,7 +329,8 @@ def test_every_page_fits_its_window(
 ) -> None:
     """None is wider or cuts words off, the browser complains of nothing, and nothing is asked for elsewhere.
 
-    Half of 1,280 pixels with two of the screen for each is a zoom of 200 %. Pictures are left in the test's folder.
+    Half of 1,280 pixels with two of the screen for each is a zoom of 200 %. A picture of what does not fit is left in
+    the test's folder.
     """
     page = window.page
     base = consoles.operations.api
@@ -356,13 +358,30 @@ def test_every_page_fits_its_window(
 
 
 def look_at(page: Page, name: str, folder: Path) -> None:
-    """Demand that nothing is wrong with a page of the navigation that a machine can find, and take its picture."""
-    assert page.evaluate(CHECKS) == [], name
+    """Demand that nothing is wrong with a page of the navigation that a machine can find."""
+    with pictured(page, name, folder):
+        assert page.evaluate(CHECKS) == [], name
     look_at_alone(page, name, folder)
 
 
 def look_at_alone(page: Page, name: str, folder: Path) -> None:
-    """Demand of a page what holds without navigation too, and take its picture."""
+    """Demand of a page what holds without navigation too."""
+    with pictured(page, name, folder):
+        demand_fit(page, name)
+
+
+@contextmanager
+def pictured(page: Page, name: str, folder: Path) -> Iterator[None]:
+    """Leave a picture of a page with which something is wrong."""
+    try:
+        yield
+    except AssertionError:
+        page.screenshot(path=folder / f"{name}.png", full_page=True)
+        raise
+
+
+def demand_fit(page: Page, name: str) -> None:
+    """Demand one heading, no more width than the window has, and nothing that axe calls serious."""
     expect(page.locator("h1")).to_have_count(1)
     width = page.viewport_size["width"] if page.viewport_size else 0
     assert page.evaluate("document.documentElement.scrollWidth") <= width, name
@@ -371,7 +390,6 @@ def look_at_alone(page: Page, name: str, folder: Path) -> None:
     if (width, is_dark) in ((640, False), (1280, True)):
         page.evaluate(AXE)
         assert page.evaluate(GRAVE) == [], name
-    page.screenshot(path=folder / f"{name}.png", full_page=True)
 
 
 def test_a_cause_is_three_clicks_away_and_its_task_sent_again(
