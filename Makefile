@@ -5,7 +5,9 @@ READY := .venv/.ready
 # Hundreds of processes are started: without compiled modules each compiles ours anew, for a second or two.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup docs demo test test-fast check unit coverage long generated lint browser pictures clients-check platforms-check deploy-check monitoring-check image bench chaos soak memory-storm \
+LINTS := lint-style lint-types lint-types-darwin lint-pages lint-walls
+
+.PHONY: setup docs demo test test-fast check unit coverage long generated lint $(LINTS) browser pictures clients-check platforms-check deploy-check monitoring-check image bench chaos soak memory-storm \
 	changelog pipeline-storm restore-drill sbom release-check local-model clean
 
 setup: $(READY) ## put all that the tests need into .venv
@@ -64,12 +66,25 @@ docs: .venv-docs/.ready ## the site of the documentation, in site/: a link that 
 	.venv-docs/bin/python -m deploy.documentation .site
 	PYTHONPATH=. .venv-docs/bin/zensical build --strict --clean --config-file mkdocs.yml
 
+# Two at a time, and what each says in one piece where make can: each uses one core.
 lint: $(READY) ## format, style, types and the walls between the rooms
+	$(MAKE) --no-print-directory -j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) $(LINTS)
+
+lint-style:
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+lint-types:
 	$(BIN)/mypy
+
+lint-types-darwin:
 	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin
+
+# After the types, whose cache it goes on with.
+lint-pages: lint-types
 	$(BIN)/python -m tests.architecture.typed_pages
+
+lint-walls:
 	$(BIN)/lint-imports --no-cache
 
 platforms-check: $(READY) ## whether every pinned package can be had for macOS and Linux on arm64; asks the package index
