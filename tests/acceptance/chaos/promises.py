@@ -1,48 +1,50 @@
 """What storms have to show, as rows of the table."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tests.acceptance.chaos.findings import Findings
 from tests.acceptance.chaos.table import Row
 from tests.acceptance.chaos.weather import Climate
+from tests.acceptance.faults.plan import Promise
 
-#: Words of a promise, and what breaks it.
-_NEVER: tuple[tuple[str, Callable[[Findings], Sequence[object]]], ...] = (
-    ("tasks accepted and never reported: 0", lambda findings: findings.lost),
-    ("tasks with two stored reports: 0", lambda findings: findings.stored_twice),
-    (
-        "reports that the ledger does not hold: 0",
-        lambda findings: findings.not_in_ledger,
+_NEVER = (
+    Promise[Findings]("tasks accepted and never reported", lambda found: found.lost),
+    Promise[Findings](
+        "tasks with two stored reports", lambda found: found.stored_twice
     ),
-    (
-        "reports of which the ledger holds another: 0",
-        lambda findings: findings.contradicted,
+    Promise[Findings](
+        "reports that the ledger does not hold", lambda found: found.not_in_ledger
     ),
-    ("reports other than completed: 0", lambda findings: findings.not_completed),
-    ("reports on tasks that nobody submitted: 0", lambda findings: findings.unasked),
-    ("tasks left in the queue after their report: 0", lambda findings: findings.left),
-    (
-        "counts of what has ended that differ from the ledger: 0",
-        lambda findings: findings.miscounted,
+    Promise[Findings](
+        "reports of which the ledger holds another", lambda found: found.contradicted
     ),
-    (
-        "tasks that are not listed once as the ledger has them: 0",
-        lambda findings: findings.mislisted,
+    Promise[Findings](
+        "reports other than completed", lambda found: found.not_completed
     ),
-    ("effects made twice: 0", lambda findings: findings.effects_twice),
-    ("workers that ended unasked: 0", lambda findings: findings.fallen),
+    Promise[Findings](
+        "reports on tasks that nobody submitted", lambda found: found.unasked
+    ),
+    Promise[Findings](
+        "tasks left in the queue after their report", lambda found: found.left
+    ),
+    Promise[Findings](
+        "counts of what has ended that differ from the ledger",
+        lambda found: found.miscounted,
+    ),
+    Promise[Findings](
+        "tasks that are not listed once as the ledger has them",
+        lambda found: found.mislisted,
+    ),
+    Promise[Findings]("effects made twice", lambda found: found.effects_twice),
+    Promise[Findings]("workers that ended unasked", lambda found: found.fallen),
 )
 
 
 def rows_of(storms: Sequence[Findings], climate: Climate) -> list[Row]:
     """Return a row for each promise, over all *storms*, and for what was done to break it."""
     accepted = sum(findings.accepted for findings in storms)
-    rows = [
-        Row(f"storm: {asked}", f"{broken} of {accepted:,}", broken == 0)
-        for asked, shown in _NEVER
-        for broken in (sum(len(shown(findings)) for findings in storms),)
-    ]
+    rows = [promise.row("storm", storms, f"{accepted:,}") for promise in _NEVER]
     rows.append(
         _explained(
             "storm: tasks with two different reports published, unexplained: 0",

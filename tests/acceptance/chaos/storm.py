@@ -7,26 +7,25 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from redis.asyncio import Redis
 
-from tasklore.memory.ledger.layouts import KNOWN_S
 from tasklore.memory.ledger.tally import Tally
 from tests.acceptance.chaos.agent import agent
-from tests.acceptance.chaos.blows import kill_supervisors, kill_workers, strike
 from tests.acceptance.chaos.checker import check
 from tests.acceptance.chaos.findings import Findings
 from tests.acceptance.chaos.ground import Ground, stand
 from tests.acceptance.chaos.history import read_history
 from tests.acceptance.chaos.promises import rows_of
 from tests.acceptance.chaos.smith import Smith
+from tests.acceptance.chaos.struck_ground import StruckGround
 from tests.acceptance.chaos.submitter import Assignment, digest_of
 from tests.acceptance.chaos.table import Row
-from tests.acceptance.chaos.troubles import RECOVERY_S
 from tests.acceptance.chaos.weather import Climate, plan
+from tests.acceptance.faults.plan import play
 from tests.acceptance.ledger_counts import ended, mislisted, reports_in
-from tests.ledger_layouts import move
 
 #: What workers of a storm serve.
 AGENT = "tests.acceptance.chaos.agent"
@@ -88,30 +87,28 @@ async def storm(
         slots=climate.slots,
         ack_wait_s=climate.ack_wait_s,
     ) as ground:
+        stage = StruckGround(
+            ground,
+            assignments=_assignments(climate),
+            silence_s=climate.silence_s,
+            drain=partial(until_reported, ground, quiet_s),
+            look=partial(_settle, ground),
+        )
         async with asyncio.TaskGroup() as group:
             group.create_task(ground.program.follow())
-            killing = group.create_task(kill_workers(ground, climate, seed))
-            replacing = group.create_task(kill_supervisors(ground, climate, seed))
-            blows = [
-                group.create_task(strike(ground, climate, planned, seed))
-                for planned in plan(climate, seed)
-            ]
-            if climate.ledger == "moving":
-                blows.append(group.create_task(_move_ledger(ground, climate)))
-            await ground.program.submit_all(_assignments(climate))
-            for blow in blows:
-                await blow
-            await until_reported(ground, quiet_s)
-            killing.cancel()
-            replacing.cancel()
-            await _until_taken(ground)
-            await compare_stores(ground)
-            await _compare_counts(ground)
-            await compare_list(ground)
-            await ground.leave()
+            await play(plan(climate, seed), stage)
             ground.program.is_over = True
         await ground.program.read_all()
     return check(read_history(folder / "history"))
+
+
+async def _settle(ground: Ground) -> None:
+    """Note what both stores hold, and have every process leave."""
+    await _until_taken(ground)
+    await compare_stores(ground)
+    await _compare_counts(ground)
+    await compare_list(ground)
+    await ground.leave()
 
 
 def _assignments(climate: Climate) -> Iterator[Assignment]:
@@ -196,14 +193,6 @@ async def compare_list(ground: Ground, within_s: float = AGREED_WITHIN_S) -> Non
             await asyncio.sleep(1.0)
     for task, about in found.items():
         ground.history.note("mislisted", task=task, about=about)
-
-
-async def _move_ledger(ground: Ground, climate: Climate) -> None:
-    """Take the ledger to layout 2 while it storms; a frozen process knows a layout for so much longer."""
-    await asyncio.sleep(climate.span_s / 4)
-    settled_s = KNOWN_S + climate.silence_s + RECOVERY_S
-    entries = await move(ground.servers.redis_url, settled_s)
-    ground.history.note("moved", about=str(entries))
 
 
 def _tell(seed: int, findings: Findings, seconds: float, folder: Path) -> None:

@@ -1,16 +1,12 @@
-"""The plan of a storm: which blow falls when, drawn from a seed."""
+"""The plan of a storm: which fault falls when, drawn from a seed."""
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 from tasklore.runtime.servers.embedded import Durability
+from tests.acceptance.faults.plan import At, Every, Fault, FaultPlan
 
-#: What a blow is; see `tests.acceptance.chaos.storm`.
-Blow = Literal[
-    "kill nats", "kill valkey", "stop", "cut nats", "cut valkey", "delete consumer"
-]
 #: The layout of the ledger in a storm, or that it moves from the first to the second in the middle of one.
 LedgerUnderStorm = Literal["1", "2", "moving"]
 
@@ -73,37 +69,52 @@ BREEZE = Climate(
 )
 
 
-@dataclass(frozen=True)
-class Planned:
-    """A blow, and the seconds after the first task at which it falls."""
-
-    at_s: float
-    blow: Blow
-
-
-def plan(climate: Climate, seed: int) -> list[Planned]:
-    """Return every blow but the kills of workers, in order: the same for the same seed."""
+def plan(climate: Climate, seed: int) -> FaultPlan:
+    """Return every fault: the same for the same seed."""
     dice = random.Random(f"blows {seed}")
-    counts: dict[Blow, int] = {
-        "kill nats": climate.nats_kills,
-        "kill valkey": climate.valkey_kills,
-        "stop": climate.stops,
-        "cut nats": (climate.cuts + 1) // 2,
-        "cut valkey": climate.cuts // 2,
-        "delete consumer": climate.deletions,
-    }
-    blows = [blow for blow, number in counts.items() for _ in range(number)]
-    dice.shuffle(blows)
-    share = climate.span_s / (len(blows) + 1)
-    # One in each part of the span: blows that all fall at once would be one.
-    return [
-        Planned((index + dice.uniform(0.2, 1.2)) * share, blow)
-        for index, blow in enumerate(blows)
+    timed = [fault for fault, number in _counts(climate) for _ in range(number)]
+    dice.shuffle(timed)
+    share = climate.span_s / (len(timed) + 1)
+    shortest_s = 0.7 * climate.kill_every_s
+    longest_s = 1.3 * climate.kill_every_s
+    endless = [
+        Fault(
+            kind="kill",
+            role="worker",
+            when=Every(shortest_s, longest_s, reports=climate.reports_between_kills),
+            times=None,
+        ),
+        # A third as often as workers.
+        Fault(
+            kind="kill",
+            role="supervisor",
+            when=Every(3 * shortest_s, 3 * longest_s),
+            times=None,
+        ),
     ]
+    moving = [Fault(kind="move ledger", when=At(climate.span_s / 4))]
+    return FaultPlan(
+        seed=seed,
+        faults=(
+            *endless,
+            # One in each part of the span: faults that all fall at once would be one.
+            *(
+                replace(fault, when=At((index + dice.uniform(0.2, 1.2)) * share))
+                for index, fault in enumerate(timed)
+            ),
+            *(moving if climate.ledger == "moving" else ()),
+        ),
+    )
 
 
-def pauses(climate: Climate, seed: int) -> Iterator[float]:
-    """Yield seconds from one kill of a worker to the next, for ever."""
-    dice = random.Random(f"kills {seed}")
-    while True:
-        yield climate.kill_every_s * dice.uniform(0.7, 1.3)
+def _counts(climate: Climate) -> list[tuple[Fault, int]]:
+    """Return the faults that fall so many times, at times that are drawn later."""
+    now = At(0)
+    return [
+        (Fault(kind="kill nats", when=now), climate.nats_kills),
+        (Fault(kind="kill valkey", when=now), climate.valkey_kills),
+        (Fault(kind="freeze", role="anybody", when=now), climate.stops),
+        (Fault(kind="cut nats", role="anybody", when=now), (climate.cuts + 1) // 2),
+        (Fault(kind="cut valkey", role="anybody", when=now), climate.cuts // 2),
+        (Fault(kind="delete consumer", when=now), climate.deletions),
+    ]

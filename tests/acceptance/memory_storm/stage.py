@@ -22,9 +22,9 @@ from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox, open_outbox
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tests.acceptance.chaos.forged import Forged
 from tests.acceptance.chaos.history import History
 from tests.acceptance.chaos.smith import Smith
+from tests.acceptance.faults.cast import Cast
 from tests.acceptance.memory_storm.told import Answers, Told
 from tests.acceptance.system import QUICK
 from tests.llm_double import ScriptedLlm
@@ -49,45 +49,21 @@ class Stage:
 
     redis: Redis
     outbox: Outbox
-    smith: Smith
+    cast: Cast
     answers: Answers
-    environment: dict[str, str]
-    history: History
     facts: PersonalQueue
     store: DocumentStore
+    #: What every worker does against the rules, see `sabotage`; "" for nothing.
+    deed: str = ""
     told: dict[str, list[Told]] = field(default_factory=lambda: defaultdict(list))
-    workers: list[Forged] = field(default_factory=list)
-    settings: dict[str, str] = field(default_factory=dict)
-
-    async def fork(self) -> Forged:
-        """Return another worker, which takes facts in a moment."""
-        worker = await self.smith.fork(
-            {**self.environment, **self.settings}, self.history
-        )
-        self.workers.append(worker)
-        return worker
 
     async def begin(self, workers: int, model_s: float, **settings: object) -> None:
         """Return once *workers* new ones with *settings* take facts; the model takes *model_s* s for each answer."""
-        await self.close()
         self.told.clear()
         self.answers.delay_s = model_s
-        self.settings = {
-            f"TASKLORE_{name.upper()}": str(value) for name, value in settings.items()
-        }
-        # The first one makes streams and consumers; together they would do the same work.
-        await (await self.fork()).begun()
-        while len(self.workers) < workers:
-            await self.fork()
-        for worker in self.workers:
-            await worker.begun()
-
-    async def close(self) -> None:
-        """End every worker."""
-        for worker in self.workers:
-            worker.dismiss()
-        while self.workers:
-            await self.workers.pop().gone()
+        await self.cast.begin(
+            {"worker": workers}, deeds={"worker": self.deed}, settings=settings
+        )
 
     async def tell(self, user: str, told: Sequence[Told]) -> None:
         """Publish *told* as one turn of *user*."""
@@ -145,8 +121,8 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(folder: Path) -> AsyncIterator[Stage]:
-    """Put up a stage without a worker, with data and logs below *folder*."""
+async def stage(folder: Path, deed: str = "") -> AsyncIterator[Stage]:
+    """Put up a stage without a worker, whose workers commit *deed*, with data and logs below *folder*."""
     async with AsyncExitStack() as stack:
         servers = await stack.enter_async_context(
             EmbeddedServers(folder / "servers", "standard")
@@ -165,19 +141,20 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
             "TASKLORE_REDIS_URL": servers.redis_url,
             "TASKLORE_LLM_BASE_URL": model.base_url,
         }
+        history = stack.enter_context(contextlib.closing(History(folder / "history")))
+        cast = Cast(smith, history, environment)
         made = Stage(
             redis,
             await stack.enter_async_context(open_outbox(Link(client))),
-            smith,
+            cast,
             answers,
-            environment,
-            stack.enter_context(contextlib.closing(History(folder / "history"))),
             PersonalQueue(redis, "facts", deadline_s=60.0),
             DocumentStore(redis, Kinds.load(), deadline_s=60.0),
+            deed,
         )
         forgetting = asyncio.create_task(_forget_questions(model))
         stack.callback(forgetting.cancel)
-        stack.push_async_callback(made.close)
+        stack.push_async_callback(cast.close)
         yield made
 
 

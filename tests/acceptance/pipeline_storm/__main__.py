@@ -12,7 +12,7 @@ from pathlib import Path
 import uvloop
 
 from tests.acceptance.chaos.table import finish
-from tests.acceptance.pipeline_storm import misdeeds, storm
+from tests.acceptance.pipeline_storm import storm
 
 
 def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -26,7 +26,7 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="the seed of the moments")
     parser.add_argument(
         "--sabotage",
-        choices=sorted(misdeeds.DEEDS),
+        choices=storm.DEEDS,
         default="",
         help="what supervisors do wrong",
     )

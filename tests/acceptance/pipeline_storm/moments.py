@@ -4,43 +4,42 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle, islice
 from random import Random
-from typing import Literal
 
+from tests.acceptance.faults.plan import Fault, FaultPlan, Moment, Role
 from tests.acceptance.pipeline_storm.nine_phases import CORRECTION, PHASES
 
-Victim = Literal["worker", "supervisor"]
-VICTIMS: tuple[Victim, ...] = ("worker", "supervisor")
+VICTIMS: tuple[Role, ...] = ("worker", "supervisor")
 
 #: Inputs that runs are for: half of them have something to correct.
 NUMBERS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """When *victim* is killed in a run for the input *number*.
+class StruckRun:
+    """A run for the input *number*, in which a process of *victim*'s role is killed at its *moment*."""
 
-    `inside` *phase*, between its start and its end; `after` its report is stored and before the next one starts, None
-    is before the first; or at `any` time, after *share* of what an undisturbed run takes.
-    """
-
-    victim: Victim
-    place: Literal["inside", "after", "any"]
-    phase: str | None
+    victim: Role
+    moment: Moment
     number: int
-    share: float = 0.0
+
+    def plan(self, seed: int) -> FaultPlan:
+        """Return the one fault of it."""
+        kill = Fault(kind="kill", role=self.victim, when=self.moment)
+        return FaultPlan(seed=seed, faults=(kill,))
 
     def __str__(self) -> str:
         """Return it in words."""
+        moment = self.moment
         when = (
-            f"{self.share:.0%} through"
-            if self.place == "any"
-            else f"{self.place} {self.phase or 'the request'}"
+            f"{moment.share:.0%} through"
+            if moment.place == "any"
+            else f"{moment.place} {moment.step or 'the request'}"
         )
         return f"{self.victim} killed {when}, number {self.number}"
 
 
-def plan(runs: int, seed: int) -> list[Moment]:
-    """Return as many moments, every kind in turns; of 76 on each kind of each phase comes twice."""
+def plan(runs: int, seed: int) -> list[StruckRun]:
+    """Return as many runs, every kind in turns; of 76 on each kind of each phase comes twice."""
     random = Random(seed)
     kinds = [
         _endless(victim, place, random)
@@ -52,13 +51,12 @@ def plan(runs: int, seed: int) -> list[Moment]:
     return [next(kinds[turn]) for turn in islice(turns, runs)]
 
 
-def _endless(victim: Victim, place: str, random: Random) -> Iterator[Moment]:
+def _endless(victim: Role, place: str, random: Random) -> Iterator[StruckRun]:
     """Return every moment of a kind in random order, again and again."""
     while True:
         if place == "any":
-            yield Moment(
-                victim, "any", None, random.randrange(NUMBERS), random.random()
-            )
+            number = random.randrange(NUMBERS)
+            yield StruckRun(victim, Moment("any", None, random.random()), number)
             continue
         inside = place == "inside"
         for phase in random.sample(
@@ -68,4 +66,5 @@ def _endless(victim: Victim, place: str, random: Random) -> Iterator[Moment]:
             if phase == CORRECTION:
                 # Of an even number nothing is corrected.
                 number |= 1
-            yield Moment(victim, "inside" if inside else "after", phase, number)
+            moment = Moment("inside" if inside else "after", phase)
+            yield StruckRun(victim, moment, number)

@@ -23,13 +23,11 @@ from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.memory.sessions.session import SessionCache
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tests.acceptance.chaos.forge import ROLE_VARIABLE
 from tests.acceptance.chaos.forged import Forged
 from tests.acceptance.chaos.history import Event, Follower, History
 from tests.acceptance.chaos.smith import Smith
-from tests.acceptance.pipeline_storm import misdeeds
+from tests.acceptance.faults.cast import Cast
 from tests.acceptance.pipeline_storm.agent import FOLDER_VARIABLE, agent, hold_of
-from tests.acceptance.pipeline_storm.moments import VICTIMS, Victim
 from tests.acceptance.pipeline_storm.nine_phases import PIPELINE
 from tests.acceptance.system import QUICK
 
@@ -65,60 +63,26 @@ class Execution:
 
 @dataclass(eq=False)
 class Stage:
-    """A stage; `serving` are the processes of each role."""
+    """A stage; *cast* are the processes that serve."""
 
     folder: Path
-    smith: Smith
-    history: History
+    cast: Cast
     client: Client
     redis: Redis
-    environment: dict[str, str]
     runs: PipelineRuns
     cache: SessionCache
-    serving: dict[Victim, list[Forged]] = field(
-        default_factory=lambda: {"worker": [], "supervisor": []}
-    )
     _events: list[Event] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Follow what the agents write down."""
         self._follower = Follower(self.folder / "journal")
 
-    async def fork(self, role: Victim, deed: str = "") -> Forged:
-        """Return another process of *role*, which commits *deed* (see `misdeeds`) and serves in a moment."""
-        told = {ROLE_VARIABLE: role, misdeeds.VARIABLE: deed}
-        forged = await self.smith.fork({**self.environment, **told}, self.history)
-        self.serving[role].append(forged)
-        return forged
-
     async def begin(self, deed: str = "") -> None:
-        """Return once all serve; every supervisor commits *deed*."""
-        for role in VICTIMS:
-            # The first one makes streams and consumers; together they would do the same work.
-            await (await self.fork(role, deed if role == "supervisor" else "")).begun()
-            for _ in range(EACH - 1):
-                await self.fork(role, deed if role == "supervisor" else "")
-        for forged in self.all_serving():
-            await forged.begun()
+        """Return once all serve; every supervisor commits *deed*, see `sabotage`."""
+        await self.cast.begin(
+            {"worker": EACH, "supervisor": EACH}, deeds={"supervisor": deed}
+        )
         await self.until(self._is_known)
-
-    def all_serving(self) -> list[Forged]:
-        """Return every process."""
-        return [forged for role in VICTIMS for forged in self.serving[role]]
-
-    async def close(self) -> None:
-        """End every process."""
-        for forged in self.all_serving():
-            forged.dismiss()
-        for forged in self.all_serving():
-            await forged.gone()
-
-    async def kill(self, role: Victim, forged: Forged) -> float:
-        """Kill *forged* and return when it was gone, in seconds since 1970."""
-        forged.kill()
-        await forged.gone()
-        self.serving[role].remove(forged)
-        return time.time()
 
     async def ask(self, request: PipelineRequest) -> PipelineReply:
         """Return what a supervisor says to *request*."""
@@ -163,7 +127,7 @@ class Stage:
             return next(
                 (
                     one
-                    for one in self.serving["supervisor"]
+                    for one in self.cast.serving["supervisor"]
                     if str(one.pid) in holder.split("-")
                 ),
                 None,
@@ -229,11 +193,11 @@ class Stage:
         """
         gives_up_at = time.monotonic() + PATIENCE_S
         while not (found := await attempt()):
-            dead = [one.pid for one in self.all_serving() if not one.is_alive]
+            dead = self.cast.dead
             if dead or time.monotonic() > gives_up_at:
                 logs = [
                     path.name
-                    for path in self.smith.folder.glob("*.log")
+                    for path in (self.folder / "served").glob("*.log")
                     if path.stat().st_size
                 ]
                 raise TimeoutError(
@@ -267,9 +231,7 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
         servers = await stack.enter_async_context(
             EmbeddedServers(folder / "servers", "standard")
         )
-        smith = await stack.enter_async_context(
-            Smith([AGENT], folder / "served", "tests.acceptance.pipeline_storm.forge")
-        )
+        smith = await stack.enter_async_context(Smith([AGENT], folder / "served"))
         client = await nats.connect(servers.nats_url)
         stack.push_async_callback(client.close)
         redis = await stack.enter_async_context(
@@ -286,6 +248,6 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
         history = stack.enter_context(contextlib.closing(History(folder / "history")))
         runs = PipelineRuns(redis, deadline_s=PATIENCE_S)
         cache = SessionCache(redis, deadline_s=PATIENCE_S)
-        made = Stage(folder, smith, history, client, redis, environment, runs, cache)
-        stack.push_async_callback(made.close)
-        yield made
+        cast = Cast(smith, history, environment)
+        stack.push_async_callback(cast.close)
+        yield Stage(folder, cast, client, redis, runs, cache)

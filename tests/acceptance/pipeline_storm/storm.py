@@ -4,14 +4,17 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from tests.acceptance.chaos.table import Row
-from tests.acceptance.pipeline_storm.moments import Moment, plan
+from tests.acceptance.faults.plan import play
+from tests.acceptance.pipeline_storm.moments import StruckRun, plan
 from tests.acceptance.pipeline_storm.stage import Stage, stage
-from tests.acceptance.pipeline_storm.strikes import strike, undisturbed
+from tests.acceptance.pipeline_storm.strikes import RunOnStage, undisturbed
 from tests.acceptance.pipeline_storm.verdict import Verdict, judge, look
+
+#: What supervisors may do wrong, see `sabotage`: the verdict has to find it.
+DEEDS = ("counting", "forgetful")
 
 
 async def run(
@@ -19,21 +22,22 @@ async def run(
 ) -> list[Row]:
     """Strike *runs* runs, the moments after *seed*, and return what was promised beside what was measured.
 
-    *deed* is what every supervisor commits, see `misdeeds`; with *tells* each run is told of on stderr.
+    *deed* is what every supervisor commits, one of `DEEDS`; with *tells* each run is told of on stderr.
     """
     began = time.monotonic()
-    random = Random(seed)
-    moments = plan(runs, seed)
-    found: list[tuple[Moment, Verdict]] = []
+    planned = plan(runs, seed)
+    found: list[tuple[StruckRun, Verdict]] = []
     async with stage(folder) as on:
         await on.begin(deed)
-        results, took_s = await _undisturbed(on, {moment.number for moment in moments})
-        for index, moment in enumerate(moments):
-            struck = await strike(on, f"struck-{seed}-{index}", moment, took_s, random)
-            verdict = judge(struck, await look(on, struck), results[moment.number])
-            found.append((moment, verdict))
+        results, took_s = await _undisturbed(on, {one.number for one in planned})
+        for index, one in enumerate(planned):
+            session_id = f"struck-{seed}-{index}"
+            run_on_stage = RunOnStage(on, session_id, one.number, took_s=took_s)
+            struck = await play(one.plan(index), run_on_stage)
+            verdict = judge(struck, await look(on, struck), results[one.number])
+            found.append((one, verdict))
             if tells:
-                _tell(index, moment, verdict, struck.took_s)
+                _tell(index, one, verdict, struck.took_s)
     return _rows(found, time.monotonic() - began)
 
 
@@ -54,18 +58,16 @@ async def _undisturbed(on: Stage, numbers: set[int]) -> tuple[dict[int, Any], fl
     return results, took_s
 
 
-def _tell(index: int, moment: Moment, verdict: Verdict, took_s: float) -> None:
+def _tell(index: int, run: StruckRun, verdict: Verdict, took_s: float) -> None:
     again = f"again: {', '.join(verdict.again)}" if verdict.again else "nothing again"
     words = "; ".join(verdict.problems) or f"as promised, {again}"
-    sys.stderr.write(f"{index}: {moment}: {words} ({took_s:.1f} s)\n")
+    sys.stderr.write(f"{index}: {run}: {words} ({took_s:.1f} s)\n")
 
 
-def _rows(found: list[tuple[Moment, Verdict]], took_s: float) -> list[Row]:
-    struck = Counter(f"{moment.victim} {moment.place}" for moment, _ in found)
+def _rows(found: list[tuple[StruckRun, Verdict]], took_s: float) -> list[Row]:
+    struck = Counter(f"{one.victim} {one.moment.place}" for one, _ in found)
     broken = [
-        f"{moment}: {problem}"
-        for moment, verdict in found
-        for problem in verdict.problems
+        f"{one}: {problem}" for one, verdict in found for problem in verdict.problems
     ]
     again = Counter(len(verdict.again) for _, verdict in found)
     measured = (

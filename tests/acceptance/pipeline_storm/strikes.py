@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from tests.acceptance.chaos.forged import Forged
-from tests.acceptance.pipeline_storm.moments import Moment
+from tests.acceptance.faults.plan import Fault, FaultPlan, Moment, Role, play
 from tests.acceptance.pipeline_storm.nine_phases import PHASES, SIDE_BY_SIDE
 from tests.acceptance.pipeline_storm.stage import Execution, Stage
 
@@ -39,113 +39,148 @@ class Struck:
 
 async def undisturbed(on: Stage, session_id: str, number: int) -> Struck:
     """Let a run pass without a blow."""
-    began = time.monotonic()
-    await on.start(session_id, number)
-    return await ended(on, session_id, number, Blow(), began)
+    run = RunOnStage(on, session_id, number, took_s=0.0)
+    run.is_set_up.set()
+    return await play(FaultPlan(seed=number, faults=()), run)
 
 
-async def strike(
-    on: Stage, session_id: str, moment: Moment, took_s: float, random: Random
-) -> Struck:
-    """Let a run pass with the blow of *moment*; an undisturbed one takes *took_s*. All serve again afterwards."""
-    began = time.monotonic()
-    if moment.place == "any":
-        blow = await _at_any_time(on, session_id, moment, took_s, random)
-    elif moment.phase is None:
-        blow = await _before_the_first(on, session_id, moment)
-    elif moment.place == "inside":
-        blow = await _inside(on, session_id, moment, moment.phase, random)
-    else:
-        blow = await _after(on, session_id, moment, moment.phase)
-    replacement = await on.fork(moment.victim)
-    struck = await ended(on, session_id, moment.number, blow, began)
-    await replacement.begun()
-    return struck
+class RunOnStage:
+    """A run as a stage of faults: an undisturbed one takes *took_s*. All serve again at its end."""
+
+    def __init__(
+        self, on: Stage, session_id: str, number: int, *, took_s: float
+    ) -> None:
+        self.on = on
+        self.session_id = session_id
+        self.took_s = took_s
+        self.is_set_up = asyncio.Event()
+        self._number = number
+        self._is_started = asyncio.Event()
+        self._began = time.monotonic()
+        self._blow = Blow()
+        self._outcome: dict[str, Any] = {}
+
+    async def work(self) -> None:
+        """Start the run once the fault is set up, and return at its end."""
+        await self.is_set_up.wait()
+        await self.on.start(self.session_id, self._number)
+        self._is_started.set()
+        self._outcome = await self.on.outcome(self.session_id)
+
+    async def start(self) -> None:
+        """Have the run started, as whatever has to be there before is."""
+        self.is_set_up.set()
+        await self._is_started.wait()
+
+    async def strike(self, fault: Fault, dice: Random) -> None:
+        """Kill at the moment of *fault*, fork another one, and return once that serves.
+
+        Raises:
+            TypeError: the fault falls at another time than a moment.
+        """
+        if not isinstance(moment := fault.when, Moment):
+            raise TypeError(f"a run is struck at a moment: {fault}")
+        if moment.place == "any":
+            self._blow = await _at_any_time(self, fault.role, moment, dice)
+        elif moment.step is None:
+            self._blow = await _before_the_first(self, fault.role)
+        elif moment.place == "inside":
+            self._blow = await _inside(self, fault.role, moment.step, dice)
+        else:
+            self._blow = await _after(self, fault.role, moment.step)
+        replacement = await self.on.cast.fork(fault.role)
+        await replacement.begun()
+
+    async def drain(self) -> None:
+        """Return at once: the run has ended."""
+
+    async def look(self) -> Struck:
+        """Return what the run came to."""
+        # The end of a task is written down before its report, and with that before the end of the run.
+        return Struck(
+            self.session_id,
+            self._number,
+            self._blow,
+            self._outcome,
+            self.on.executions(self.session_id),
+            time.monotonic() - self._began,
+        )
 
 
-async def ended(
-    on: Stage, session_id: str, number: int, blow: Blow, began: float
-) -> Struck:
-    """Return what the run came to, once it has ended; it *began* at that reading of the monotonic clock."""
-    outcome = await on.outcome(session_id)
-    # The end of a task is written down before its report, and with that before the end of the run.
-    executions = on.executions(session_id)
-    return Struck(
-        session_id, number, blow, outcome, executions, time.monotonic() - began
-    )
-
-
-async def _inside(
-    on: Stage, session_id: str, moment: Moment, phase: str, random: Random
-) -> Blow:
+async def _inside(run: RunOnStage, role: Role, phase: str, dice: Random) -> Blow:
     """Kill between the start of *phase* and its end, which waits until then, as does what runs beside it."""
+    on = run.on
+    session_id = run.session_id
     together = SIDE_BY_SIDE if phase in SIDE_BY_SIDE else (phase,)
     held = [on.hold(session_id, one) for one in together]
-    await on.start(session_id, moment.number)
+    await run.start()
     executions = {one: await on.started(session_id, one) for one in together}
-    victim = await _victim(on, session_id, moment, executions[phase])
-    blow = await _kill(on, moment, victim)
-    if moment.victim == "supervisor" and random.random() < _TAKEN_OVER:
+    blow = await _kill(on, role, await _victim(run, role, executions[phase]))
+    if role == "supervisor" and dice.random() < _TAKEN_OVER:
         # Whoever goes on finds the phase still running, or in the moment in which it ends.
         await on.driver(session_id)
-        await asyncio.sleep(random.uniform(0.0, _LOOKS_ROUND_S))
+        await asyncio.sleep(dice.uniform(0.0, _LOOKS_ROUND_S))
     for one in held:
         one.unlink()
     return blow
 
 
-async def _after(on: Stage, session_id: str, moment: Moment, phase: str) -> Blow:
+async def _after(run: RunOnStage, role: Role, phase: str) -> Blow:
     """Kill once the report of *phase* is stored; until then supervisors are frozen, so that nothing follows on it."""
-    held = on.hold(session_id, phase)
-    await on.start(session_id, moment.number)
-    execution = await on.started(session_id, phase)
-    victim = await _victim(on, session_id, moment, execution)
-    frozen = list(on.serving["supervisor"])
+    on = run.on
+    held = on.hold(run.session_id, phase)
+    await run.start()
+    execution = await on.started(run.session_id, phase)
+    victim = await _victim(run, role, execution)
+    frozen = list(on.cast.serving["supervisor"])
     for supervisor in frozen:
         supervisor.stop()
     held.unlink()
     await on.until(lambda: on.reported_at(execution.task_id))
-    blow = await _kill(on, moment, victim)
+    blow = await _kill(on, role, victim)
     for supervisor in frozen:
         supervisor.resume()
     return blow
 
 
-async def _before_the_first(on: Stage, session_id: str, moment: Moment) -> Blow:
+async def _before_the_first(run: RunOnStage, role: Role) -> Blow:
     """Kill once the first phase is begun; until then workers are frozen, so that none starts it."""
-    frozen = list(on.serving["worker"])
+    on = run.on
+    frozen = list(on.cast.serving["worker"])
     for worker in frozen:
         worker.stop()
-    await on.start(session_id, moment.number)
+    await run.start()
 
     async def is_begun() -> bool:
-        return (await on.record(session_id)).phases[PHASES[0]].status == "running"
+        record = await on.record(run.session_id)
+        return record.phases[PHASES[0]].status == "running"
 
     await on.until(is_begun)
-    victim = frozen[0] if moment.victim == "worker" else await on.driver(session_id)
-    blow = await _kill(on, moment, victim)
+    victim = frozen[0] if role == "worker" else await on.driver(run.session_id)
+    blow = await _kill(on, role, victim)
     for worker in frozen:
         worker.resume()
     return blow
 
 
 async def _at_any_time(
-    on: Stage, session_id: str, moment: Moment, took_s: float, random: Random
+    run: RunOnStage, role: Role, moment: Moment, dice: Random
 ) -> Blow:
     """Kill whoever serves then."""
-    await on.start(session_id, moment.number)
-    await asyncio.sleep(moment.share * took_s)
-    return await _kill(on, moment, random.choice(on.serving[moment.victim]))
+    await run.start()
+    await asyncio.sleep(moment.share * run.took_s)
+    return await _kill(run.on, role, dice.choice(run.on.cast.serving[role]))
 
 
-async def _victim(
-    on: Stage, session_id: str, moment: Moment, execution: Execution
-) -> Forged:
+async def _victim(run: RunOnStage, role: Role, execution: Execution) -> Forged:
     """Return the worker that runs the phase, or the supervisor that drives the run."""
-    if moment.victim == "worker":
-        return next(one for one in on.serving["worker"] if one.pid == execution.pid)
-    return await on.driver(session_id)
+    if role == "worker":
+        workers = run.on.cast.serving["worker"]
+        return next(one for one in workers if one.pid == execution.pid)
+    return await run.on.driver(run.session_id)
 
 
-async def _kill(on: Stage, moment: Moment, victim: Forged) -> Blow:
-    return Blow(victim.pid, await on.kill(moment.victim, victim))
+async def _kill(on: Stage, role: Role, victim: Forged) -> Blow:
+    """Return once the victim is gone."""
+    await on.cast.kill(role, victim)
+    return Blow(victim.pid, time.time())

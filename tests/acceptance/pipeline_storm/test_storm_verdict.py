@@ -27,11 +27,11 @@ TOOK_MS = 40
 
 def test_a_hundred_moments_are_every_boundary_and_every_phase() -> None:
     """For worker and supervisor, twice; nothing is corrected of an even number, so that phase gets an odd one."""
-    moments = plan(100, seed=1)
+    runs = plan(100, seed=1)
     kinds = Counter(
-        (moment.victim, moment.place, moment.phase)
-        for moment in moments
-        if moment.place != "any"
+        (run.victim, run.moment.place, run.moment.step)
+        for run in runs
+        if run.moment.place != "any"
     )
     assert set(kinds) == {
         (victim, place, phase)
@@ -40,8 +40,8 @@ def test_a_hundred_moments_are_every_boundary_and_every_phase() -> None:
         for phase in phases
     }
     assert min(kinds.values()) >= 2
-    assert all(moment.number % 2 for moment in moments if moment.phase == CORRECTION)
-    assert plan(100, seed=1) == moments != plan(100, seed=2)
+    assert all(run.number % 2 for run in runs if run.moment.step == CORRECTION)
+    assert plan(100, seed=1) == runs != plan(100, seed=2)
 
 
 def test_uses_after_a_correction_are_of_what_replaced_it() -> None:
