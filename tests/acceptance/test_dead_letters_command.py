@@ -6,8 +6,8 @@ import json
 import os
 import pty
 import signal
-import subprocess
 import sys
+import tempfile
 import unicodedata
 import uuid
 from collections import Counter
@@ -20,8 +20,9 @@ from typing import Any
 import pytest
 from nats.aio.msg import Msg
 
-from tests.acceptance.command import PATIENCE_S, ROOT
+from tests.acceptance.command import PATIENCE_S
 from tests.acceptance.external_program import Json, Outside, outside
+from tests.acceptance.process_pool import fork
 from tests.acceptance.system import AGENTS, Served, System, running_system
 from tests.interrupts import hear_interrupts
 
@@ -358,22 +359,20 @@ def on_a_terminal(system: LettersSystem, typed: bytes, *arguments: str) -> str:
     """Run `tasklore dead-letters` on a terminal on which *typed* was typed ahead, and return what it showed."""
     ours, theirs = pty.openpty()
     os.write(ours, typed)
-    done = subprocess.run(
-        [
-            *(sys.executable, "-P", "-m", "tasklore", "--direct", "dead-letters"),
-            *arguments,
-        ],
-        cwd=system.cwd,
-        env=system.processes.environment | {"PYTHONPATH": str(ROOT), "TERM": "dumb"},
-        stdin=theirs,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    with tempfile.TemporaryFile() as said:
+        process = fork(
+            ("--direct", "dead-letters", *arguments),
+            system.processes.environment | {"TERM": "dumb"},
+            system.cwd,
+            (theirs, said.fileno(), said.fileno()),
+            leads=False,
+        )
+        process.wait(PATIENCE_S)
+        said.seek(0)
+        shown = said.read().decode()
     os.close(theirs)
     os.close(ours)
-    return done.stdout.decode()
+    return shown
 
 
 async def test_the_supervisor_exports_how_many_lie_there_and_for_how_long(
