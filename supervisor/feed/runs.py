@@ -297,32 +297,45 @@ def _steps_between(at: RunPosition, standing: RunStanding) -> list[RunStep]:
         since_ms = phase.since_ms or ended_ms
         until_ms = ended_ms if has_ended else math.inf
         if begun > seen and phase.has_begun:
-            steps.append(
-                _StepTaken(since_ms, since_ms, until_ms, number, begun, "phase_started")
+            started = _StepTaken(
+                at_ms=since_ms,
+                since_ms=since_ms,
+                until_ms=until_ms,
+                number=number,
+                stage=begun,
+                kind="phase_started",
             )
+            steps.append(started)
         if stage > seen and has_ended:
-            kind = _KINDS[phase.status]
-            steps.append(_StepTaken(ended_ms, since_ms, until_ms, number, stage, kind))
+            ended = _StepTaken(
+                at_ms=ended_ms,
+                since_ms=since_ms,
+                until_ms=until_ms,
+                number=number,
+                stage=stage,
+                kind=_KINDS[phase.status],
+            )
+            steps.append(ended)
     through = _count_through(phases)
     stages = list(at.stages)
     found = []
-    for at_ms, _, _, number, stage, kind in sorted(steps):
-        phase = phases[number]
-        stages[number] = stage
+    for step in sorted(steps):
+        phase = phases[step.number]
+        stages[step.number] = step.stage
         event = PipelineEvent(
             session_id=standing.session_id,
             pipeline=standing.pipeline,
-            kind=kind,
+            kind=step.kind,
             phase=phase.phase,
             agent_id=phase.agent_id,
             task_id=phase.task_id,
-            text="" if kind == "phase_started" else phase.text,
+            text="" if step.kind == "phase_started" else phase.text,
             run_ms=None
-            if kind in ("phase_started", "phase_skipped")
+            if step.kind in ("phase_started", "phase_skipped")
             else phase.took_ms,
             through=through,
             total=len(phases),
-            at=datetime.fromtimestamp(at_ms / 1000, UTC),
+            at=datetime.fromtimestamp(step.at_ms / 1000, UTC),
         )
         found.append(RunStep(RunPosition(at.run, tuple(stages)), event))
     return found
