@@ -188,7 +188,7 @@ async def test_a_task_that_was_cancelled_while_it_waited_lets_the_next_one_begin
     assert [number for _, _, number in intervals(watched_system, "c", {})] == [0, 2]
 
 
-@pytest.mark.parametrize("stores", [False, True])
+@pytest.mark.parametrize("stores", [pytest.param(False, marks=pytest.mark.long), True])
 @pytest.mark.parametrize(
     ("tasks", "kills"), [(120, 3), pytest.param(300, 6, marks=pytest.mark.long)]
 )
@@ -242,7 +242,7 @@ async def test_while_workers_are_killed_no_bound_is_passed_and_nothing_is_lost(
     assert out_of_turn <= again + tasks // 7
 
 
-@pytest.mark.parametrize("stores", [False, True])
+@pytest.mark.parametrize("stores", [pytest.param(False, marks=pytest.mark.long), True])
 @pytest.mark.parametrize(
     ("tasks", "kills"), [(90, 2), pytest.param(240, 4, marks=pytest.mark.long)]
 )

@@ -206,7 +206,7 @@ async def test_a_remembered_answer_costs_nothing_and_says_what_it_saved(
             assert saved == pytest.approx(first.usage.cost_usd, abs=1 / NANO_USD)
 
 
-@pytest.mark.parametrize("stores", [False, True])
+@pytest.mark.parametrize("stores", [pytest.param(False, marks=pytest.mark.long), True])
 @pytest.mark.parametrize(
     ("tasks", "kills"), [(120, 2), pytest.param(240, 3, marks=pytest.mark.long)]
 )

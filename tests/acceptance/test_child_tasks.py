@@ -5,7 +5,7 @@ import json
 import random
 import re
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Literal
 from uuid import uuid4
 
@@ -13,10 +13,26 @@ import httpx2
 import pytest
 from redis.asyncio import Redis
 
+from tests.acceptance.conftest import Standing
 from tests.acceptance.external_program import Json, Outside, outside
-from tests.acceptance.system import AGENTS, System
+from tests.acceptance.system import AGENTS, System, running_system
 
 TREE = str(AGENTS / "tree.py")
+
+
+@pytest.fixture(scope="module")
+def forest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
+    """Give a worker and a supervisor to all tests that neither stop them nor count what others left."""
+    with running_system(tmp_path_factory.mktemp("forest")) as system:
+        worker = system.worker(TREE)
+        supervisor = system.supervisor().ready()
+        yield Standing(system, worker.ready(), supervisor)
+
+
+@pytest.fixture
+async def forester(forest: Standing) -> AsyncIterator[Outside]:
+    async with outside(forest.system.servers.nats_url) as connected:
+        yield connected
 
 
 @pytest.fixture
@@ -67,35 +83,33 @@ async def test_parents_that_find_no_room_to_wait_come_again(
 
 
 async def test_map_returns_results_in_order_and_keeps_failures_where_asked(
-    own_system: System, program: Outside
+    forest: Standing, forester: Outside
 ) -> None:
-    worker = own_system.worker(TREE).ready()
     all_good = label()
-    report = await ask(program, "spread", label=all_good, width=200)
+    report = await ask(forester, "spread", label=all_good, width=200)
     assert report["result"] == [2 * number for number in range(200)]
-    assert len(own_system.runs(all_good)) == 200
-    report = await ask(program, "collect", label=label(), width=4, bad=(1, 3))
+    assert len(forest.system.runs(all_good)) == 200
+    report = await ask(forester, "collect", label=label(), width=4, bad=(1, 3))
     assert report["result"] == [0, "failed", 4, "failed"]
-    report = await ask(program, "spread", label=label(), width=4, bad=(1,))
+    report = await ask(forester, "spread", label=label(), width=4, bad=(1,))
     assert (report["status"], report["error"]["type"]) == ("failed", "CallFailed")
     assert "TreeAgent.leaf" in report["error"]["message"]
     assert "number 1 is bad" in report["error"]["message"]
-    assert worker.is_running
+    assert forest.worker.is_running
 
 
 async def test_equal_calls_are_two_children_and_a_remembered_one_runs_once(
-    own_system: System, program: Outside
+    forest: Standing, forester: Outside
 ) -> None:
-    own_system.worker(TREE).ready()
     same = label()
     for _ in range(2):
-        assert (await ask(program, "twice", label=same, number=4))["result"] == [
+        assert (await ask(forester, "twice", label=same, number=4))["result"] == [
             8,
             8,
             8,
         ]
     # Two leaves each time, and the remembered one once for both.
-    assert len(own_system.runs(same)) == 5
+    assert len(forest.system.runs(same)) == 5
 
 
 @pytest.mark.parametrize("patient", [True, False])
@@ -244,15 +258,13 @@ async def test_a_worker_that_leaves_hands_waiting_parents_on(
 
 
 async def test_a_trace_draws_what_a_task_called(
-    own_system: System, program: Outside
+    forest: Standing, forester: Outside
 ) -> None:
     """By command and over HTTP: levels, what was recalled, failures, and equal children beyond 20 in one line."""
-    own_system.worker(TREE).ready()
-    supervisor = own_system.supervisor().ready()
     same = label()
-    await ask(program, "twice", label=same, number=4)
-    report = await ask(program, "twice", label=same, number=4)
-    lines = own_system.command(
+    await ask(forester, "twice", label=same, number=4)
+    report = await ask(forester, "twice", label=same, number=4)
+    lines = forest.system.command(
         "--direct", "trace", report["task_id"]
     ).stdout.splitlines()
     assert lines[0].startswith("TreeAgent.twice  completed in ")
@@ -262,42 +274,41 @@ async def test_a_trace_draws_what_a_task_called(
         "└─ TreeAgent.remembered  co",
     ]
     assert "recalled" in lines[4]
-    report = await ask(program, "grow", label=label(), depth=2, width=3)
+    report = await ask(forester, "grow", label=label(), depth=2, width=3)
     grown = json.loads(
-        own_system.command("--direct", "trace", "--json", report["task_id"]).stdout
+        forest.system.command("--direct", "trace", "--json", report["task_id"]).stdout
     )
     assert grown["sums"]["states"] == {"completed": 13}
     assert [len(child["children"]) for child in grown["root"]["children"]] == [3, 3, 3]
-    async with httpx2.AsyncClient(base_url=supervisor.api) as http:
+    async with httpx2.AsyncClient(base_url=forest.supervisor.api) as http:
         assert (await http.get(f"/v1/tasks/{report['task_id']}/trace")).json() == grown
         assert (await http.get("/v1/tasks/never-heard-of/trace")).status_code == 404
-    report = await ask(program, "collect", label=label(), width=60, bad=(57,))
-    drawn = own_system.command("--direct", "trace", report["task_id"]).stdout
+    report = await ask(forester, "collect", label=label(), width=60, bad=(57,))
+    drawn = forest.system.command("--direct", "trace", report["task_id"]).stdout
     # A run of less than a millisecond has no length.
     assert re.search(r"TreeAgent.leaf  failed( in|,)", drawn)
     assert "GiveUp: number 57 is bad" in drawn
     assert "TreeAgent.leaf  40 more tasks (40 completed)" in drawn
-    unknown = own_system.command("--direct", "trace", "never-heard-of")
+    unknown = forest.system.command("--direct", "trace", "never-heard-of")
     assert unknown.returncode == 2
     assert "TASKLORE_LEDGER_KEEP_DAYS" in unknown.stderr
 
 
 async def test_a_trace_shows_the_steps_that_a_later_run_would_not_take_again(
-    own_system: System, program: Outside
+    forest: Standing, forester: Outside
 ) -> None:
-    own_system.worker(TREE).ready()
-    task_id = await program.assign(
+    task_id = await forester.assign(
         "TreeAgent", "step_and_wait", {"label": label(), "ms": 60_000}
     )
 
     async def is_shown() -> bool:
-        drawn = own_system.command("--direct", "trace", task_id).stdout
+        drawn = forest.system.command("--direct", "trace", task_id).stdout
         return (
             "step prepare  journaled, 6 B" in drawn
             and "TreeAgent.leaf  running for" in drawn
         )
 
-    await program.eventually(is_shown)
+    await forester.eventually(is_shown)
 
 
 @pytest.mark.parametrize("times", [10, pytest.param(200, marks=pytest.mark.long)])

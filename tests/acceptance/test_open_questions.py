@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -11,8 +11,8 @@ import pytest
 from nats.aio.msg import Msg
 
 from tests.acceptance.external_program import Outside, outside
-from tests.acceptance.system import Served, System
-from tests.acceptance.test_waits import PAYER, YES, Doors, holds_nothing, keys_in
+from tests.acceptance.system import Served, System, running_system
+from tests.acceptance.test_waits import PAYER, YES, Doors, Shop, holds_nothing, keys_in
 
 #: Seconds in which a delivery that a killed worker did not acknowledge is offered again.
 _OFFERED_AGAIN_S = 4.0
@@ -37,13 +37,35 @@ def supervisor(own_system: System, keys: dict[str, str]) -> Served:
 
 
 @pytest.fixture
-def doors(supervisor: Served, keys: dict[str, str]) -> Doors:
+def own_doors(supervisor: Served, keys: dict[str, str]) -> Doors:
     return Doors(supervisor.api, keys)
 
 
 @pytest.fixture
-async def program(own_system: System) -> AsyncIterator[Outside]:
+async def own_program(own_system: System) -> AsyncIterator[Outside]:
     async with outside(own_system.servers.nats_url) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """Give one to all tests that kill nothing."""
+    with running_system(tmp_path_factory.mktemp("office")) as system:
+        worker = system.worker(PAYER)
+        keys = keys_in(system.folder)
+        supervisor = a_supervisor(system)
+        worker.ready()
+        yield Shop(system, supervisor, keys)
+
+
+@pytest.fixture
+async def doors(office: Shop) -> Doors:
+    return Doors(office.supervisor.api, office.keys)
+
+
+@pytest.fixture
+async def program(office: Shop) -> AsyncIterator[Outside]:
+    async with outside(office.system.servers.nats_url) as connected:
         yield connected
 
 
@@ -77,10 +99,9 @@ def steps_of(system: System, label: str, names: str) -> list[int]:
 
 
 async def test_questions_of_one_run_are_open_and_noticed_at_once_and_answered_in_any_order(
-    own_system: System, doors: Doors, program: Outside
+    office: Shop, doors: Doors, program: Outside
 ) -> None:
     """Nothing is held meanwhile; each answer begins a run, and no question is noticed again."""
-    own_system.worker(PAYER).ready()
     noticed = Counter[str]()
 
     async def hear(message: Msg) -> None:
@@ -97,19 +118,21 @@ async def test_questions_of_one_run_are_open_and_noticed_at_once_and_answered_in
     await program.eventually(lambda: are_noticed(noticed, 3))
     await program.eventually(lambda: holds_nothing(program))
     listed = await asyncio.to_thread(
-        own_system.command,
+        office.system.command,
         *("--direct", "approvals", "list", "--task", task_id, "--json"),
     )
     assert [one["id"] for one in json.loads(listed.stdout)["approvals"]] == [
         one["id"] for one in asked
     ]
-    traced = await asyncio.to_thread(own_system.command, "--direct", "trace", task_id)
+    traced = await asyncio.to_thread(
+        office.system.command, "--direct", "trace", task_id
+    )
     assert all(
         f"(question {one['id']})" in traced.stdout.replace("\n", " ") for one in asked
     )
     for left, question in ((2, asked[2]), (1, asked[0])):
         assert await answer(doors, question) == 200
-        await program.eventually(lambda: has_run(own_system, label, 4 - left))  # noqa: B023 - awaited at once
+        await program.eventually(lambda: has_run(office.system, label, 4 - left))  # noqa: B023 - awaited at once
         still = await opened(doors, task_id, left)
         assert question["id"] not in [one["id"] for one in still]
         assert [one["asked_at"] for one in still] == [
@@ -122,8 +145,8 @@ async def test_questions_of_one_run_are_open_and_noticed_at_once_and_answered_in
     assert await answer(doors, asked[1]) == 200
     report = await program.report_of(task_id)
     assert report["result"] == [f"{name} True fine" for name in "abc"]
-    assert steps_of(own_system, label, "abc") == [1] * 6
-    assert len(own_system.runs(f"{label}-runs")) == 4
+    assert steps_of(office.system, label, "abc") == [1] * 6
+    assert len(office.system.runs(f"{label}-runs")) == 4
     assert set(noticed.values()) == {1}
     assert len(noticed) == 3
 
@@ -137,9 +160,8 @@ async def has_run(system: System, label: str, times: int) -> bool:
 
 
 async def test_fifty_answers_at_once_are_all_heard(
-    own_system: System, doors: Doors, program: Outside
+    office: Shop, doors: Doors, program: Outside
 ) -> None:
-    own_system.worker(PAYER).ready()
     label = f"L{uuid4().hex}"
     names = [f"n{number}" for number in range(50)]
     task_id = await program.assign(
@@ -152,7 +174,7 @@ async def test_fifty_answers_at_once_are_all_heard(
     assert Counter(statuses) == {200: 50, 409: 50}
     result = (await program.report_of(task_id))["result"]
     assert [line.partition(" ")[0] for line in result] == names
-    assert {len(own_system.runs(f"{label}-after-{name}")) for name in names} == {1}
+    assert {len(office.system.runs(f"{label}-after-{name}")) for name in names} == {1}
     await program.eventually(lambda: holds_nothing(program))
     assert list((await program.reports()).values()) == [1]
 
@@ -168,26 +190,26 @@ async def test_fifty_answers_at_once_are_all_heard(
     ],
 )
 async def test_a_worker_that_is_killed_beside_several_questions_loses_and_doubles_nothing(
-    own_system: System, doors: Doors, program: Outside, point: str
+    own_system: System, own_doors: Doors, own_program: Outside, point: str
 ) -> None:
     (own_system.folder / "runs" / "die-at").write_text(point)
     doomed = own_system.worker(PAYER, ack_wait_s=2).ready()
     label = f"L{uuid4().hex}"
-    task_id = await program.assign(
+    task_id = await own_program.assign(
         "PayerAgent", "pay_many", {"label": label, "names": list("abc")}
     )
     await asyncio.to_thread(doomed.wait)
     own_system.worker(PAYER, ack_wait_s=2).ready()
-    for question in reversed(await opened(doors, task_id, 3)):
-        assert await answer(doors, question) == 200
-    report = await program.report_of(task_id)
+    for question in reversed(await opened(own_doors, task_id, 3)):
+        assert await answer(own_doors, question) == 200
+    report = await own_program.report_of(task_id)
     assert report["result"] == [f"{name} True fine" for name in "abc"]
     await asyncio.sleep(_OFFERED_AGAIN_S)
     taken = steps_of(own_system, label, "abc")
     assert taken[3:] == [1] * 3
     # A step is taken again that was under way.
     assert set(taken[:3]) == {1} or point == "before b is asked"
-    assert list((await program.reports()).values()) == [1]
+    assert list((await own_program.reports()).values()) == [1]
 
 
 @pytest.mark.parametrize("victim", ["worker", "supervisor", "valkey"])
@@ -195,18 +217,18 @@ async def test_a_kill_between_two_answers_loses_none_of_them(
     own_system: System,
     supervisor: Served,
     keys: dict[str, str],
-    program: Outside,
+    own_program: Outside,
     victim: str,
 ) -> None:
     """Of the worker, of the supervisor that took them, of the store; the other questions stay as they were."""
     doors = Doors(supervisor.api, keys)
     worker = own_system.worker(PAYER, ack_wait_s=2).ready()
     label = f"L{uuid4().hex}"
-    task_id = await program.assign(
+    task_id = await own_program.assign(
         "PayerAgent", "pay_many", {"label": label, "names": list("abc")}
     )
     asked = await opened(doors, task_id, 3)
-    await program.eventually(lambda: holds_nothing(program))
+    await own_program.eventually(lambda: holds_nothing(own_program))
     # What is written every second must survive the store.
     await asyncio.sleep(1.5)
     assert await answer(doors, asked[1]) == 200
@@ -225,17 +247,16 @@ async def test_a_kill_between_two_answers_loses_none_of_them(
     assert [one["until"] for one in still] == [asked[0]["until"], asked[2]["until"]]
     for question in still:
         assert await answer(doors, question) == 200
-    report = await program.report_of(task_id)
+    report = await own_program.report_of(task_id)
     assert report["result"] == [f"{name} True fine" for name in "abc"]
     assert steps_of(own_system, label, "abc") == [1] * 6
-    assert list((await program.reports()).values()) == [1]
+    assert list((await own_program.reports()).values()) == [1]
 
 
 async def test_a_question_that_the_task_goes_on_without_is_withdrawn(
-    own_system: System, doors: Doors, program: Outside
+    doors: Doors, program: Outside
 ) -> None:
     """It is shown as ended, and an answer to it is refused."""
-    own_system.worker(PAYER).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign(
         "PayerAgent", "pay_first", {"label": label, "names": list("ab")}
@@ -265,23 +286,22 @@ async def is_asked(doors: Doors, task_id: str, question: str) -> bool:
 
 
 async def test_a_question_beside_work_is_asked_and_answered_while_the_run_goes_on(
-    own_system: System, doors: Doors, program: Outside
+    office: Shop, doors: Doors, program: Outside
 ) -> None:
-    own_system.worker(PAYER).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign(
         "PayerAgent", "pay_beside", {"label": label, "names": list("ab")}
     )
     asked = await opened(doors, task_id, 2)
     assert await answer(doors, asked[1]) == 200
-    await program.eventually(lambda: is_paid(own_system, label, "b"))
+    await program.eventually(lambda: is_paid(office.system, label, "b"))
     assert await answer(doors, asked[0]) == 200
-    await program.eventually(lambda: is_paid(own_system, label, "a"))
-    (own_system.folder / "runs" / f"{label}-worked").touch()
+    await program.eventually(lambda: is_paid(office.system, label, "a"))
+    (office.system.folder / "runs" / f"{label}-worked").touch()
     report = await program.report_of(task_id)
     assert report["result"] == ["a True fine", "b True fine", label]
-    assert len(own_system.runs(f"{label}-runs")) == 1
-    assert steps_of(own_system, label, "ab") == [1] * 4
+    assert len(office.system.runs(f"{label}-runs")) == 1
+    assert steps_of(office.system, label, "ab") == [1] * 4
 
 
 async def is_paid(system: System, label: str, name: str) -> bool:
@@ -289,28 +309,27 @@ async def is_paid(system: System, label: str, name: str) -> bool:
 
 
 async def test_a_worker_that_is_killed_while_a_question_is_asked_beside_work_asks_it_once(
-    own_system: System, doors: Doors, program: Outside
+    own_system: System, own_doors: Doors, own_program: Outside
 ) -> None:
     (own_system.folder / "runs" / "die-at").write_text("after asking")
     doomed = own_system.worker(PAYER, ack_wait_s=2).ready()
     label = f"L{uuid4().hex}"
-    task_id = await program.assign(
+    task_id = await own_program.assign(
         "PayerAgent", "pay_beside", {"label": label, "names": ["a"]}
     )
     await asyncio.to_thread(doomed.wait)
-    [first] = await opened(doors, task_id, 1)
+    [first] = await opened(own_doors, task_id, 1)
     own_system.worker(PAYER, ack_wait_s=2).ready()
-    assert await answer(doors, first) == 200
-    await program.eventually(lambda: is_paid(own_system, label, "a"))
+    assert await answer(own_doors, first) == 200
+    await own_program.eventually(lambda: is_paid(own_system, label, "a"))
     (own_system.folder / "runs" / f"{label}-worked").touch()
-    assert (await program.report_of(task_id))["result"] == ["a True fine", label]
+    assert (await own_program.report_of(task_id))["result"] == ["a True fine", label]
     assert steps_of(own_system, label, "a") == [1, 1]
 
 
 async def test_the_questions_of_a_cancelled_task_are_closed(
-    own_system: System, doors: Doors, program: Outside
+    doors: Doors, program: Outside
 ) -> None:
-    own_system.worker(PAYER).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign(
         "PayerAgent", "pay_many", {"label": label, "names": list("ab")}

@@ -6,13 +6,15 @@ import os
 import pty
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import openai
+import pytest
 
-from tests.acceptance.system import AGENTS, System
+from tests.acceptance.conftest import Standing
+from tests.acceptance.system import AGENTS, System, running_system
 from tests.http_client import Connection, ask
 from tests.interrupts import hear_interrupts
 
@@ -116,12 +118,20 @@ async def test_a_worker_that_is_killed_restarts_the_answer_and_never_mixes_it(
     )
 
 
+@pytest.fixture(scope="module")
+def telling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
+    """Give a worker and a supervisor to all tests that kill neither."""
+    with running_system(tmp_path_factory.mktemp("telling")) as system:
+        worker = system.worker(TELLER)
+        supervisor = system.supervisor().ready()
+        yield Standing(system, worker.ready(), supervisor)
+
+
 async def test_a_task_that_runs_again_emits_again_and_a_client_that_leaves_stops_nothing(
-    own_system: System,
+    telling: Standing,
 ) -> None:
     """The output of the failed run is stored whole before the next one begins."""
-    own_system.worker(TELLER).ready()
-    served = own_system.supervisor().ready()
+    served = telling.supervisor
     parameters = {"words": 10, "pause_ms": 1, "break_off": True}
     body = {
         "agent_id": "TellerAgent",
@@ -144,11 +154,10 @@ async def test_a_task_that_runs_again_emits_again_and_a_client_that_leaves_stops
 
 
 async def test_a_chat_streams_the_words_of_the_task_that_answers_as_they_come(
-    own_system: System,
+    telling: Standing,
 ) -> None:
     """A call of a tool is shown, a run that breaks off is announced, and the answer is not said twice."""
-    own_system.worker(TELLER).ready()
-    served = own_system.supervisor().ready()
+    served = telling.supervisor
     client = openai.AsyncOpenAI(base_url=f"{served.api}/v1", api_key="none")
     asked = [{"role": "user", "content": "tell me a tale, words 12, break off yes"}]
     stream = await client.chat.completions.create(
@@ -176,14 +185,12 @@ async def test_a_chat_streams_the_words_of_the_task_that_answers_as_they_come(
 
 
 async def test_a_person_at_a_terminal_reads_the_words_as_they_come(
-    own_system: System,
+    telling: Standing,
 ) -> None:
     """And no more beside them, where the answer says the same; to a pipe the answer goes alone."""
-    own_system.worker(TELLER).ready()
-    own_system.supervisor().ready()
     words = "tell me a tale, words 30, break off yes"
     code, pieces = await asyncio.to_thread(
-        at_terminal, own_system.environment, own_system.folder, "ask", words
+        at_terminal, telling.system.environment, telling.system.folder, "ask", words
     )
     whole = ["".join(f"{run}:{number}é " for number in range(30)) for run in (1, 2)]
     shown = "".join(pieces).replace("\r\n", "\n").removesuffix("\n")
@@ -193,16 +200,14 @@ async def test_a_person_at_a_terminal_reads_the_words_as_they_come(
 
 
 async def test_who_leaves_in_the_middle_is_told_how_to_go_on(
-    own_system: System,
+    telling: Standing,
 ) -> None:
     """By Ctrl-C at a terminal; the command that is printed finds the answer."""
-    own_system.worker(TELLER).ready()
-    own_system.supervisor().ready()
     words = "tell me a tale, words 40, pause ms 100"
     code, pieces = await asyncio.to_thread(
         at_terminal,
-        own_system.environment,
-        own_system.folder,
+        telling.system.environment,
+        telling.system.folder,
         "ask",
         words,
         leaves=True,
@@ -211,13 +216,13 @@ async def test_who_leaves_in_the_middle_is_told_how_to_go_on(
     assert code == 130
     assert "it may go on without you; for the answer:" in shown
     _, *again = shlex.split(shown.partition("for the answer: ")[2])
-    fetched = await asyncio.to_thread(own_system.command, *again)
+    fetched = await asyncio.to_thread(telling.system.command, *again)
     whole = "".join(f"1:{number}é " for number in range(40))
     assert (fetched.returncode, fetched.stdout) == (0, f"{whole}\n")
 
 
-async def test_words_to_a_pipe_are_the_answer_alone(own_system: System) -> None:
-    own_system.worker(TELLER).ready()
-    own_system.supervisor().ready()
-    done = await asyncio.to_thread(own_system.command, "ask", "tell me a tale, words 3")
+async def test_words_to_a_pipe_are_the_answer_alone(telling: Standing) -> None:
+    done = await asyncio.to_thread(
+        telling.system.command, "ask", "tell me a tale, words 3"
+    )
     assert "1:0é 1:1é 1:2é" in done.stdout

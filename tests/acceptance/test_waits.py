@@ -3,7 +3,8 @@
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -19,7 +20,7 @@ from tasklore.supervisor.approvals.answers import AnsweringPerson, Answers
 from tasklore.supervisor.approvals.links import ApprovalLink
 from tasklore.supervisor.http.admission.key_file import make_key
 from tests.acceptance.external_program import Outside, outside
-from tests.acceptance.system import AGENTS, System
+from tests.acceptance.system import AGENTS, Served, System, running_system
 
 #: Seconds after which a link that was made for one second has expired.
 _EXPIRED_S = 2.0
@@ -95,21 +96,57 @@ def keys_in(folder: Path) -> dict[str, str]:
     }
 
 
-@pytest.fixture
-async def doors(own_system: System) -> Doors:
-    keys = keys_in(own_system.folder)
-    supervisor = own_system.supervisor(
-        api_keys_file=own_system.folder / "keys.json",
+def serve(system: System) -> tuple[Served, dict[str, str]]:
+    """Start a supervisor with the HTTP API; return it and the keys of its callers."""
+    keys = keys_in(system.folder)
+    supervisor = system.supervisor(
+        api_keys_file=system.folder / "keys.json",
         approval_secret=SECRET,
         approval_url="https://ask.test/",
         api_rate=10_000,
         api_burst=10_000,
     ).ready()
+    return supervisor, keys
+
+
+@dataclass(frozen=True)
+class Shop:
+    """A system with a worker and a supervisor that stay, and the keys of callers."""
+
+    system: System
+    supervisor: Served
+    keys: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """Give one to all tests that kill nothing."""
+    with running_system(tmp_path_factory.mktemp("shop")) as system:
+        worker = system.worker(PAYER)
+        supervisor, keys = serve(system)
+        worker.ready()
+        yield Shop(system, supervisor, keys)
+
+
+@pytest.fixture
+async def doors(shop: Shop) -> Doors:
+    return Doors(shop.supervisor.api, shop.keys)
+
+
+@pytest.fixture
+async def program(shop: Shop) -> AsyncIterator[Outside]:
+    async with outside(shop.system.servers.nats_url) as connected:
+        yield connected
+
+
+@pytest.fixture
+async def own_doors(own_system: System) -> Doors:
+    supervisor, keys = await asyncio.to_thread(serve, own_system)
     return Doors(supervisor.api, keys)
 
 
 @pytest.fixture
-async def program(own_system: System) -> AsyncIterator[Outside]:
+async def own_program(own_system: System) -> AsyncIterator[Outside]:
     async with outside(own_system.servers.nats_url) as connected:
         yield connected
 
@@ -122,9 +159,8 @@ async def holds_nothing(program: Outside) -> bool:
 
 
 async def test_a_task_waits_for_a_person_holds_nothing_and_goes_on_once(
-    own_system: System, doors: Doors, program: Outside
+    shop: Shop, doors: Doors, program: Outside
 ) -> None:
-    own_system.worker(PAYER).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign("PayerAgent", "pay", {"label": label})
     question = await doors.find("finance", task_id)
@@ -145,7 +181,7 @@ async def test_a_task_waits_for_a_person_holds_nothing_and_goes_on_once(
     report = await program.report_of(task_id)
     assert report["result"] == {"approved": True, "by": "user:fay", "note": "fine"}
     assert [
-        len(own_system.runs(f"{label}-{part}")) for part in ("runs", "before", "after")
+        len(shop.system.runs(f"{label}-{part}")) for part in ("runs", "before", "after")
     ] == [2, 1, 1]
     status, late = await doors.call(
         "finance", "POST", f"/v1/approvals/{question['id']}", YES
@@ -157,9 +193,8 @@ async def test_a_task_waits_for_a_person_holds_nothing_and_goes_on_once(
 
 
 async def test_a_question_without_an_answer_ends_at_its_time(
-    own_system: System, doors: Doors, program: Outside
+    doors: Doors, program: Outside
 ) -> None:
-    own_system.worker(PAYER).ready()
     report = await program.ask(
         "PayerAgent", "pay", {"label": f"L{uuid4().hex}", "seconds": 3}
     )
@@ -168,9 +203,8 @@ async def test_a_question_without_an_answer_ends_at_its_time(
 
 
 async def test_three_waits_of_one_task_follow_one_another(
-    own_system: System, doors: Doors, program: Outside
+    shop: Shop, doors: Doors, program: Outside
 ) -> None:
-    own_system.worker(PAYER).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign("PayerAgent", "order", {"label": label})
     await program.eventually(lambda: is_waiting(doors, task_id))
@@ -186,16 +220,15 @@ async def test_three_waits_of_one_task_follow_one_another(
     question = await doors.find("ana", task_id)
     await doors.call("ana", "POST", f"/v1/approvals/{question['id']}", YES)
     assert (await program.report_of(task_id))["result"] == [7, True]
-    assert [len(own_system.runs(f"{label}-{part}")) for part in ("runs", "after")] == [
+    assert [len(shop.system.runs(f"{label}-{part}")) for part in ("runs", "after")] == [
         3,
         1,
     ]
 
 
 async def test_of_many_answers_at_once_one_counts_and_the_others_are_told(
-    own_system: System, doors: Doors, program: Outside
+    shop: Shop, doors: Doors, program: Outside
 ) -> None:
-    own_system.worker(PAYER).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign("PayerAgent", "pay", {"label": label})
     path = f"/v1/approvals/{(await doors.find('finance', task_id))['id']}"
@@ -219,28 +252,26 @@ async def test_of_many_answers_at_once_one_counts_and_the_others_are_told(
         "by": "user:fay",
         "note": str(won),
     }
-    assert len(own_system.runs(f"{label}-after")) == 1
+    assert len(shop.system.runs(f"{label}-after")) == 1
 
 
 async def test_what_was_approved_does_not_run_with_other_arguments(
-    own_system: System, doors: Doors, program: Outside
+    shop: Shop, doors: Doors, program: Outside
 ) -> None:
-    own_system.worker(PAYER).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign("PayerAgent", "pay", {"label": label})
     question = await doors.find("finance", task_id)
-    (own_system.folder / "runs" / f"{label}-changed").touch()
+    (shop.system.folder / "runs" / f"{label}-changed").touch()
     await doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES)
     report = await program.report_of(task_id)
     assert (report["status"], report["error"]["type"]) == ("failed", "ApprovalChanged")
     assert "'Pay 13?'" in report["error"]["message"]
-    assert own_system.runs(f"{label}-after") == []
+    assert shop.system.runs(f"{label}-after") == []
 
 
 async def test_a_link_answers_once_in_the_name_of_one_person(
-    own_system: System, doors: Doors, program: Outside
+    doors: Doors, program: Outside
 ) -> None:
-    own_system.worker(PAYER).ready()
     task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
     approval_id = (await doors.find("finance", task_id))["id"]
 
@@ -304,13 +335,15 @@ async def test_a_link_answers_once_in_the_name_of_one_person(
 
 
 async def test_a_page_is_a_page_while_the_store_is_away(
-    own_system: System, doors: Doors, program: Outside
+    own_system: System, own_doors: Doors, own_program: Outside
 ) -> None:
-    """A person sees words, not the JSON of a program; the same link answers once the store is there."""
+    """A person sees words, not the JSON of a own_program; the same link answers once the store is there."""
     own_system.worker(PAYER).ready()
-    task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
-    approval_id = (await doors.find("finance", task_id))["id"]
-    made = await doors.call(
+    task_id = await own_program.assign(
+        "PayerAgent", "pay", {"label": f"L{uuid4().hex}"}
+    )
+    approval_id = (await own_doors.find("finance", task_id))["id"]
+    made = await own_doors.call(
         "admin",
         "POST",
         f"/v1/approvals/{approval_id}/links",
@@ -320,22 +353,21 @@ async def test_a_page_is_a_page_while_the_store_is_away(
     yes = {"decision": "approve"}
     own_system.servers.valkey.kill()
     for form in (None, yes):
-        status, page = await doors.page(path, form)
+        status, page = await own_doors.page(path, form)
         assert (status, "<h1>The question cannot be read now" in page) == (503, True)
     await own_system.servers.valkey.start()
 
     async def is_answered() -> bool:
-        return (await doors.page(path, yes))[0] == 200
+        return (await own_doors.page(path, yes))[0] == 200
 
-    await program.eventually(is_answered)
-    assert (await program.report_of(task_id))["result"]["by"] == "role:finance"
+    await own_program.eventually(is_answered)
+    assert (await own_program.report_of(task_id))["result"]["by"] == "role:finance"
 
 
 async def test_nobody_writes_into_an_audit_in_names_that_are_not_theirs(
-    own_system: System, doors: Doors, program: Outside
+    doors: Doors, program: Outside
 ) -> None:
     """A link that somebody wrote is kept nowhere; one author, however often refused, leaves room to the others."""
-    own_system.worker(PAYER).ready()
     task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
     question = await doors.find("finance", task_id)
     for number in range(12):
@@ -358,10 +390,9 @@ async def test_nobody_writes_into_an_audit_in_names_that_are_not_theirs(
 
 
 async def test_a_key_for_one_user_is_one_users_as_an_administrator_too(
-    own_system: System, doors: Doors, program: Outside
+    doors: Doors, program: Outside
 ) -> None:
     """It sees what its user is asked, and makes links in no other name."""
-    own_system.worker(PAYER).ready()
     task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
     path = f"/v1/approvals/{(await doors.find('finance', task_id))['id']}"
     assert (await doors.call("alice", "GET", "/v1/approvals"))[1]["approvals"] == []
@@ -385,12 +416,11 @@ async def test_a_key_for_one_user_is_one_users_as_an_administrator_too(
 
 
 async def test_a_person_answers_on_the_command_line(
-    own_system: System, doors: Doors, program: Outside
+    shop: Shop, doors: Doors, program: Outside
 ) -> None:
-    own_system.worker(PAYER).ready()
     task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
     approval_id = (await doors.find("finance", task_id))["id"]
-    direct = partial(asyncio.to_thread, own_system.command, "--direct", "approvals")
+    direct = partial(asyncio.to_thread, shop.system.command, "--direct", "approvals")
     listed = await direct("list")
     assert (
         approval_id in listed.stdout,
@@ -417,19 +447,19 @@ async def test_a_person_answers_on_the_command_line(
     ["after schedule", "before record", "after record", "before acknowledgement"],
 )
 async def test_a_worker_that_is_killed_within_a_wait_loses_and_doubles_nothing(
-    own_system: System, doors: Doors, program: Outside, point: str
+    own_system: System, own_doors: Doors, own_program: Outside, point: str
 ) -> None:
     (own_system.folder / "runs" / "die-at").write_text(point)
     doomed = own_system.worker(PAYER, ack_wait_s=2).ready()
     label = f"L{uuid4().hex}"
-    task_id = await program.assign("PayerAgent", "pay", {"label": label})
+    task_id = await own_program.assign("PayerAgent", "pay", {"label": label})
     await asyncio.to_thread(doomed.wait)
     own_system.worker(PAYER, ack_wait_s=2).ready()
-    question = await doors.find("finance", task_id)
+    question = await own_doors.find("finance", task_id)
     assert (
-        await doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES)
+        await own_doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES)
     )[0] == 200
-    report = await program.report_of(task_id)
+    report = await own_program.report_of(task_id)
     assert report["result"]["approved"] is True
     # Beyond the time after which an unacknowledged delivery is offered again.
     await asyncio.sleep(_OFFERED_AGAIN_S)
@@ -439,17 +469,16 @@ async def test_a_worker_that_is_killed_within_a_wait_loses_and_doubles_nothing(
         1,
         1,
     ]
-    assert list((await program.reports()).values()) == [1]
+    assert list((await own_program.reports()).values()) == [1]
 
 
 async def test_a_task_whose_answerer_died_before_waking_it_goes_on_all_the_same(
-    own_system: System, doors: Doors, program: Outside
+    shop: Shop, doors: Doors, program: Outside
 ) -> None:
-    own_system.worker(PAYER).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign("PayerAgent", "pay", {"label": label})
     question = await doors.find("finance", task_id)
-    async with Redis.from_url(own_system.servers.redis_url) as redis:
+    async with Redis.from_url(shop.system.servers.redis_url) as redis:
         # All that a process does which dies after the answer was stored.
         answers = Answers(Waits(redis), cast("Any", None), cast("Any", None))
         answers.wake = AsyncMock()  # type: ignore[method-assign]  # what it did not come to
@@ -459,29 +488,29 @@ async def test_a_task_whose_answerer_died_before_waking_it_goes_on_all_the_same(
         )
     # By itself it would go on at the end of its wait, which is a week away.
     report = await program.report_of(task_id)
-    assert (report["result"]["by"], len(own_system.runs(f"{label}-after"))) == (
+    assert (report["result"]["by"], len(shop.system.runs(f"{label}-after"))) == (
         "user:fay",
         1,
     )
 
 
 async def test_a_task_of_a_worker_without_access_to_schedules_waits_and_is_woken(
-    own_system: System, doors: Doors, program: Outside
+    own_system: System, own_doors: Doors, own_program: Outside
 ) -> None:
     """By an answer at once, and at its end by the desk of a supervisor."""
     (own_system.folder / "runs" / "no-schedules").touch()
     own_system.worker(PAYER).ready()
-    unanswered = await program.assign(
+    unanswered = await own_program.assign(
         "PayerAgent", "pay", {"label": f"L{uuid4().hex}", "seconds": 3}
     )
-    asked = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
-    question = await doors.find("finance", asked)
-    await program.eventually(lambda: holds_nothing(program))
+    asked = await own_program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
+    question = await own_doors.find("finance", asked)
+    await own_program.eventually(lambda: holds_nothing(own_program))
     assert (
-        await doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES)
+        await own_doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES)
     )[0] == 200
-    assert (await program.report_of(asked))["result"]["approved"] is True
-    assert (await program.report_of(unanswered))["result"]["approved"] is False
+    assert (await own_program.report_of(asked))["result"]["approved"] is True
+    assert (await own_program.report_of(unanswered))["result"]["approved"] is False
 
 
 async def is_waiting(doors: Doors, task_id: str) -> bool:
