@@ -159,11 +159,19 @@ def numbered(
     return made, read
 
 
+#: Seconds for which a reading is shared: in fewer, ten readers of a busy machine may not all have come.
+KEPT_S = 1.0
+
+
 @pytest.fixture
 def readings(valkey_or_redis: Redis) -> list[SharedReading[dict[str, int]]]:
     return [
         SharedReading(
-            valkey_or_redis, keys.backlog(), keep_ms=300, kind=NUMBERS, deadline_s=5.0
+            valkey_or_redis,
+            keys.backlog(),
+            keep_ms=int(1000 * KEPT_S),
+            kind=NUMBERS,
+            deadline_s=5.0,
         )
         for _ in range(10)
     ]
@@ -175,7 +183,7 @@ async def test_one_process_reads_for_all_until_it_is_old(
     made, read = numbered()
     found = await asyncio.gather(*(one.take(read) for one in readings))
     assert [one.value for one in found] == [{"number": 0}] * len(readings)
-    assert all(0.0 <= one.age_s <= 0.3 for one in found)
+    assert all(0.0 <= one.age_s <= KEPT_S for one in found)
     assert made == [0]
 
     async def is_newer() -> bool:
