@@ -153,7 +153,8 @@ class JobReader:
     """Reads deliveries of *agent* as jobs; *remembers* is the agent's memory switch."""
 
     def __init__(self, agent: Agent, *, remembers: bool = True) -> None:
-        self._agent = agent
+        self._agent_id = agent.agent_id
+        self._tasks = agent.tasks
         self._remembers = remembers
         self._versions = {
             task.name: agent.memory_version(task) for task in agent.tasks.values()
@@ -193,14 +194,14 @@ class JobReader:
         attempt: int,
         now: datetime,
     ) -> Job | UnfitJob:
-        agent = self._agent
+        agent_id = self._agent_id
         call = assignment.task
-        if assignment.agent_id != agent.agent_id:
-            msg = f"agent_id is {assignment.agent_id!r}, but the subject is of {agent.agent_id!r}; correct one of them"
+        if assignment.agent_id != agent_id:
+            msg = f"agent_id is {assignment.agent_id!r}, but the subject is of {agent_id!r}; correct one of them"
             raise InvalidInput(msg)
-        task = agent.tasks.get(call.name)
+        task = self._tasks.get(call.name)
         if task is None:
-            msg = f"{agent.agent_id} has no task {call.name!r}; it has {', '.join(sorted(agent.tasks))}"
+            msg = f"{agent_id} has no task {call.name!r}; it has {', '.join(sorted(self._tasks))}"
             raise InvalidInput(msg)
         created_at = assignment.waits_from
         age = now - created_at
@@ -213,7 +214,7 @@ class JobReader:
         if deadline is not None and deadline <= now:
             expired = TaskExpired(
                 f"{describe_deadline(deadline)} in the queue, where it had waited {describe_time(_in_ms(age))} for a "
-                f"worker of {agent.agent_id} that is free; allow more time or start more workers",
+                f"worker of {agent_id} that is free; allow more time or start more workers",
                 deadline,
             )
             return UnfitJob(
@@ -238,7 +239,7 @@ class JobReader:
         if memory in ("miss", "refreshed"):
             version = self._versions[task.name]
             memory_key = keys.ltm(
-                agent.agent_id, version, question, user if owner is not None else None
+                agent_id, version, question, user if owner is not None else None
             )
             neighbourhood = Parameters.neighbourhood(parameters, task.name)
         return Job(
