@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tasklore.commands.app import make_root
+from tasklore.commands.app import GROUPS, WRITTEN, make_root
+from tasklore.commands.operations.entries import load_manifest
 
 ROOT = Path(__file__).parents[3]
 ROOMS = ("contracts", "deploy", "examples", "memory", "runtime", "supervisor", "tasklore", "workers")  # fmt: skip
@@ -85,3 +86,10 @@ def test_every_command_that_is_named_exists() -> None:
 )
 def test_a_command_that_does_not_exist_is_found(line: str, fault: str) -> None:
     assert fault_of(line, make_root()) == fault
+
+
+def test_a_sentence_is_of_a_noun_that_is_there() -> None:
+    """A noun that was deleted leaves no group of commands without a command."""
+    nouns = {entry["noun"] for entry in load_manifest()["operations"]} | WRITTEN
+    gone = GROUPS.keys() - nouns
+    assert not gone, f"delete {sorted(gone)} from GROUPS in tasklore/commands/app.py"
