@@ -16,7 +16,7 @@ from benchmarks.listing_rows import many_listed
 from benchmarks.processes import NotMeasuredError
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, missing, percentile
-from tasklore.memory.ledger.run_index import MOST_RUNS
+from tasklore.memory.ledger.task_index import MOST_RUNS
 from tests.browser.chromium import launch_beside
 
 #: Milliseconds that a page may take, p95, and those of the processor that the overview may.

@@ -18,8 +18,8 @@ from tasklore.contracts.identifiers import user_token
 from tasklore.memory import keys
 from tasklore.memory.functions import load_functions
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.run_index import MOST_RUNS, RunIndex
-from tasklore.memory.ledger.run_rows import RunRow
+from tasklore.memory.ledger.task_index import MOST_RUNS, TaskIndex
+from tasklore.memory.ledger.task_rows import TaskRow
 
 #: Milliseconds that the client waits for a page, p95.
 ASKED_MS = 50.0
@@ -33,14 +33,14 @@ _ANSWER_S = 60.0
 _PAGES = 60
 
 
-def _rows() -> list[RunRow]:
+def _rows() -> list[TaskRow]:
     now_ms = time.time_ns() // 1_000_000
     return [_row(number, now_ms) for number in range(MOST_RUNS)]
 
 
-def _row(number: int, now_ms: int) -> RunRow:
+def _row(number: int, now_ms: int) -> TaskRow:
     # Ids as ours are long.
-    made = RunRow(
+    made = TaskRow(
         task_id=f"019a{number:08x}-7000-8000-000000000000",
         agent_id=AGENT,
         task="echo",
@@ -104,7 +104,7 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
 
 async def _fill(redis: Redis) -> list[Row]:
     """List the tasks, open ones in the ledger too; return what Valkey took for one."""
-    index = RunIndex(redis, deadline_s=_ANSWER_S)
+    index = TaskIndex(redis, deadline_s=_ANSWER_S)
     rows = _rows()
     started = await _spent_us(redis)
     for first in range(0, len(rows), _AT_ONCE):

@@ -5,6 +5,7 @@ from typing import Final
 from tasklore.memory.budgets import declaration as budgets
 from tasklore.memory.concurrency import declaration as places
 from tasklore.memory.conversations import declaration as conversations
+from tasklore.memory.declarations import Store
 from tasklore.memory.documents import declaration as documents
 from tasklore.memory.episodes import declaration as episodes
 from tasklore.memory.holdings import declaration as holdings
@@ -14,7 +15,6 @@ from tasklore.memory.projects import declaration as projects
 from tasklore.memory.queues import declaration as queues
 from tasklore.memory.schedules import declaration as schedules
 from tasklore.memory.sessions import declaration as sessions
-from tasklore.memory.store import Store
 from tasklore.memory.stories import declaration as stories
 from tasklore.memory.webhooks import declaration as webhooks
 

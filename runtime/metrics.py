@@ -14,9 +14,9 @@ from tasklore.runtime.counting.listening import ListeningCounts
 from tasklore.runtime.counting.models import ModelCounts
 from tasklore.runtime.counting.plans import PlanCounts
 from tasklore.runtime.counting.series import Declared, Series
+from tasklore.runtime.counting.system import SystemGauges
 from tasklore.runtime.counting.tasks import TaskCounters
 from tasklore.runtime.counting.transport import HttpCounts, TransportCounts
-from tasklore.runtime.counting.whole import WholeCounts
 from tasklore.runtime.counting.words import MAX_TASKS
 
 __all__ = ["CONTENT_TYPE", "MAX_TASKS", "Metrics"]
@@ -29,7 +29,7 @@ class Metrics(
     PlanCounts,
     ModelCounts,
     HttpCounts,
-    WholeCounts,
+    SystemGauges,
 ):
     """Everything this process counts; it is the meter that the engines, the outbox, the leases and the LLM ask for.
 
@@ -49,7 +49,7 @@ class Metrics(
         PlanCounts.__init__(self, self._families)
         ModelCounts.__init__(self, self._families)
         HttpCounts.__init__(self, self._families)
-        WholeCounts.__init__(self, self._families)
+        SystemGauges.__init__(self, self._families)
 
     @property
     def declared(self) -> tuple[Declared, ...]:

@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from tasklore.runtime import settings as declarations
 from tasklore.runtime.settings import Settings, format_setting
-from tasklore.runtime.settings_use import SET_BY
+from tasklore.runtime.settings_set_by import SET_BY
 from tasklore.runtime.variables import variable_of
 
 _UNITS = {
@@ -34,7 +34,7 @@ _PAGE_HEAD = """# Settings
 Every process reads its settings from environment variables once, at its start; options of the command line come before
 them. An unusable value stops the process with a message that names the variable and the cure; an unknown variable that
 begins with `TASKLORE_` is warned about, and one that is no setting any more with what it is now. `tasklore config`
-prints every value and its source. Made from `runtime/settings.py` and `settings_use.py` by `make generated`.
+prints every value and its source. Made from `runtime/settings.py` and `settings_set_by.py` by `make generated`.
 
 | variable | default | values | unit | meaning | who sets it: when |
 |---|---|---|---|---|---|

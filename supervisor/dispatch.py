@@ -20,7 +20,7 @@ from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import ChatTurn, TaskAssignment
 from tasklore.memory.holdings.store import HOLDING_KINDS, Holding
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.run_rows import row_of
+from tasklore.memory.ledger.task_rows import row_of
 from tasklore.memory.ledger.unnoted_tasks import StoredTask, UnnotedTasks
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.outbox import Outbox

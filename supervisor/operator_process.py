@@ -25,9 +25,9 @@ from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.process import Process
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.settings import Settings
-from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.cards import CardIndex
 from tasklore.supervisor.dead_letters.queue import open_dead_letters
+from tasklore.supervisor.live_workers import LiveWorkers
 from tasklore.supervisor.operations.dependencies import OperatorDependencies
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ async def open_operator(
             redis=redis,
             outbox=outbox,
             cards=CardIndex(metrics.count_refused_card),
-            attendance=Attendance(link),
+            attendance=LiveWorkers(link),
             letters=letters,
             hands=lend(link, redis, outbox, settings),
         )

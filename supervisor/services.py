@@ -54,13 +54,13 @@ from tasklore.supervisor.admission.owner_bounds import OwnerBounds
 from tasklore.supervisor.admission.queue_mover import WaitingQueueMover
 from tasklore.supervisor.approvals.answers import Answers
 from tasklore.supervisor.approvals.notifier import WaitNotifier, event_sender
-from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.cards import CardIndex
 from tasklore.supervisor.dead_letters.queue import drop_letters
 from tasklore.supervisor.delivery import Delivering, InboxDelivery, inbox_sources
 from tasklore.supervisor.dispatch import Dispatch
 from tasklore.supervisor.json_schemas import JsonSchemas
+from tasklore.supervisor.live_workers import LiveWorkers
 from tasklore.supervisor.makers import Makers
 from tasklore.supervisor.pipelines.analysis.driver import AnalysisDriver
 from tasklore.supervisor.pipelines.analysis.fold import AnalysisParts
@@ -452,7 +452,7 @@ def open_api(
         client=opened.link.client,
         redis=opened.redis,
         catalogue=lambda: opened.cards.catalogue,
-        attendance=Attendance(opened.link),
+        attendance=LiveWorkers(opened.link),
         service=service,
         dispatch=opened.dispatch,
         reports=opened.reports,

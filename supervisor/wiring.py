@@ -38,7 +38,7 @@ from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.open_tasks import OpenTasks
 from tasklore.memory.ledger.stream_epochs import StreamEpochs
 from tasklore.memory.sessions.session import SessionCache
-from tasklore.runtime.lease_loop import LeaseLoop
+from tasklore.runtime.claim_loop import ClaimLoop
 from tasklore.runtime.messaging.broker import reads, reads_nothing, reads_or_ignores
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.leases import Leases
@@ -162,7 +162,7 @@ class _Dependencies:
     api: Api | None
 
     @property
-    def loops(self) -> tuple[LeaseLoop[Any, Any] | WaitingQueueMover, ...]:
+    def loops(self) -> tuple[ClaimLoop[Any, Any] | WaitingQueueMover, ...]:
         """The work that is done under leases."""
         hooks = () if self.webhooks is None else (self.webhooks.sender,)
         return (

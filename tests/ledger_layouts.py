@@ -16,8 +16,8 @@ from tasklore.memory.ledger import layouts
 from tasklore.memory.ledger.layouts import MARKS, EntryKeys, Layout
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.migration import Migration
-from tasklore.memory.ledger.run_rows import RunRow
 from tasklore.memory.ledger.runs import Ended, Finish
+from tasklore.memory.ledger.task_rows import TaskRow
 from tasklore.runtime.servers import valkey
 from tests.servers import PATIENCE_S
 
@@ -49,9 +49,9 @@ class LayoutUnderTest:
         return keys.children(task_id)
 
 
-def row_for(task_id: str, generation: int = 1) -> RunRow:
+def row_for(task_id: str, generation: int = 1) -> TaskRow:
     """Return how a task of `AGENT` is listed."""
-    return RunRow(
+    return TaskRow(
         task_id=task_id,
         agent_id=AGENT,
         task="leaf",

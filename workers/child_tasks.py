@@ -27,7 +27,7 @@ from tasklore.contracts.messages import (
     TaskCard,
 )
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.run_rows import row_of
+from tasklore.memory.ledger.task_rows import row_of
 from tasklore.memory.ledger.unnoted_tasks import StoredTask, UnnotedTasks
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.direct import read_last

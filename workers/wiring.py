@@ -63,8 +63,8 @@ from tasklore.workers.context.services import Services
 from tasklore.workers.execution.acknowledger import Acknowledger, Erasing
 from tasklore.workers.execution.bounded_runs import BoundedRuns
 from tasklore.workers.execution.consumer import Consumer
+from tasklore.workers.execution.crash_isolation import CrashIsolation
 from tasklore.workers.execution.due_copies import DueCopies, open_due_copies
-from tasklore.workers.execution.exclusive_runs import ExclusiveRuns
 from tasklore.workers.execution.executor import Executor
 from tasklore.workers.execution.recall import NearMatches
 from tasklore.workers.execution.report_publisher import Metering, ReportPublisher
@@ -163,7 +163,7 @@ class Worker:
         self._metrics = self.process.metrics
         self._host = Host()
         self.process.when_asked(self._host.stop)
-        self._exclusive = ExclusiveRuns(
+        self._exclusive = CrashIsolation(
             self._host.pause, patience_s=settings.ack_wait_s
         )
         self._presences: list[WorkerPresence] = []

@@ -11,7 +11,7 @@ from tasklore.contracts.admission.waits import demand_person
 from tasklore.contracts.errors import ConfigurationError
 from tasklore.contracts.identifiers import checked_name, user_token
 from tasklore.contracts.pipelines import PIPELINE_AGENT
-from tasklore.memory.store import AGENT, KeyAccess, StoreRole
+from tasklore.memory.declarations import AGENT, KeyAccess, StoreRole
 from tasklore.memory.stores import STORES
 from tasklore.runtime.messaging.signatures import is_signed
 

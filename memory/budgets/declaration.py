@@ -3,7 +3,7 @@
 from tasklore.memory.budgets import scripts
 from tasklore.memory.budgets.keys import budget
 from tasklore.memory.budgets.store import WAITING
-from tasklore.memory.store import WORKERS, KeyAccess, Store, StoreKey, StoreRole
+from tasklore.memory.declarations import WORKERS, KeyAccess, Store, StoreKey, StoreRole
 
 #: What calls to models reserve and take: whoever makes them counts. By which limits they go, they only read.
 _TAKEN = ("calls", "leases", "account*", "book:*", "tree:*", *WAITING)

@@ -1,7 +1,7 @@
 """The declaration of places."""
 
 from tasklore.memory.concurrency import scripts
-from tasklore.memory.store import WORKERS, Store, StoreKey, StoreRole
+from tasklore.memory.declarations import WORKERS, Store, StoreKey, StoreRole
 
 STORES = (
     Store(

@@ -7,7 +7,7 @@ from redis.asyncio import Redis
 
 from tasklore.memory.conversations import scripts
 from tasklore.memory.conversations.conversation import Conversations
-from tasklore.memory.store import (
+from tasklore.memory.declarations import (
     EVERY_ROLE,
     Store,
     StoreKey,

@@ -1,7 +1,13 @@
 """The declaration of documents."""
 
+from tasklore.memory.declarations import (
+    EVERY_ROLE,
+    KeyAccess,
+    Store,
+    StoreKey,
+    StoreRole,
+)
 from tasklore.memory.documents.storage import scripts
-from tasklore.memory.store import EVERY_ROLE, KeyAccess, Store, StoreKey, StoreRole
 
 STORES = (
     Store(

@@ -3,9 +3,9 @@
 from redis.asyncio import Redis
 
 from tasklore.memory.conversations.notices import Notices
+from tasklore.memory.declarations import Store, StoreKey, StoreRole, UserStore
 from tasklore.memory.episodes import store, vectors
 from tasklore.memory.episodes.store import Episodes
-from tasklore.memory.store import Store, StoreKey, StoreRole, UserStore
 
 
 def _open(redis: Redis, deadline_s: float) -> UserStore:

@@ -1,8 +1,8 @@
 """The declaration of holdings."""
 
+from tasklore.memory.declarations import Store, StoreKey, StoreRole
 from tasklore.memory.holdings import scripts
 from tasklore.memory.holdings.keys import HOLDINGS
-from tasklore.memory.store import Store, StoreKey, StoreRole
 
 STORES = (
     Store(

@@ -11,10 +11,7 @@ from tasklore.memory.conversations.declaration import (
     turn_field,
     user_of,
 )
-from tasklore.memory.ledger import scripts
-from tasklore.memory.ledger.keys import ledger_agents, ledger_layout, run_agents
-from tasklore.memory.ledger.requests import RequestRecords, place_of
-from tasklore.memory.store import (
+from tasklore.memory.declarations import (
     AGENT,
     EVERY_ROLE,
     WORKERS,
@@ -25,6 +22,9 @@ from tasklore.memory.store import (
     UserStore,
     user_store,
 )
+from tasklore.memory.ledger import scripts
+from tasklore.memory.ledger.keys import ledger_agents, ledger_layout, run_agents
+from tasklore.memory.ledger.requests import RequestRecords, place_of
 
 
 def _open_requests(redis: Redis, deadline_s: float) -> UserStore:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 import structlog
 
 from tasklore.contracts.errors import MemoryUnavailable
-from tasklore.memory.ledger.run_index import RunIndex
-from tasklore.memory.ledger.run_rows import RunRow
+from tasklore.memory.ledger.task_index import TaskIndex
+from tasklore.memory.ledger.task_rows import TaskRow
 
 log = structlog.get_logger(__name__)
 
@@ -22,13 +22,13 @@ _PAUSE_S = 0.1
 #: Runs that are kept for an index that is away; what is left out of these is listed when it ends.
 _MOST_KEPT = 10_000
 
-MakeRow = Callable[[], RunRow]
+MakeRow = Callable[[], TaskRow]
 
 
 class LateRows:
     """Lists runs in *index*, and takes them out of the open ones, a moment after they were added."""
 
-    def __init__(self, index: RunIndex) -> None:
+    def __init__(self, index: TaskIndex) -> None:
         self._index = index
         #: What was added since the last look, and what has waited for one.
         self._fresh: dict[str, MakeRow] = {}
@@ -93,7 +93,7 @@ class LateRows:
             log.info("ended_runs_left_open", error=str(error))
 
 
-def _make_rows(makers: Mapping[str, MakeRow]) -> list[RunRow]:
+def _make_rows(makers: Mapping[str, MakeRow]) -> list[TaskRow]:
     """Return the row of each task that has one; a task whose row cannot be made is logged and left out."""
     rows = []
     for task_id, make_row in makers.items():

@@ -39,8 +39,6 @@ from tasklore.memory.ledger import scripts
 from tasklore.memory.ledger.expired import expired_report
 from tasklore.memory.ledger.late_rows import LateRows
 from tasklore.memory.ledger.layouts import Entries, EntryKeys, read_pointer
-from tasklore.memory.ledger.run_index import RunIndex
-from tasklore.memory.ledger.run_rows import OPEN_STATES, RunRow, tenant_in
 from tasklore.memory.ledger.runs import (
     Beginning,
     CancelOutcome,
@@ -56,6 +54,8 @@ from tasklore.memory.ledger.runs import (
     Suspect,
     Woken,
 )
+from tasklore.memory.ledger.task_index import TaskIndex
+from tasklore.memory.ledger.task_rows import OPEN_STATES, TaskRow, tenant_in
 
 #: Children of one task that are listed: as many as one `map` calls.
 MOST_CHILDREN = 10_000
@@ -138,7 +138,7 @@ class Ledger:
         self._keep_ms = keep // timedelta(milliseconds=1)
         self._reports_ms = min(keep, reports_keep) // timedelta(milliseconds=1)
         self._batch = CommandBatch(client, deadline_s, breaker)
-        self._index = RunIndex(
+        self._index = TaskIndex(
             client, keep=keep, deadline_s=deadline_s, breaker=breaker
         )
         self._late = LateRows(self._index)
@@ -148,8 +148,8 @@ class Ledger:
         self,
         commands: Sequence[Command],
         *,
-        opened: Sequence[RunRow] = (),
-        ended: Sequence[RunRow] = (),
+        opened: Sequence[TaskRow] = (),
+        ended: Sequence[TaskRow] = (),
         is_settled: bool = True,
     ) -> list[Any]:
         """Return the replies to *commands*, before which *opened* runs are listed, and behind which *ended* ones are.
@@ -197,7 +197,7 @@ class Ledger:
         alone: bool = False,
         most_crashes: int = 0,
         token: str = "",
-        make_row: Callable[[], RunRow] | None = None,
+        make_row: Callable[[], TaskRow] | None = None,
     ) -> Beginning:
         """Return which run this is, why there is none, or the stored report, to be published again.
 
@@ -271,7 +271,7 @@ class Ledger:
         wait_ms: int,
         assignment: bytes | None = None,
         waits_for: RunWait | None = None,
-        row: RunRow | None = None,
+        row: TaskRow | None = None,
     ) -> None:
         """Note that *run* ended and another follows, not before *wait_ms* have passed; 0 is whenever it is offered.
 
@@ -483,7 +483,7 @@ class Ledger:
         finished = list(reports)
         entries = await self._entries.make_many([one[0] for one in finished])
         commands: list[Command] = []
-        rows: list[RunRow] = []
+        rows: list[TaskRow] = []
         for one, entry in zip(finished, entries, strict=True):
             task_id, generation, status, report = one[:4]
             user = ""
@@ -505,7 +505,7 @@ class Ledger:
                 self._late.close(one.row.agent_id, one.task_id)
         return earlier
 
-    async def list_runs(self, rows: Sequence[RunRow]) -> None:
+    async def list_runs(self, rows: Sequence[TaskRow]) -> None:
         """List runs by *rows*, whatever the ledger says of them: reports that stood before others came.
 
         Raises:
@@ -520,7 +520,7 @@ class Ledger:
         assignment: bytes,
         trace: str = "",
         due_at_ms: int | None = None,
-        row: RunRow | None = None,
+        row: TaskRow | None = None,
     ) -> None:
         """Note that *assignment* is durably published; a worker that was quicker is not undone.
 
@@ -545,7 +545,7 @@ class Ledger:
         self,
         assignments: Sequence[tuple[str, int, bytes, str]],
         children: Sequence[tuple[str, str, str]] = (),
-        rows: Sequence[RunRow] = (),
+        rows: Sequence[TaskRow] = (),
     ) -> None:
         """Do as `accept` with each of *assignments*, and list *children* and *rows*, in one round trip.
 
@@ -601,7 +601,7 @@ class Ledger:
         task_id: str,
         generation: int,
         waits_for: RunWait,
-        row: RunRow | None = None,
+        row: TaskRow | None = None,
     ) -> None:
         """Note what a task waits for of which no run has begun; it is listed by its *row*, if that is given.
 

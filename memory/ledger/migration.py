@@ -24,10 +24,10 @@ from tasklore.memory.ledger import scripts
 from tasklore.memory.ledger.layouts import MARKS, Layout
 from tasklore.memory.ledger.ledger import number_in
 from tasklore.memory.ledger.open_tasks import read_layout, task_keys
-from tasklore.memory.ledger.run_index import KEEP_OPEN, RunIndex
-from tasklore.memory.ledger.run_rows import (
+from tasklore.memory.ledger.task_index import KEEP_OPEN, TaskIndex
+from tasklore.memory.ledger.task_rows import (
     END_STATES,
-    RunRow,
+    TaskRow,
     row_of,
     row_of_report,
     token_or_none,
@@ -79,7 +79,7 @@ class Migration:
     ) -> None:
         self._batch = CommandBatch(client, _DEADLINE_S, has_large_replies=True)
         # For longer than any ledger keeps an entry, so that no list of a user ends before it.
-        self._index = RunIndex(client, keep=KEEP_OPEN, deadline_s=_DEADLINE_S)
+        self._index = TaskIndex(client, keep=KEEP_OPEN, deadline_s=_DEADLINE_S)
         self._settled_s = settled_s
         self._named_within_s = named_within_s
         self._demand_new_ones = demand_new_ones
@@ -209,7 +209,7 @@ class Migration:
         await asyncio.sleep(self._settled_s)
 
 
-def _rows_of(key: bytes, fields: dict[bytes, bytes]) -> list[RunRow]:
+def _rows_of(key: bytes, fields: dict[bytes, bytes]) -> list[TaskRow]:
     """Return the row of the newest generation of the entry at *key*, none of one that has no assignment or report yet.
 
     A task that is open in any generation is listed as open.
@@ -240,7 +240,7 @@ def _rows_of(key: bytes, fields: dict[bytes, bytes]) -> list[RunRow]:
     return [placed.complete(row)]
 
 
-def _open_row(assignment: bytes, agent_id: str, generation: int) -> RunRow:
+def _open_row(assignment: bytes, agent_id: str, generation: int) -> TaskRow:
     """Return the row of an open task; of an assignment that cannot be read, whose it is."""
     try:
         read = TaskAssignment.model_validate_json(assignment)
@@ -253,7 +253,7 @@ def _open_row(assignment: bytes, agent_id: str, generation: int) -> RunRow:
     return row_of(read, generation, agent_id)
 
 
-def _ended_row(report: bytes, state: str, user: str) -> RunRow:
+def _ended_row(report: bytes, state: str, user: str) -> TaskRow:
     """Return the row of a task that has ended with *report*, in *state* where that cannot be read."""
     try:
         return row_of_report(CompletionReport.model_validate_json(report), user)
@@ -264,8 +264,8 @@ def _ended_row(report: bytes, state: str, user: str) -> RunRow:
     )
 
 
-def _unreadable_row(created_ms: int, user: str) -> RunRow:
-    return RunRow(
+def _unreadable_row(created_ms: int, user: str) -> TaskRow:
+    return TaskRow(
         task_id="", agent_id="", task="unknown", created_ms=created_ms, user=user
     )
 

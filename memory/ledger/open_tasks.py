@@ -21,7 +21,7 @@ from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
 from tasklore.memory.ledger import scripts
 from tasklore.memory.ledger.layouts import Layout, entry_of_layout_2, read_mark
 from tasklore.memory.ledger.ledger import LedgerEntry, entry_of, number_in
-from tasklore.memory.ledger.run_index import RunIndex
+from tasklore.memory.ledger.task_index import TaskIndex
 
 #: Keys looked at in one step of the server: under a millisecond of its time.
 SCAN_COUNT = 1000
@@ -124,7 +124,7 @@ class OpenTasks:
     ) -> None:
         self._keep_ms = keep // timedelta(milliseconds=1)
         self._batch = CommandBatch(client, step_s, has_large_replies=True)
-        self._index = RunIndex(client, keep=keep, deadline_s=step_s)
+        self._index = TaskIndex(client, keep=keep, deadline_s=step_s)
 
     async def read(self) -> AsyncIterator[list[OpenTask]]:
         """Yield open tasks in small batches; one that is open from the beginning to the end is never left out.

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from tasklore.contracts.moments import spell_moment
-from tasklore.memory.ledger.run_rows import RunRow
+from tasklore.memory.ledger.task_rows import TaskRow
 
 if TYPE_CHECKING:
     from tasklore.contracts.admission.waits import RunWait
@@ -162,4 +162,4 @@ class Finish(NamedTuple):
     status: str
     report: bytes
     user: str = ""
-    row: RunRow | None = None
+    row: TaskRow | None = None

@@ -11,7 +11,7 @@ import structlog
 
 from tasklore.contracts.errors import MemoryRefused, MemoryUnavailable
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.run_rows import RunRow
+from tasklore.memory.ledger.task_rows import TaskRow
 
 log = structlog.get_logger(__name__)
 
@@ -32,7 +32,7 @@ class StoredTask(NamedTuple):
     generation: int
     body: bytes
     trace: str
-    row: RunRow
+    row: TaskRow
     due_at_ms: int | None = None
     parent_id: str | None = None
 

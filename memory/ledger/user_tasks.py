@@ -22,7 +22,7 @@ from tasklore.memory.ledger.open_tasks import (
     read_layout,
     task_keys,
 )
-from tasklore.memory.ledger.run_index import RunIndex
+from tasklore.memory.ledger.task_index import TaskIndex
 
 #: Assignments read in one round trip: each may have almost a mebibyte.
 _BODIES = 16
@@ -41,7 +41,7 @@ class UserTasks:
     def __init__(self, client: Redis, *, step_s: float = STEP_S) -> None:
         self._batch = CommandBatch(client, step_s, has_large_replies=True)
         self._entries = Entries(client, self._batch)
-        self._index = RunIndex(client, deadline_s=step_s)
+        self._index = TaskIndex(client, deadline_s=step_s)
 
     async def read(
         self, token: str, is_theirs: Callable[[bytes], bool]

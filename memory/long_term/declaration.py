@@ -3,10 +3,7 @@
 from redis.asyncio import Redis
 
 from tasklore.contracts.identifiers import user_token
-from tasklore.memory.long_term import scripts
-from tasklore.memory.long_term.keys import FLIGHTS
-from tasklore.memory.long_term.owners import EntryOwners
-from tasklore.memory.store import (
+from tasklore.memory.declarations import (
     AGENT,
     WORKERS,
     KeyAccess,
@@ -15,6 +12,9 @@ from tasklore.memory.store import (
     UserStore,
     user_store,
 )
+from tasklore.memory.long_term import scripts
+from tasklore.memory.long_term.keys import FLIGHTS
+from tasklore.memory.long_term.owners import EntryOwners
 
 
 def _open(redis: Redis, deadline_s: float) -> UserStore:

@@ -2,9 +2,15 @@
 
 from redis.asyncio import Redis
 
+from tasklore.memory.declarations import (
+    EVERY_ROLE,
+    Store,
+    StoreKey,
+    UserStore,
+    user_store,
+)
 from tasklore.memory.projects import scripts
 from tasklore.memory.projects.project import ProjectMemory
-from tasklore.memory.store import EVERY_ROLE, Store, StoreKey, UserStore, user_store
 
 
 def _open(redis: Redis, deadline_s: float) -> UserStore:

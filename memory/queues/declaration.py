@@ -2,10 +2,16 @@
 
 from redis.asyncio import Redis
 
+from tasklore.memory.declarations import (
+    Store,
+    StoreKey,
+    StoreRole,
+    UserStore,
+    user_store,
+)
 from tasklore.memory.queues import scripts
 from tasklore.memory.queues.claims import QueueName
 from tasklore.memory.queues.queue import PersonalQueue
-from tasklore.memory.store import Store, StoreKey, StoreRole, UserStore, user_store
 
 
 def _declare(name: QueueName, bound: str) -> Store:

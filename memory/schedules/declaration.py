@@ -2,9 +2,15 @@
 
 from redis.asyncio import Redis
 
+from tasklore.memory.declarations import (
+    Store,
+    StoreKey,
+    StoreRole,
+    UserStore,
+    user_store,
+)
 from tasklore.memory.records import scripts
 from tasklore.memory.schedules.store import UserSchedules
-from tasklore.memory.store import Store, StoreKey, StoreRole, UserStore, user_store
 
 
 def _open(redis: Redis, deadline_s: float) -> UserStore:

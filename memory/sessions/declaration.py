@@ -4,10 +4,16 @@ from collections.abc import Sequence
 
 from redis.asyncio import Redis
 
+from tasklore.memory.declarations import (
+    EVERY_ROLE,
+    Store,
+    StoreKey,
+    StoreRole,
+    UserStore,
+)
 from tasklore.memory.sessions import pipeline_scripts, scripts
 from tasklore.memory.sessions.index import RunOutcomes
 from tasklore.memory.sessions.session import SessionCache
-from tasklore.memory.store import EVERY_ROLE, Store, StoreKey, StoreRole, UserStore
 
 
 def _open(redis: Redis, deadline_s: float) -> UserStore:

@@ -1,6 +1,6 @@
 """The declaration of stories."""
 
-from tasklore.memory.store import Store, StoreKey, StoreRole
+from tasklore.memory.declarations import Store, StoreKey, StoreRole
 from tasklore.memory.stories import scripts
 
 STORES = (

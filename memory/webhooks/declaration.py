@@ -2,7 +2,13 @@
 
 from redis.asyncio import Redis
 
-from tasklore.memory.store import Store, StoreKey, StoreRole, UserStore, user_store
+from tasklore.memory.declarations import (
+    Store,
+    StoreKey,
+    StoreRole,
+    UserStore,
+    user_store,
+)
 from tasklore.memory.webhooks import scripts
 from tasklore.memory.webhooks.keys import WEBHOOKS
 from tasklore.memory.webhooks.outbox import WebhookOutbox

@@ -18,7 +18,7 @@ from tasklore.contracts.errors import MemoryUnavailable, MessageTooLarge, NotAcc
 from tasklore.contracts.messages import TaskAssignment
 from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.runtime.lease_loop import LeaseLoop, NotYet
+from tasklore.runtime.claim_loop import ClaimLoop, NotYet
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.supervisor.wake_up import wake_up
 
@@ -39,7 +39,7 @@ _AGAIN_S = 1.0
 _REST_S = 0.5
 
 
-class LimitWaker(LeaseLoop[str, str]):
+class LimitWaker(ClaimLoop[str, str]):
     """Wakes tasks that wait for room under a limit, in this process; its keys are "id:generation"."""
 
     # A task that is woken twice runs once.

@@ -7,7 +7,7 @@ from tasklore.contracts import subjects
 from tasklore.contracts.admission.waits import QuestionNotice, Wait, wait_id
 from tasklore.contracts.errors import MessageTooLarge
 from tasklore.memory.ledger.waits import LATE, WaitName, Waits, WaitState
-from tasklore.runtime.lease_loop import LeaseLoop
+from tasklore.runtime.claim_loop import ClaimLoop
 from tasklore.runtime.messaging.link import Link
 from tasklore.supervisor.approvals.answers import Answers
 from tasklore.supervisor.webhooks.events import WebhookEvents
@@ -24,7 +24,7 @@ _AGAIN = timedelta(minutes=6)
 Notify = Callable[[WaitName, WaitState, int], Awaitable[None]]
 
 
-class WaitNotifier(LeaseLoop[WaitName, WaitName]):
+class WaitNotifier(ClaimLoop[WaitName, WaitName]):
     """Looks at open waits when they are due, in this process; `run` until `drain`."""
 
     # Each look may be done twice: a notice is then sent twice, a task woken twice and run once.

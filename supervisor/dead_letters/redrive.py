@@ -14,7 +14,7 @@ from tasklore.contracts.faults import fault_of
 from tasklore.contracts.identifiers import TaskName, checked_name
 from tasklore.contracts.messages import TaskAssignment
 from tasklore.memory.ledger.ledger import LedgerEntry
-from tasklore.memory.ledger.run_rows import RunRow, row_of
+from tasklore.memory.ledger.task_rows import TaskRow, row_of
 from tasklore.supervisor.dead_letters.known_agents import KnownAgents
 from tasklore.supervisor.dead_letters.letters import FOREIGN, Letter
 
@@ -60,7 +60,7 @@ class Redrive:
     headers: dict[str, str] = field(default_factory=dict)
 
     @property
-    def row(self) -> RunRow | None:
+    def row(self) -> TaskRow | None:
         """How its task is listed, None where its body is no assignment."""
         try:
             assignment = TaskAssignment.model_validate_json(self.body)

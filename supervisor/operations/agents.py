@@ -18,16 +18,16 @@ from tasklore.contracts.identifiers import NAME_PATTERN
 from tasklore.contracts.messages import AgentCard, AwayModel, WorkerPresence
 from tasklore.contracts.observations import Action, SensoryData, Word, WorldTime
 from tasklore.memory.conversations.observations import Observations
-from tasklore.memory.ledger.run_list import (
+from tasklore.memory.ledger.task_list import (
     MOST_OF_PAGE,
     MOST_READ,
     ListedTask,
-    RunFilter,
+    TaskFilter,
     TaskList,
     TaskPage,
 )
-from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.live_workers import LiveWorkers
 from tasklore.supervisor.operations.card_fit import (
     demand_fit,
     demand_offer,
@@ -74,7 +74,7 @@ class AgentLooks:
     """The cards of agents as of now, their live workers, and the store with the list of their tasks."""
 
     read_catalogue: Callable[[], Awaitable[Catalogue]]
-    attendance: Attendance
+    attendance: LiveWorkers
     redis: Redis
 
 
@@ -468,8 +468,8 @@ async def decide(
 
 
 #: Those that need no dispatch.
-LOOKS = (list_agents, list_loads, show_agent, list_outages)
-OPERATIONS = (*LOOKS, decide)
+OPERATOR_OPERATIONS = (list_agents, list_loads, show_agent, list_outages)
+OPERATIONS = (*OPERATOR_OPERATIONS, decide)
 
 
 def _view(
@@ -506,7 +506,7 @@ async def _read_load(
     count = len(opened.tasks)
     oldest_ms = min((one.began_ms for one in opened.tasks), default=None)
     of_all = await tasks.count_open(card.agent_id)
-    if asked == RunFilter(agent_id=card.agent_id):
+    if asked == TaskFilter(agent_id=card.agent_id):
         count = of_all.number
         oldest_ms = of_all.oldest_ms
     ends = await _read_past_open(
@@ -539,7 +539,7 @@ async def _read_load(
 
 
 async def _read_past_open(
-    tasks: TaskList, asked: RunFilter, first: TaskPage, opened: int
+    tasks: TaskList, asked: TaskFilter, first: TaskPage, opened: int
 ) -> tuple[ListedTask, ...]:
     """Return the last tasks that ended as *asked*, from the page *first* on: past as many rows as there are *opened*.
 
@@ -632,5 +632,5 @@ def for_operator(parts: OperatorDependencies) -> AgentLooks:
 NOUN = NounDeclaration(
     operations=OPERATIONS,
     supervisor=serve(for_supervisor, OPERATIONS),
-    operator=serve(for_operator, LOOKS),
+    operator=serve(for_operator, OPERATOR_OPERATIONS),
 )

@@ -304,8 +304,8 @@ async def get_value(
 
 
 #: Those that have no analysis made.
-LOOKS = (show_analysis, show_context, get_value)
-OPERATIONS: Operations[AnalysisServices] = (run_analysis, *LOOKS)
+OPERATOR_OPERATIONS = (show_analysis, show_context, get_value)
+OPERATIONS: Operations[AnalysisServices] = (run_analysis, *OPERATOR_OPERATIONS)
 
 
 def for_supervisor(parts: SupervisorDependencies) -> AnalysisServices:
@@ -327,7 +327,7 @@ def for_operator(
 NOUN = NounDeclaration(
     operations=OPERATIONS,
     supervisor=serve(for_supervisor, OPERATIONS),
-    operator=serve(for_operator, LOOKS),
+    operator=serve(for_operator, OPERATOR_OPERATIONS),
 )
 
 

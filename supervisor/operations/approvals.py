@@ -11,7 +11,7 @@ from tasklore.contracts.admission.waits import parse_wait_id
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.identifiers import NAME_PATTERN
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.run_rows import tenant_in
+from tasklore.memory.ledger.task_rows import tenant_in
 from tasklore.memory.ledger.waits import Waits, WaitState
 from tasklore.supervisor.approvals.answers import (
     AnswerRefused,
@@ -343,7 +343,7 @@ OPERATIONS = (
     link_approval,
 )
 #: Those that answer nothing.
-LOOKS = (list_approvals, show_approval)
+OPERATOR_OPERATIONS = (list_approvals, show_approval)
 
 
 async def _list_of_task(
@@ -442,5 +442,5 @@ def for_operator(parts: OperatorDependencies) -> ApprovalStore:
 NOUN = NounDeclaration(
     operations=OPERATIONS,
     supervisor=serve(for_supervisor, OPERATIONS),
-    operator=serve(for_operator, LOOKS),
+    operator=serve(for_operator, OPERATOR_OPERATIONS),
 )

@@ -24,7 +24,6 @@ from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.settings import Settings
 from tasklore.supervisor.approvals.answers import Answers
 from tasklore.supervisor.approvals.links import Links
-from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.cards import CardIndex
 from tasklore.supervisor.catalogue import Catalogue
@@ -32,6 +31,7 @@ from tasklore.supervisor.dead_letters.queue import DeadLetters
 from tasklore.supervisor.dispatch import Dispatch
 from tasklore.supervisor.feed.tasks import Feeds
 from tasklore.supervisor.json_schemas import JsonSchemas
+from tasklore.supervisor.live_workers import LiveWorkers
 from tasklore.supervisor.operations.console_links import ConsoleLinks
 from tasklore.supervisor.operations.sent_tasks import TaskServices
 from tasklore.supervisor.operations.token_signer import TokenSigner
@@ -58,7 +58,7 @@ class SupervisorDependencies(ABC):
     client: Client
     redis: Redis
     catalogue: Callable[[], Catalogue]
-    attendance: Attendance
+    attendance: LiveWorkers
     service: Service
     dispatch: Dispatch
     reports: ReportWaiter
@@ -158,7 +158,7 @@ class OperatorDependencies:
     redis: Redis
     outbox: Outbox
     cards: CardIndex
-    attendance: Attendance
+    attendance: LiveWorkers
     letters: DeadLetters
     hands: "MemoryHands"
     console_links: ConsoleLinks | None = None

@@ -28,13 +28,13 @@ from tasklore.supervisor.operations.memory.tasks import send_by
 from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.table import Operation, Operations
 
-LOOKS: Operations[MemoryLooks] = (
-    *documents.LOOKS,
-    *search.LOOKS,
-    *turns.LOOKS,
-    *items.LOOKS,
-    *history.LOOKS,
-    *review.LOOKS,
+OPERATOR_OPERATIONS: Operations[MemoryLooks] = (
+    *documents.OPERATOR_OPERATIONS,
+    *search.OPERATOR_OPERATIONS,
+    *turns.OPERATOR_OPERATIONS,
+    *items.OPERATOR_OPERATIONS,
+    *history.OPERATOR_OPERATIONS,
+    *review.OPERATOR_OPERATIONS,
 )
 CHANGES: Operations[MemoryServices] = (
     *search.CHANGES,
@@ -42,7 +42,11 @@ CHANGES: Operations[MemoryServices] = (
     *history.CHANGES,
 )
 EDITS: Operations[OperatorMemory] = (*turns.OPERATORS, *hand_edits.EDITS)
-OPERATIONS: tuple[Operation[Any, ..., Any], ...] = (*CHANGES, *LOOKS, *EDITS)
+OPERATIONS: tuple[Operation[Any, ..., Any], ...] = (
+    *CHANGES,
+    *OPERATOR_OPERATIONS,
+    *EDITS,
+)
 
 
 def for_supervisor(parts: SupervisorDependencies) -> MemoryServices:
@@ -73,6 +77,6 @@ def for_operator(parts: OperatorDependencies) -> OperatorMemory:
 
 NOUN = NounDeclaration(
     operations=OPERATIONS,
-    supervisor=serve(for_supervisor, (*CHANGES, *LOOKS)),
-    operator=serve(for_operator, (*LOOKS, *EDITS)),
+    supervisor=serve(for_supervisor, (*CHANGES, *OPERATOR_OPERATIONS)),
+    operator=serve(for_operator, (*OPERATOR_OPERATIONS, *EDITS)),
 )

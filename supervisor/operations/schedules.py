@@ -309,9 +309,9 @@ async def remove_schedule(
 
 
 #: Those that change nothing.
-LOOKS = (list_schedules, show_schedule)
+OPERATOR_OPERATIONS = (list_schedules, show_schedule)
 OPERATIONS: Operations[ScheduleServices] = (
-    *LOOKS,
+    *OPERATOR_OPERATIONS,
     add_schedule,
     pause_schedule,
     resume_schedule,
@@ -489,5 +489,5 @@ def for_operator(parts: OperatorDependencies) -> ScheduleLooks:
 NOUN = NounDeclaration(
     operations=OPERATIONS,
     supervisor=serve(for_supervisor, OPERATIONS),
-    operator=serve(for_operator, LOOKS),
+    operator=serve(for_operator, OPERATOR_OPERATIONS),
 )

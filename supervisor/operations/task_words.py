@@ -14,7 +14,7 @@ from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import user_of
 from tasklore.contracts.messages import CompletionReport, TaskAssignment
 from tasklore.memory.conversations.conversation import Conversations
-from tasklore.memory.ledger.run_index import RunIndex
+from tasklore.memory.ledger.task_index import TaskIndex
 from tasklore.supervisor.operations.forms import View
 from tasklore.supervisor.operations.owners import task_place
 from tasklore.supervisor.operations.sent_tasks import TaskLooks
@@ -89,7 +89,7 @@ async def _choose_conversations(
     if newest is None or newest.report is None:
         return ()
     report = CompletionReport.model_validate_json(newest.report)
-    row = await RunIndex(services.redis).read(report.agent_id, task_id)
+    row = await TaskIndex(services.redis).read(report.agent_id, task_id)
     if row is None or not row.user:
         return ()
     try:

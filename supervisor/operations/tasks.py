@@ -17,14 +17,14 @@ from tasklore.contracts.messages import TaskAssignment
 from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.holdings.store import Holding
 from tasklore.memory.ledger.requests import RequestRecords
-from tasklore.memory.ledger.run_list import (
+from tasklore.memory.ledger.task_list import (
     MOST_OF_PAGE,
     ListedTask,
-    RunFilter,
+    TaskFilter,
     TaskList,
     TaskPage,
 )
-from tasklore.memory.ledger.run_rows import END_STATES, OPEN_STATES, RunState
+from tasklore.memory.ledger.task_rows import END_STATES, OPEN_STATES, RunState
 from tasklore.memory.ledger.task_tree import AlikeTasks as AlikeTasks
 from tasklore.memory.ledger.task_tree import TaskTree
 from tasklore.memory.ledger.task_tree import Trace as Trace
@@ -277,14 +277,14 @@ class TaskQuery(Form):
         int, Field(ge=1, le=MOST_OF_PAGE, description="Tasks of a page.")
     ] = 50
 
-    def filter_for(self, caller: Caller) -> RunFilter:
+    def filter_for(self, caller: Caller) -> TaskFilter:
         """Return which runs *caller* is shown: of its own user and tenant alone, where its key is bound to one.
 
         Raises:
             NotPermitted: another user or tenant is asked for.
         """
         user_id = caller.demand_user(self.user)
-        return RunFilter(
+        return TaskFilter(
             agent_id=self.agent,
             state=self.state,
             tenant=caller.for_tenant(self.tenant).tenant,
@@ -368,7 +368,7 @@ async def count_tasks(services: TaskLooks, caller: Caller) -> TaskCounts:
     page = await tasks.read(opened, limit=MOST_OF_PAGE)
     count = len(page.tasks)
     oldest_ms = min((one.began_ms for one in page.tasks), default=None)
-    if everybody == RunFilter():
+    if everybody == TaskFilter():
         opened_by_all = await tasks.count_open()
         count = opened_by_all.number
         oldest_ms = opened_by_all.oldest_ms
@@ -641,7 +641,7 @@ async def signal_task(
 
 
 #: Those that need no supervisor.
-LOOKS: Operations[TaskLooks] = (
+OPERATOR_OPERATIONS: Operations[TaskLooks] = (
     list_tasks,
     count_tasks,
     show_task,
@@ -651,7 +651,7 @@ LOOKS: Operations[TaskLooks] = (
     cancel,
 )
 OPERATIONS: Operations[TaskServices] = (
-    *LOOKS,
+    *OPERATOR_OPERATIONS,
     send,
     signal_task,
 )
@@ -739,5 +739,5 @@ def for_operator(parts: OperatorDependencies) -> TaskLooks:
 NOUN = NounDeclaration(
     operations=OPERATIONS,
     supervisor=serve(for_supervisor, OPERATIONS),
-    operator=serve(for_operator, LOOKS),
+    operator=serve(for_operator, OPERATOR_OPERATIONS),
 )

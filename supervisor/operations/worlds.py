@@ -236,8 +236,8 @@ async def list_unheard(
 
 
 #: Those that change nothing.
-LOOKS = (list_unheard,)
-OPERATIONS: Operations[WorldServices] = (tell_agent, *LOOKS)
+OPERATOR_OPERATIONS = (list_unheard,)
+OPERATIONS: Operations[WorldServices] = (tell_agent, *OPERATOR_OPERATIONS)
 
 
 def _make_id(caller: Caller, chosen: str | None) -> str:
@@ -265,5 +265,5 @@ def for_operator(parts: OperatorDependencies) -> WorldLooks:
 NOUN = NounDeclaration(
     operations=OPERATIONS,
     supervisor=serve(for_supervisor, OPERATIONS),
-    operator=serve(for_operator, LOOKS),
+    operator=serve(for_operator, OPERATOR_OPERATIONS),
 )

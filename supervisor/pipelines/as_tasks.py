@@ -35,7 +35,7 @@ from tasklore.contracts.messages import (
 )
 from tasklore.contracts.pipelines import PIPELINE_AGENT, Pipeline
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.run_rows import row_of
+from tasklore.memory.ledger.task_rows import row_of
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.outbox import Outbox

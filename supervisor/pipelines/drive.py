@@ -18,7 +18,7 @@ from tasklore.contracts.session_keys import read_key
 from tasklore.contracts.traces import spelled_context
 from tasklore.memory.sessions.pipeline_records import PhaseState
 from tasklore.runtime import tracing
-from tasklore.runtime.lease_loop import LeaseLost, NotYet
+from tasklore.runtime.claim_loop import LeaseLost, NotYet
 from tasklore.supervisor.makers import spell_hold, until_look
 from tasklore.supervisor.pipelines.declaration.graph import keys_read
 from tasklore.supervisor.pipelines.declaration.phase_reader import (

@@ -9,10 +9,10 @@ import structlog
 
 from tasklore.contracts.errors import MemoryUnavailable, RunSetAside, UnknownSession
 from tasklore.memory.sessions.pipeline_records import MOST_LAPSES
-from tasklore.runtime.lease_loop import (
+from tasklore.runtime.claim_loop import (
     ELSEWHERE_S,
     PAUSE_CAP_S,
-    LeaseLoop,
+    ClaimLoop,
     LeaseLost,
     NotYet,
     jitter,
@@ -35,7 +35,7 @@ _MISTAKE_S = 2.0
 _MOST_MISTAKES = 3
 
 
-class PipelineDriver(LeaseLoop[str, Drive]):
+class PipelineDriver(ClaimLoop[str, Drive]):
     """Drives the runs of one supervisor id, in this process; `run` until `drain`. Its keys are sessions.
 
     Args:

@@ -19,7 +19,7 @@ from tasklore.memory.projects.project import ProjectMemory
 from tasklore.memory.sessions.pipeline_records import PhaseState, RunRecord
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.memory.sessions.session import SessionCache
-from tasklore.runtime.lease_loop import LeaseLost
+from tasklore.runtime.claim_loop import LeaseLost
 from tasklore.runtime.messaging.link import Link
 from tasklore.supervisor.makers import Makers
 from tasklore.supervisor.pipelines.declaration.fingerprints import Fingerprints

@@ -38,7 +38,7 @@ from tasklore.contracts.errors import (
 from tasklore.contracts.pipelines import Pipeline
 from tasklore.contracts.session_keys import read_key
 from tasklore.memory.sessions.pipeline_records import EndState, RunRecord
-from tasklore.runtime.lease_loop import LeaseLost
+from tasklore.runtime.claim_loop import LeaseLost
 from tasklore.supervisor.pipelines.declaration.graph import result_keys
 from tasklore.supervisor.pipelines.evidence import bundle_of, earlier_ends, write_bundle
 from tasklore.supervisor.pipelines.live import DriverDependencies, LiveRun

@@ -16,8 +16,8 @@ from tasklore.contracts.messages import (
 )
 from tasklore.memory.ledger.expired import spell_expired
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.run_rows import row_of, row_of_report
 from tasklore.memory.ledger.runs import CancelRequest, Finish, ReportExpired
+from tasklore.memory.ledger.task_rows import row_of, row_of_report
 from tasklore.runtime.messaging.outbox import Outbox
 
 #: Seconds to wait for the report to be stored.

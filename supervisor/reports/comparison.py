@@ -19,8 +19,8 @@ from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.messages import CompletionReport
 from tasklore.memory.ledger.expired import REPORT_EXPIRED
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.run_rows import row_of_report
 from tasklore.memory.ledger.runs import Finish
+from tasklore.memory.ledger.task_rows import row_of_report
 from tasklore.runtime.messaging.jetstream import ask_or_none
 from tasklore.runtime.messaging.link import read_headers
 from tasklore.runtime.messaging.outbox import Outbox

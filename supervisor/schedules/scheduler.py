@@ -13,7 +13,7 @@ import structlog
 
 from tasklore.contracts.errors import InvalidInput, MessageTooLarge, NotAccepted
 from tasklore.memory.schedules.store import KeptSchedule, Schedule
-from tasklore.runtime.lease_loop import LeaseLoop, NotYet
+from tasklore.runtime.claim_loop import ClaimLoop, NotYet
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.makers import HELD, spell_hold, until_look
 from tasklore.supervisor.schedules.book import AHEAD, ScheduleBook, look_at
@@ -34,7 +34,7 @@ _REFUSED_S = 1.0
 _SECOND = timedelta(seconds=1)
 
 
-class Scheduler(LeaseLoop[str, KeptSchedule]):
+class Scheduler(ClaimLoop[str, KeptSchedule]):
     """Makes the ticks of the schedules in *book*, in this process; `run` until `drain`. Its keys are their ids."""
 
     #: Every step of a tick is done once, whoever does it.
@@ -128,7 +128,7 @@ class Scheduler(LeaseLoop[str, KeptSchedule]):
         held = state._replace(problem=problem)
         await self._book.store.advance(lease, held, now + until_look(now, tick))
 
-    async def renew(self, lease: KeptSchedule) -> bool:  # noqa: ARG002 - as in `LeaseLoop`
+    async def renew(self, lease: KeptSchedule) -> bool:  # noqa: ARG002 - as in `ClaimLoop`
         """Return True: a scheduler that takes longer than its lease does no harm."""
         return True
 

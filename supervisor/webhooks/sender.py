@@ -10,7 +10,7 @@ from typing import ClassVar
 import structlog
 
 from tasklore.memory.webhooks.outbox import Kept, Outcome, WebhookOutbox, WebhookState
-from tasklore.runtime.lease_loop import LeaseLoop, jitter
+from tasklore.runtime.claim_loop import ClaimLoop, jitter
 from tasklore.runtime.metrics import Metrics
 from tasklore.supervisor.makers import HELD, RELEASED, Makers, spell_hold, until_look
 from tasklore.supervisor.webhooks.delivery import DEADLINE_S, NotDelivered, Sender
@@ -29,7 +29,7 @@ _LONGEST_S = 7200.0
 TRIED_FOR = timedelta(days=1)
 
 
-class WebhookSender(LeaseLoop[tuple[str, int], list[Kept]]):
+class WebhookSender(ClaimLoop[tuple[str, int], list[Kept]]):
     """Sends webhooks from this process; `run` until `drain`. Its keys are hosts with the number of a lane."""
 
     #: Two processes take different webhooks of one host.

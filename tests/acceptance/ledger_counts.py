@@ -10,7 +10,7 @@ from tasklore.memory import keys
 from tasklore.memory.command_batch import as_mapping
 from tasklore.memory.ledger.layouts import read_mark
 from tasklore.memory.ledger.ledger import LedgerEntry, entry_of
-from tasklore.memory.ledger.run_list import MOST_OF_PAGE, RunFilter, TaskList
+from tasklore.memory.ledger.task_list import MOST_OF_PAGE, TaskFilter, TaskList
 
 #: Entries asked for at once, and seconds for each answer.
 _AT_ONCE = 500
@@ -96,7 +96,7 @@ async def mislisted(redis: Redis, agent_id: str) -> dict[str, str]:
     after: str | None = ""
     while after is not None:
         page = await tasks.read(
-            RunFilter(agent_id=agent_id), after=after, limit=MOST_OF_PAGE
+            TaskFilter(agent_id=agent_id), after=after, limit=MOST_OF_PAGE
         )
         for task in page.tasks:
             listed[task.task_id].append(str(task.state))

@@ -50,7 +50,7 @@ def test_only_a_store_spells_its_redis_keys() -> None:
     """In `keys.py` and `declaration.py` of its folder, each kind in one folder; and what all share in `memory`."""
     spellers = _spellers(_KEY)
     own = {one for one in spellers if _OF_STORE.fullmatch(one)}
-    assert spellers - own == {"memory/keys.py", "memory/store.py"}
+    assert spellers - own == {"memory/keys.py", "memory/declarations.py"}
     folders = defaultdict(set)
     for name, value in _spelled():
         if name in own:

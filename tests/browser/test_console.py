@@ -36,12 +36,12 @@ FOOD = json.dumps(
         "food": {"likes": [{"item": "lox", "display": "Lox", "added": "2026-01-02"}]},
     }
 )
-LOOKS = [
+OPERATOR_OPERATIONS = [
     {"viewport": {"width": width, "height": height}, "color_scheme": scheme}
     for width, height in SIZES
     for scheme in ("light", "dark")
 ]
-LOOKS += [
+OPERATOR_OPERATIONS += [
     {
         "viewport": {"width": 640, "height": 450},
         "device_scale_factor": 2,
@@ -320,7 +320,7 @@ def test_every_page_is_looked_at(paths: Mapping[str, str]) -> None:
 
 @pytest.mark.parametrize(
     "context",
-    LOOKS,
+    OPERATOR_OPERATIONS,
     indirect=True,
     ids=lambda look: f"{look['viewport']['width']}-{look['color_scheme']}",
 )

@@ -9,7 +9,6 @@ from urllib.parse import quote
 from tasklore.contracts.admission.waits import RunWait
 from tasklore.memory import keys
 from tasklore.memory.ledger.ledger import LedgerEntry, entry_of, read_lost
-from tasklore.memory.ledger.run_rows import RunRow
 from tasklore.memory.ledger.runs import (
     Beginning,
     CancelOutcome,
@@ -22,6 +21,7 @@ from tasklore.memory.ledger.runs import (
     RunPermission,
     Suspect,
 )
+from tasklore.memory.ledger.task_rows import TaskRow
 
 #: Fields that only a run needs.
 _OF_RUNS = (
@@ -94,7 +94,7 @@ class FakeLedger:
         alone: bool = False,
         most_crashes: int = 0,
         token: str = "",
-        make_row: Callable[[], RunRow] | None = None,
+        make_row: Callable[[], TaskRow] | None = None,
     ) -> Beginning:
         of = self._generation(task_id, generation)
         if (stored := of.get("report")) is not None:
@@ -174,7 +174,7 @@ class FakeLedger:
         wait_ms: int,
         assignment: bytes | None = None,
         waits_for: RunWait | None = None,
-        row: RunRow | None = None,
+        row: TaskRow | None = None,
     ) -> None:
         of = self._end(run)
         if of is None:
@@ -194,7 +194,7 @@ class FakeLedger:
         task_id: str,
         generation: int,
         waits_for: RunWait,
-        row: RunRow | None = None,
+        row: TaskRow | None = None,
     ) -> None:
         of = self._generation(task_id, generation)
         state = of.get("state") or b"accepted"
@@ -291,7 +291,7 @@ class FakeLedger:
         assignment: bytes,
         trace: str = "",
         due_at_ms: int | None = None,
-        row: RunRow | None = None,
+        row: TaskRow | None = None,
     ) -> None:
         of = self._generation(task_id, generation)
         if "report" in of and of["state"] != b"failed":
@@ -301,7 +301,7 @@ class FakeLedger:
         if trace:
             of.fields.setdefault(b"trace:%d" % generation, trace.encode())
 
-    async def list_runs(self, rows: Sequence[RunRow]) -> None:
+    async def list_runs(self, rows: Sequence[TaskRow]) -> None:
         """Nothing: no list is kept."""
 
     async def name(self, task_id: str) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 from nats.aio.client import Client as NatsClient
 from redis.asyncio import Redis
 
-from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.http.app import make_app
 from tasklore.supervisor.http.dependencies import ApiDependencies
 from tasklore.supervisor.http.mount import mount
+from tasklore.supervisor.live_workers import LiveWorkers
 from tasklore.supervisor.operations.nouns import NOUNS
 
 #: Operations that only a process with an operator's rights serves.
@@ -25,7 +25,7 @@ def unasked_parts() -> ApiDependencies:
         for part in fields(ApiDependencies)
         if part.default is MISSING and part.default_factory is MISSING
     }
-    working = {"redis": Redis(), "attendance": Attendance(NatsClient())}
+    working = {"redis": Redis(), "attendance": LiveWorkers(NatsClient())}
     return ApiDependencies(**(given | working))
 
 

@@ -37,8 +37,8 @@ from tasklore.memory.episodes.episode import Episode
 from tasklore.memory.episodes.store import Episodes
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.requests import Reply, RequestRecords, place_of
-from tasklore.memory.ledger.run_rows import RunRow, row_of
 from tasklore.memory.ledger.runs import Finish
+from tasklore.memory.ledger.task_rows import TaskRow, row_of
 from tasklore.memory.long_term.store import LongTermMemory
 from tasklore.memory.projects.project import ProjectMemory
 from tasklore.memory.queues.queue import PersonalQueue
@@ -252,7 +252,7 @@ class Town:
         )
         await self.publish("dead.tasks.Probe.ask", letter.model_dump_json().encode())
 
-    def row(self, user: str, name: str) -> RunRow:
+    def row(self, user: str, name: str) -> TaskRow:
         assignment = TaskAssignment.model_validate_json(self.assignment(user, name))
         return row_of(assignment, 1, assignment.agent_id)
 

@@ -37,7 +37,6 @@ from tasklore.runtime.messaging.outbox import open_outbox
 from tasklore.runtime.messaging.output import open_output
 from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.dispatch import Dispatch
@@ -47,6 +46,7 @@ from tasklore.supervisor.http.app import make_app
 from tasklore.supervisor.http.dependencies import ApiDependencies
 from tasklore.supervisor.http.server import HttpServer
 from tasklore.supervisor.json_schemas import JsonSchemas
+from tasklore.supervisor.live_workers import LiveWorkers
 from tasklore.supervisor.makers import Makers
 from tasklore.supervisor.reports.reports import ReportWaiter
 from tasklore.supervisor.requests.request import Ended, ExtraCommands, ignore_part
@@ -222,7 +222,7 @@ async def http_stand(
             "client": client,
             "redis": redis,
             "catalogue": lambda: catalogue,
-            "attendance": Attendance(client),
+            "attendance": LiveWorkers(client),
             "service": service,
             "dispatch": dispatch,
             "reports": reports,

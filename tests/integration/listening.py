@@ -22,7 +22,7 @@ from tasklore.memory.documents.plans import Origin, Plan
 from tasklore.memory.documents.storage.store import DocumentStore
 from tasklore.memory.queues.claims import QueueName
 from tasklore.memory.queues.queue import KnownRow, PersonalQueue
-from tasklore.workers.execution.exclusive_runs import ExclusiveRuns
+from tasklore.workers.execution.crash_isolation import CrashIsolation
 from tasklore.workers.execution.retry_decision import RetryPolicy
 from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.debounce import BatchLimits
@@ -177,7 +177,7 @@ class Room:
         items: int = 32,
         users: int = 16,
         lease_s: float = LEASE_S,
-        exclusive: ExclusiveRuns | None = None,
+        exclusive: CrashIsolation | None = None,
         cut_short: bool = False,
     ) -> AsyncIterator[Outflow]:
         """Work on *queue* as *agent* says, in a worker of a name of its own, until the block ends.
@@ -189,7 +189,7 @@ class Room:
             self.work_of(agent, queue),
             ListenLimits(items, users, lease_s),
             holder=next(self.holders),
-            exclusive=exclusive or ExclusiveRuns(),
+            exclusive=exclusive or CrashIsolation(),
         )
         running = asyncio.create_task(outflow.run())
         try:

@@ -10,7 +10,7 @@ import pytest
 from deploy.privileges.roles import Cast
 from deploy.privileges.valkey_users import valkey_users
 from tasklore.memory.command_batch import Command, CommandBatch
-from tasklore.memory.store import AGENT, Store, StoreKey
+from tasklore.memory.declarations import AGENT, Store, StoreKey
 from tasklore.memory.stores import STORES
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.integration.forgetting import Town, town_on

@@ -14,7 +14,7 @@ from tasklore.memory import keys
 from tasklore.memory.documents.draft import Draft
 from tasklore.memory.documents.guard import LIMITS
 from tasklore.workers.agents.memory_worker import agent
-from tasklore.workers.execution.exclusive_runs import ExclusiveRuns
+from tasklore.workers.execution.crash_isolation import CrashIsolation
 from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.values import FactBatch, Ruling
 from tests.integration.listening import (
@@ -196,7 +196,7 @@ async def test_facts_after_a_crash_run_alone_until_they_have_come_through(
 async def test_an_exclusive_run_that_has_to_wait_long_lets_the_others_go_on(
     room: Room,
 ) -> None:
-    exclusive = ExclusiveRuns(patience_s=0.01)
+    exclusive = CrashIsolation(patience_s=0.01)
     await exclusive.enter(alone=False)
     await room.learn("ann", "soup")
     await eventually(lambda: _claims_and_dies(room, "ann"))

@@ -17,8 +17,8 @@ from tasklore.contracts.messages import CompletionReport, MemoryNote
 from tasklore.memory import keys
 from tasklore.memory.conversations.inbox import Inbox
 from tasklore.memory.ledger.requests import Reply, RequestRecords, place_of
-from tasklore.memory.ledger.run_index import RunIndex
 from tasklore.memory.ledger.runs import Finish
+from tasklore.memory.ledger.task_index import TaskIndex
 from tasklore.memory.ledger.user_tasks import UserTasks
 from tasklore.memory.stores import STORES
 from tasklore.runtime.messaging.direct import Stored, open_direct_reads
@@ -292,7 +292,7 @@ def eraser(town: Town, outbox: Any) -> TaskEraser:
         town.link,
         ledger=town.ledger,
         tasks=UserTasks(town.redis),
-        index=RunIndex(town.redis),
+        index=TaskIndex(town.redis),
         outbox=outbox,
     )
 

@@ -27,7 +27,6 @@ from tasklore.memory.ledger.layouts import KNOWN_S, Layout, LedgerLayout
 from tasklore.memory.ledger.ledger import Ledger, LedgerEntry
 from tasklore.memory.ledger.migration import Migration, Moved, Tell
 from tasklore.memory.ledger.open_tasks import OpenTasks
-from tasklore.memory.ledger.run_rows import RunRow
 from tasklore.memory.ledger.runs import (
     CancelRequest,
     Ended,
@@ -36,6 +35,7 @@ from tasklore.memory.ledger.runs import (
     RunName,
     RunPermission,
 )
+from tasklore.memory.ledger.task_rows import TaskRow
 from tasklore.memory.ledger.task_tree import TaskTree
 from tasklore.memory.ledger.user_tasks import UserTasks
 from tasklore.memory.ledger.waits import Waits
@@ -233,7 +233,7 @@ async def test_the_report_of_a_child_is_kept_as_long_as_its_fence(
 ) -> None:
     """Its parent may wait for days, and reads it in its next run; also the one that REPORTS held instead."""
     ledger = process(redis, "2")
-    row = RunRow(TASK, TASK.agent_id, "look", 1, state="completed", parent_id="0199-p")
+    row = TaskRow(TASK, TASK.agent_id, "look", 1, state="completed", parent_id="0199-p")
     told = keys.entry_report(keys.entry(TASK), 1)
     finish = Finish(TASK, 1, "completed", a_report(TASK), row=row)
     assert await ledger.finish_many([finish]) == [None]

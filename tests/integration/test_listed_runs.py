@@ -13,9 +13,9 @@ from tasklore.contracts.errors import GiveUp, MemoryUnavailable, RetryLater
 from tasklore.contracts.messages import CompletionReport, ErrorNote, MemoryNote
 from tasklore.memory import keys
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.run_index import RunIndex
-from tasklore.memory.ledger.run_list import ListedTask, RunFilter, TaskList
-from tasklore.memory.ledger.run_rows import RunRow
+from tasklore.memory.ledger.task_index import TaskIndex
+from tasklore.memory.ledger.task_list import ListedTask, TaskFilter, TaskList
+from tasklore.memory.ledger.task_rows import TaskRow
 from tests.servers import PATIENCE_S
 from tests.unit.workers.execution.fake_worker import (
     NOW,
@@ -38,13 +38,13 @@ def worker(ledger: Ledger) -> FakeWorker:
 
 
 async def listed(redis: Redis) -> list[ListedTask]:
-    page = await TaskList(redis, deadline_s=PATIENCE_S).read(RunFilter())
+    page = await TaskList(redis, deadline_s=PATIENCE_S).read(TaskFilter())
     assert page.after is None
     return list(page.tasks)
 
 
 async def opened(redis: Redis) -> set[str]:
-    index = RunIndex(redis, deadline_s=PATIENCE_S)
+    index = TaskIndex(redis, deadline_s=PATIENCE_S)
     return {one async for _, page in index.open_runs() for one in page}
 
 
@@ -126,7 +126,7 @@ async def test_a_task_that_comes_again_is_listed_as_it_ended(
     [row] = await rows_in(valkey_or_redis)
     still_open = row._replace(state="accepted", ended_ms=None)
     await valkey_or_redis.delete(*keys.runs(AGENT))
-    await RunIndex(valkey_or_redis, deadline_s=PATIENCE_S).write([still_open])
+    await TaskIndex(valkey_or_redis, deadline_s=PATIENCE_S).write([still_open])
     assert await opened(valkey_or_redis) == {"t1"}
 
     await worker.work(a_task(task="mutter", deliveries=2))
@@ -141,7 +141,7 @@ async def test_a_list_that_is_away_keeps_no_known_report_back(
     """What a redelivery repeats is published all the same."""
     await worker.work(a_task(task="mutter"))
 
-    async def refuse(_rows: Sequence[RunRow]) -> None:
+    async def refuse(_rows: Sequence[TaskRow]) -> None:
         raise MemoryUnavailable("away")
 
     monkeypatch.setattr(ledger, "list_runs", refuse)
@@ -157,11 +157,11 @@ async def test_a_list_that_is_away_keeps_no_known_report_back(
     assert [body for _, body, _ in worker.outbox.stored[2:]] == [report("cancelled")]
 
 
-async def rows_in(redis: Redis) -> list[RunRow]:
+async def rows_in(redis: Redis) -> list[TaskRow]:
     """Return the rows as they are stored, whatever the ledger says of their tasks."""
-    index = RunIndex(redis, deadline_s=PATIENCE_S)
+    index = TaskIndex(redis, deadline_s=PATIENCE_S)
     asked: list[Any] = [
-        RunRow(task_id=one.decode(), agent_id=AGENT, task="", created_ms=0)
+        TaskRow(task_id=one.decode(), agent_id=AGENT, task="", created_ms=0)
         for one in await redis.zrange(keys.runs(AGENT).listed, 0, -1)
     ]
     return [row for row in await index.find(asked) if row is not None]

@@ -13,7 +13,7 @@ from tasklore.contracts.errors import ConfigurationError, MemoryUnavailable
 from tasklore.contracts.messages import ChatTurn, Fact
 from tasklore.memory.queues.claims import Claim, Closing
 from tasklore.memory.queues.queue import Mended, PersonalQueue
-from tasklore.workers.execution.exclusive_runs import ExclusiveRuns
+from tasklore.workers.execution.crash_isolation import CrashIsolation
 from tasklore.workers.listening.backlog import Backlog
 from tasklore.workers.listening.outflow import ListenLimits, Outflow
 from tasklore.workers.listening.queue_listener import QueueListener
@@ -90,7 +90,7 @@ async def test_parked_rows_come_back_when_a_worker_with_a_model_starts(
             NoWork(),
             ListenLimits(1, 1, 60.0),
             holder="w2",
-            exclusive=ExclusiveRuns(),
+            exclusive=CrashIsolation(),
         )
         bench = QueueListener(
             agent_id="Ear",

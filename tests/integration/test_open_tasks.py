@@ -8,9 +8,9 @@ from tasklore.contracts.identifiers import TaskName
 from tasklore.memory import keys
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.open_tasks import SCAN_COUNT, OpenTask, OpenTasks
-from tasklore.memory.ledger.run_index import RunIndex
 from tasklore.memory.ledger.runs import Ended
 from tasklore.memory.ledger.stream_epochs import StreamEpochs
+from tasklore.memory.ledger.task_index import TaskIndex
 from tasklore.memory.ledger.user_tasks import UserTasks
 from tests.ledger_layouts import (
     AGENT,
@@ -112,7 +112,7 @@ async def test_foreign_values_hide_no_open_task(
         "assignment:" + "9" * 5000: b"{}",
     }
     mine = layout.key("odd").encode()
-    index = RunIndex(valkey_or_redis, deadline_s=PATIENCE_S)
+    index = TaskIndex(valkey_or_redis, deadline_s=PATIENCE_S)
     await index.write([row_for(one) for one in ("odd", "foreign", "")])
     if layout.is_by_agent:
         await valkey_or_redis.set(layout.key("foreign"), b"a string")
@@ -176,7 +176,7 @@ async def test_more_tasks_than_one_scan_are_all_read(
         )
         pipeline.set(f"other:{number}", b"x")
     await pipeline.execute()
-    index = RunIndex(valkey_or_redis, deadline_s=PATIENCE_S)
+    index = TaskIndex(valkey_or_redis, deadline_s=PATIENCE_S)
     await index.write([row_for(f"t{number}") for number in range(total)])
     found = await everything(valkey_or_redis)
     assert {task_id for task_id, _ in found} == {

@@ -17,8 +17,8 @@ from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.presences import live_workers
 from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tasklore.supervisor import attendance as attending
-from tasklore.supervisor.attendance import Attendance
+from tasklore.supervisor import live_workers as attending
+from tasklore.supervisor.live_workers import LiveWorkers
 from tasklore.workers import presence as presences
 from tasklore.workers.presence import show_presence
 
@@ -140,7 +140,7 @@ async def test_agents_without_a_live_worker_are_told_from_one_read_for_all_who_a
     async def heal() -> None:
         raise ConfigurationError("this is left to others")
 
-    attendance = Attendance(client, lambda: now)
+    attendance = LiveWorkers(client, lambda: now)
     async with shown(client, heal):
         await until_seen(client)
         assert await attendance.absent(["A", "B"]) == {"B"}
@@ -169,7 +169,7 @@ async def test_a_bucket_that_does_not_answer_is_asked_once_for_all_who_wait(
 
     monkeypatch.setattr(attending, "live_workers", never_answer)
     now = 0.0
-    attendance = Attendance(client, lambda: now)
+    attendance = LiveWorkers(client, lambda: now)
     found = await asyncio.gather(*(attendance.alive() for _ in range(5)))
     assert found == [None] * 5
     assert len(asked) == 1

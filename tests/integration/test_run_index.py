@@ -24,15 +24,15 @@ from tasklore.memory import keys
 from tasklore.memory.command_batch import Command, CommandBatch
 from tasklore.memory.ledger.layouts import Layout
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.run_index import CancelledRun, RunIndex
-from tasklore.memory.ledger.run_list import (
+from tasklore.memory.ledger.runs import CancelRequest, Ended, Finish
+from tasklore.memory.ledger.task_index import CancelledRun, TaskIndex
+from tasklore.memory.ledger.task_list import (
     MOST_READ,
     ListedTask,
-    RunFilter,
+    TaskFilter,
     TaskList,
 )
-from tasklore.memory.ledger.run_rows import RunRow, read_row, row_of_report
-from tasklore.memory.ledger.runs import CancelRequest, Ended, Finish
+from tasklore.memory.ledger.task_rows import TaskRow, read_row, row_of_report
 from tests.ledger_layouts import set_layout
 from tests.servers import PATIENCE_S
 
@@ -43,14 +43,14 @@ DAY_MS = 86_400_000
 NOW_MS = time.time_ns() // 1_000_000
 
 
-def row(task_id: str, *, age_ms: int = 60_000, **fields: object) -> RunRow:
+def row(task_id: str, *, age_ms: int = 60_000, **fields: object) -> TaskRow:
     made = {
         "task_id": task_id,
         "agent_id": AGENT,
         "task": "leaf",
         "created_ms": NOW_MS - age_ms,
     }
-    return RunRow(**(made | fields))  # type: ignore[arg-type]  # of the fields' own types
+    return TaskRow(**(made | fields))  # type: ignore[arg-type]  # of the fields' own types
 
 
 async def test_an_agent_whose_first_listing_was_lost_is_listed_with_the_next(
@@ -70,14 +70,14 @@ async def test_an_agent_whose_first_listing_was_lost_is_listed_with_the_next(
     assert await redis.zrange(keys.run_agents(), 0, -1) == [AGENT.encode()]
 
 
-def ended(one: RunRow, state: str = "completed", **fields: object) -> RunRow:
+def ended(one: TaskRow, state: str = "completed", **fields: object) -> TaskRow:
     more = {"state": state, "ended_ms": one.created_ms + 1_000, "run_ms": 900}
     return one._replace(**(more | fields))  # type: ignore[arg-type]  # as above
 
 
 @pytest.fixture
-def index(valkey_or_redis: Redis) -> RunIndex:
-    return RunIndex(valkey_or_redis, deadline_s=PATIENCE_S)
+def index(valkey_or_redis: Redis) -> TaskIndex:
+    return TaskIndex(valkey_or_redis, deadline_s=PATIENCE_S)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def tasks(valkey_or_redis: Redis) -> TaskList:
 
 
 async def listed(
-    tasks: TaskList, asked: RunFilter, limit: int = 50
+    tasks: TaskList, asked: TaskFilter, limit: int = 50
 ) -> list[ListedTask]:
     """Return all pages of *asked*."""
     found: list[ListedTask] = []
@@ -101,7 +101,7 @@ async def listed(
 
 
 async def ids(tasks: TaskList, **asked: object) -> list[str]:
-    found = await listed(tasks, RunFilter(**asked))  # type: ignore[arg-type]  # as above
+    found = await listed(tasks, TaskFilter(**asked))  # type: ignore[arg-type]  # as above
     return [one.task_id for one in found]
 
 
@@ -143,7 +143,7 @@ def test_a_row_is_read_as_it_was_spelled() -> None:
 
 
 async def test_rows_of_one_command_are_listed_as_one_after_the_other(
-    valkey_or_redis: Redis, index: RunIndex
+    valkey_or_redis: Redis, index: TaskIndex
 ) -> None:
     """A task may end, or begin anew, beside an earlier row of its own; the set of its user knows the latest time."""
 
@@ -198,7 +198,7 @@ def test_a_row_that_is_none_is_passed_over(body: bytes) -> None:
 
 
 async def test_a_task_is_open_until_it_ends_and_again_when_it_is_redriven(
-    index: RunIndex, tasks: TaskList
+    index: TaskIndex, tasks: TaskList
 ) -> None:
     """A writer that is late, in whatever order, takes nothing back."""
     first = row("t1")
@@ -207,19 +207,19 @@ async def test_a_task_is_open_until_it_ends_and_again_when_it_is_redriven(
     await index.write([ended(first, "failed", error="ValueError")])
     await index.write([first])
     assert await gather(index.open_runs()) == set()
-    [found] = await listed(tasks, RunFilter())
+    [found] = await listed(tasks, TaskFilter())
     assert (found.state, found.error) == ("failed", "ValueError")
     again = first._replace(generation=2)
     await index.write([again])
     await index.write([ended(first, "completed")])
     assert await gather(index.open_runs()) == {"t1"}
     await index.write([ended(again)])
-    [found] = await listed(tasks, RunFilter())
+    [found] = await listed(tasks, TaskFilter())
     assert (found.state, found.generation, found.error) == ("completed", 2, None)
 
 
 async def test_a_page_has_how_far_each_task_is_by_the_ledger(
-    index: RunIndex, tasks: TaskList, valkey_or_redis: Redis
+    index: TaskIndex, tasks: TaskList, valkey_or_redis: Redis
 ) -> None:
     """Running, waiting and why, to be cancelled, ended meanwhile, and no longer known; each is found by its state."""
     ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
@@ -240,7 +240,7 @@ async def test_a_page_has_how_far_each_task_is_by_the_ledger(
     await ledger.cancel("cancelling", 1, "it is not wanted")
     await ledger.finish("expired", 1, "expired", b"{}")
 
-    found = {one.task_id: one for one in await listed(tasks, RunFilter())}
+    found = {one.task_id: one for one in await listed(tasks, TaskFilter())}
     assert {name: one.state for name, one in found.items()} == {n: n for n in names}
     assert found["waiting"].waits_for == wait
     assert found["running"].attempts == 1
@@ -249,7 +249,7 @@ async def test_a_page_has_how_far_each_task_is_by_the_ledger(
 
 
 async def test_a_foreign_key_fails_neither_the_list_nor_a_task(
-    index: RunIndex, tasks: TaskList, valkey_or_redis: Redis
+    index: TaskIndex, tasks: TaskList, valkey_or_redis: Redis
 ) -> None:
     """Keys of another type are replaced by who writes, and passed over by who reads."""
     own = keys.runs(AGENT)
@@ -269,7 +269,7 @@ async def test_what_is_too_old_or_too_many_goes_now_and_then(
     valkey_or_redis: Redis, tasks: TaskList
 ) -> None:
     """An open run stays however old it is, and one that ended lately; the sets of users outlive the rows."""
-    index = RunIndex(valkey_or_redis, deadline_s=PATIENCE_S, most=20)
+    index = TaskIndex(valkey_or_redis, deadline_s=PATIENCE_S, most=20)
     own = keys.runs(AGENT)
     old = row("old-open", age_ms=30 * DAY_MS, user=ANA)
     late = row("late", age_ms=9 * DAY_MS)
@@ -279,7 +279,7 @@ async def test_what_is_too_old_or_too_many_goes_now_and_then(
     for number in range(60):
         await index.write([ended(row(f"t{number}", age_ms=1_000 - number), user=ANA)])
         assert await valkey_or_redis.zcard(own.listed) <= 20 + 25
-    await RunIndex(valkey_or_redis, deadline_s=PATIENCE_S, most=20).write([old])
+    await TaskIndex(valkey_or_redis, deadline_s=PATIENCE_S, most=20).write([old])
     assert await ids(tasks) == [f"t{number}" for number in reversed(range(40, 60))]
     assert await gather(index.open_runs()) == {"old-open"}
     assert await valkey_or_redis.hlen(own.rows) == 21
@@ -291,7 +291,7 @@ async def test_what_is_too_old_or_too_many_goes_now_and_then(
 
 @pytest.mark.parametrize("seed", range(6))
 async def test_pages_have_each_fitting_run_once_and_in_order(
-    seed: int, index: RunIndex, tasks: TaskList
+    seed: int, index: TaskIndex, tasks: TaskList
 ) -> None:
     """Of several agents, with many of one millisecond, for any filter and any size of page, as an oracle says."""
     chance = random.Random(seed)
@@ -311,7 +311,7 @@ async def test_pages_have_each_fitting_run_once_and_in_order(
         rows.append(ended(made, state, error=error))
     await index.write(rows)
     for _ in range(25):
-        asked = RunFilter(
+        asked = TaskFilter(
             agent_id=chance.choice([None, None, *agents]),
             state=chance.choice([None, "failed", "completed"]),
             tenant=chance.choice([None, "acme"]),
@@ -330,7 +330,7 @@ async def test_pages_have_each_fitting_run_once_and_in_order(
             assert times == sorted(times, reverse=True)
 
 
-def fits(asked: RunFilter, one: RunRow) -> bool:
+def fits(asked: TaskFilter, one: TaskRow) -> bool:
     """Return whether *one* is as *asked*, said in another way than the product does."""
     wanted = {
         "agent_id": asked.agent_id,
@@ -347,17 +347,17 @@ def fits(asked: RunFilter, one: RunRow) -> bool:
 
 
 async def test_a_page_that_finds_nothing_comes_back_short_and_goes_on(
-    index: RunIndex, tasks: TaskList
+    index: TaskIndex, tasks: TaskList
 ) -> None:
     """So many rows are read for a page, and the last one is found on the next."""
     many = [row(f"t{number}", age_ms=number) for number in range(MOST_READ + 10)]
     await index.write([ended(one) for one in many])
     await index.write([ended(row("rare", age_ms=DAY_MS), tenant="acme")])
 
-    first = await tasks.read(RunFilter(tenant="acme"))
+    first = await tasks.read(TaskFilter(tenant="acme"))
     assert first.tasks == ()
     assert first.after is not None
-    then = await tasks.read(RunFilter(tenant="acme"), after=first.after)
+    then = await tasks.read(TaskFilter(tenant="acme"), after=first.after)
     assert [one.task_id for one in then.tasks] == ["rare"]
     assert then.after is None
 
@@ -368,20 +368,20 @@ async def test_a_page_that_finds_nothing_comes_back_short_and_goes_on(
 async def test_a_place_that_is_none_is_refused(tasks: TaskList, after: str) -> None:
     """With the cure."""
     with pytest.raises(InvalidInput, match="give the `after` of the page before"):
-        await tasks.read(RunFilter(), after=after)
+        await tasks.read(TaskFilter(), after=after)
 
 
 async def test_a_state_or_limit_that_is_none_is_refused(tasks: TaskList) -> None:
     """With what may stand there."""
     with pytest.raises(InvalidInput, match="accepted, running"):
-        await tasks.read(RunFilter(state="queued"))
+        await tasks.read(TaskFilter(state="queued"))
     for limit in (0, 201):
         with pytest.raises(InvalidInput, match="1 to 200"):
-            await tasks.read(RunFilter(), limit=limit)
+            await tasks.read(TaskFilter(), limit=limit)
 
 
 async def test_nothing_of_a_user_is_left_after_forgetting_them(
-    index: RunIndex, tasks: TaskList, valkey_or_redis: Redis
+    index: TaskIndex, tasks: TaskList, valkey_or_redis: Redis
 ) -> None:
     """Open, ended and overdue runs, at every agent; what was cancelled for that is never listed as theirs again."""
     theirs = [
@@ -403,7 +403,7 @@ async def test_nothing_of_a_user_is_left_after_forgetting_them(
 
     assert await index.count_of(ANA) == 0
     assert await ids(tasks, user=ANA) == []
-    states = {one.task_id: one.state for one in await listed(tasks, RunFilter())}
+    states = {one.task_id: one.state for one in await listed(tasks, TaskFilter())}
     mine = {"open": "cancelled", "overdue": "cancelled"}
     assert states == mine | {"his": "completed", "nobodys": "completed"}
     assert await gather(index.open_runs()) == set()
@@ -417,7 +417,7 @@ async def test_no_command_touches_more_than_200_entries(
     valkey_or_redis: Redis, record_property: Callable[[str, object], None]
 ) -> None:
     """Whatever is written, listed, walked or forgotten, as the server saw it."""
-    index = RunIndex(valkey_or_redis, deadline_s=PATIENCE_S, most=2_000)
+    index = TaskIndex(valkey_or_redis, deadline_s=PATIENCE_S, most=2_000)
     tasks = TaskList(valkey_or_redis, deadline_s=PATIENCE_S)
     agents = [f"Agent{number}" for number in range(3)]
     rows = [
@@ -435,14 +435,14 @@ async def test_no_command_touches_more_than_200_entries(
         await index.write([ended(one) for one in rows])
         await index.write(rows[:3_000])
         for asked in (
-            RunFilter(),
-            RunFilter(agent_id=agents[0]),
-            RunFilter(tenant="acme"),
-            RunFilter(user=ANA),
-            RunFilter(state="failed"),
-            RunFilter(state="waiting"),
-            RunFilter(error="A", created_from_ms=NOW_MS - DAY_MS),
-            RunFilter(parent_id="p"),
+            TaskFilter(),
+            TaskFilter(agent_id=agents[0]),
+            TaskFilter(tenant="acme"),
+            TaskFilter(user=ANA),
+            TaskFilter(state="failed"),
+            TaskFilter(state="waiting"),
+            TaskFilter(error="A", created_from_ms=NOW_MS - DAY_MS),
+            TaskFilter(parent_id="p"),
         ):
             await listed(tasks, asked, limit=200)
         await gather(index.open_runs())
@@ -506,7 +506,7 @@ def assignment_of(task_id: str) -> bytes:
     return made.model_dump_json().encode()
 
 
-async def until_open(index: RunIndex, wanted: set[str]) -> None:
+async def until_open(index: TaskIndex, wanted: set[str]) -> None:
     """Wait until *wanted* are the open runs: those that have ended leave them a moment later."""
     async with asyncio.timeout(PATIENCE_S):
         while await gather(index.open_runs()) != wanted:  # noqa: ASYNC110 - a store tells nobody
@@ -519,7 +519,7 @@ async def test_a_process_that_dies_between_leaves_a_task_among_the_open_ones(
     layout: Layout,
     is_cancelled: bool,
     valkey_or_redis: Redis,
-    index: RunIndex,
+    index: TaskIndex,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whatever of a batch was carried out: what the ledger has as open is listed as open.
@@ -579,7 +579,7 @@ async def test_a_process_that_dies_between_leaves_a_task_among_the_open_ones(
     assert await gather(index.open_runs()) == set()
 
 
-async def test_a_task_that_begins_anew_past_its_time_is_open(index: RunIndex) -> None:
+async def test_a_task_that_begins_anew_past_its_time_is_open(index: TaskIndex) -> None:
     """Its row may still wait to be removed, and says that it has ended."""
     old = row("t1", age_ms=9 * DAY_MS)
     await index.write([ended(old)])
@@ -588,7 +588,7 @@ async def test_a_task_that_begins_anew_past_its_time_is_open(index: RunIndex) ->
 
 
 async def test_what_is_no_agent_hides_no_open_run(
-    index: RunIndex, valkey_or_redis: Redis
+    index: TaskIndex, valkey_or_redis: Redis
 ) -> None:
     """Workers may write any text among the agents."""
     await valkey_or_redis.zadd(keys.run_agents(), {"no agent": 1, b"\xff": 2})
@@ -630,7 +630,7 @@ async def test_a_report_that_the_ledger_takes_over_keeps_what_its_task_was_liste
     await ledger.adopt_many(
         [Finish("t1", 1, "failed", b"{}", row=ended(told, "failed", error="A"))]
     )
-    [found] = await listed(tasks, RunFilter(user=ANA, tenant="acme", parent_id="p1"))
+    [found] = await listed(tasks, TaskFilter(user=ANA, tenant="acme", parent_id="p1"))
     assert (found.state, found.error, found.began_ms) == (
         "failed",
         "A",

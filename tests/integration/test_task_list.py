@@ -16,8 +16,8 @@ from redis.asyncio import Redis
 from tasklore.client import AsyncClient
 from tasklore.contracts.callers import Role
 from tasklore.contracts.identifiers import user_token
-from tasklore.memory.ledger.run_index import RunIndex
-from tasklore.memory.ledger.run_rows import RunRow
+from tasklore.memory.ledger.task_index import TaskIndex
+from tasklore.memory.ledger.task_rows import TaskRow
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
 from tests.http_client import ask
@@ -39,7 +39,7 @@ KEYS: dict[str, tuple[Role, str | None, str | None]] = {
 class Listed:
     """The API with its keys and some tasks."""
 
-    def __init__(self, stand: Stand, keys: dict[str, str], rows: list[RunRow]) -> None:
+    def __init__(self, stand: Stand, keys: dict[str, str], rows: list[TaskRow]) -> None:
         self.stand = stand
         self.keys = keys
         self.rows = rows
@@ -87,7 +87,7 @@ async def listed(
     kinds = itertools.product(("ana", "ben", None), ("acme", "other", None), range(12))
     for number, (user, tenant, place) in enumerate(kinds):
         state = ("completed", "failed", "expired")[place % 3]
-        made_row = RunRow(
+        made_row = TaskRow(
             task_id=f"t{number}",
             agent_id=CARD.agent_id if place % 2 else "OtherAgent",
             task="echo",
@@ -101,7 +101,7 @@ async def listed(
             error=None if state == "completed" else "TaskExpired",
         )
         rows.append(made_row)
-    await RunIndex(redis, deadline_s=PATIENCE_S).write(rows)
+    await TaskIndex(redis, deadline_s=PATIENCE_S).write(rows)
     async with http_stand(servers, redis, keys=KeyRing(path)) as stand:
         yield Listed(stand, made, rows)
 
@@ -215,7 +215,7 @@ async def test_the_pages_of_a_user_say_nothing_of_others(
 
     before = await pages()
     theirs = [
-        RunRow(
+        TaskRow(
             task_id=f"more{number}",
             agent_id=CARD.agent_id,
             task="echo",
@@ -224,7 +224,7 @@ async def test_the_pages_of_a_user_say_nothing_of_others(
         )
         for number in range(3_000)
     ]
-    await RunIndex(redis, deadline_s=PATIENCE_S).write(theirs)
+    await TaskIndex(redis, deadline_s=PATIENCE_S).write(theirs)
     assert await pages() == before
 
 

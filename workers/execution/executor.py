@@ -47,7 +47,7 @@ from tasklore.runtime.metrics import Metrics
 from tasklore.workers.context.branches import RunParked
 from tasklore.workers.context.context import Context
 from tasklore.workers.execution.bounded_runs import BoundedRuns
-from tasklore.workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
+from tasklore.workers.execution.crash_isolation import CrashIsolation, StillBusy
 from tasklore.workers.execution.job import Job
 from tasklore.workers.execution.outcome import elapsed_ms, outcome_of
 from tasklore.workers.execution.report_publisher import ReportPublisher
@@ -111,7 +111,7 @@ class Executor:
         retry: RetryPolicy,
         make_context: Callable[[Job, RunSlot], Context],
         metrics: Metrics,
-        exclusive: ExclusiveRuns,
+        exclusive: CrashIsolation,
         bounded: BoundedRuns,
         hooks: Hooks,
         lease_s: float = 30.0,

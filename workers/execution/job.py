@@ -17,8 +17,8 @@ from tasklore.contracts.moments import describe_deadline, describe_time
 from tasklore.contracts.parameters.model import Parameters
 from tasklore.contracts.parameters.neighbours import Neighbourhood
 from tasklore.memory import keys
-from tasklore.memory.ledger.run_rows import RunRow, row_of
 from tasklore.memory.ledger.runs import Ended
+from tasklore.memory.ledger.task_rows import TaskRow, row_of
 from tasklore.memory.long_term.entries import CachedResult
 from tasklore.runtime.messaging.pull import Delivery
 from tasklore.workers.agent import Agent
@@ -85,7 +85,7 @@ class Job:
             uncounted=uncounted,
         )
 
-    def make_row(self) -> RunRow:
+    def make_row(self) -> TaskRow:
         """Return how the task is listed while it is open."""
         assignment = self.assignment
         return row_of(assignment, self.generation, assignment.agent_id)

@@ -26,8 +26,8 @@ from tasklore.contracts.messages import CompletionReport, TaskAssignment
 from tasklore.memory.gathered_calls import GatheredCalls
 from tasklore.memory.ledger.expired import spell_expired
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.run_rows import RunRow, row_of, row_of_report
 from tasklore.memory.ledger.runs import CancelRequest, Finish, ReportExpired
+from tasklore.memory.ledger.task_rows import TaskRow, row_of, row_of_report
 from tasklore.runtime.messaging.dead_letter import dead_letter
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.runtime.messaging.pull import Delivery, PullEngine
@@ -172,7 +172,7 @@ class ReportPublisher:
     ) -> Sequence[bytes | CancelRequest | ReportExpired | None]:
         return await self._ledger.finish_many(reports)
 
-    async def _list(self, rows: Sequence[RunRow]) -> None:
+    async def _list(self, rows: Sequence[TaskRow]) -> None:
         """List *rows*; where the ledger is away, the next run of that task lists it, or none does."""
         with contextlib.suppress(MemoryUnavailable):
             await self._ledger.list_runs(rows)
@@ -403,7 +403,7 @@ def _finish_of(agent_id: str, outcome: TaskOutcome, body: bytes) -> Finish:
     )
 
 
-def _row_of_earlier(opened: RunRow, stored: bytes) -> RunRow | None:
+def _row_of_earlier(opened: TaskRow, stored: bytes) -> TaskRow | None:
     """Return how a task, listed as *opened*, is listed once it has the report *stored*; None if that is none."""
     try:
         report = CompletionReport.model_validate_json(stored)

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 from tasklore.runtime.messaging.pull import Delivery, PullEngine
 from tasklore.workers.context.branches import RunParked
-from tasklore.workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
+from tasklore.workers.execution.crash_isolation import CrashIsolation, StillBusy
 from tasklore.workers.execution.running_jobs import RunningJob, RunningJobs
 
 #: Seconds that a question waits in its slot for another task that computes it.
@@ -25,7 +25,7 @@ class RunSlot:
         running: RunningJob,
         jobs: RunningJobs,
         engine: PullEngine,
-        exclusive: ExclusiveRuns,
+        exclusive: CrashIsolation,
         *,
         alone: bool,
         grouped: bool,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from tasklore.contracts.errors import InvalidInput
-from tasklore.memory.store import UserStore as UserStore
+from tasklore.memory.declarations import UserStore as UserStore
 
 log = structlog.get_logger(__name__)
 

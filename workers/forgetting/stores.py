@@ -11,11 +11,11 @@ from tasklore.contracts import subjects
 from tasklore.contracts.identifiers import user_token
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.conversations.declaration import is_shared, read_all_turns, user_of
+from tasklore.memory.declarations import Store, UserStore, user_store
 from tasklore.memory.documents.storage.store import DocumentStore
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.run_index import RunIndex
+from tasklore.memory.ledger.task_index import TaskIndex
 from tasklore.memory.ledger.user_tasks import UserTasks
-from tasklore.memory.store import Store, UserStore, user_store
 from tasklore.memory.stores import STORES
 from tasklore.runtime.messaging.direct import open_direct_reads
 from tasklore.runtime.messaging.erasure import Eraser
@@ -62,7 +62,7 @@ def all_stores(
         link,
         ledger=ledger,
         tasks=UserTasks(redis),
-        index=RunIndex(redis, deadline_s=deadline_s),
+        index=TaskIndex(redis, deadline_s=deadline_s),
         outbox=outbox,
     )
     # Messages go before the rows and the conversations which they would enter anew.

@@ -25,8 +25,8 @@ from tasklore.contracts.messages import (
 )
 from tasklore.contracts.moments import spell_moment
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.run_index import CancelledRun, RunIndex
 from tasklore.memory.ledger.runs import ReportExpired
+from tasklore.memory.ledger.task_index import CancelledRun, TaskIndex
 from tasklore.memory.ledger.user_tasks import UserTasks
 from tasklore.runtime.messaging.dead_letter import error_note
 from tasklore.runtime.messaging.direct import Line, Stored, client_of, open_direct_reads
@@ -77,7 +77,7 @@ class TaskEraser:
         line: Line,
         ledger: Ledger,
         tasks: UserTasks,
-        index: RunIndex,
+        index: TaskIndex,
         outbox: Outbox,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),

@@ -22,7 +22,7 @@ from tasklore.memory.documents.guard import LIMITS, DocumentLimits
 from tasklore.memory.documents.storage.repository import Committed
 from tasklore.memory.documents.storage.store import DocumentStore
 from tasklore.memory.queues.claims import Claim, Closing, QueueRow
-from tasklore.runtime.lease_loop import LeaseLost
+from tasklore.runtime.claim_loop import LeaseLost
 from tasklore.workers.listening.row_outcomes import (
     MOST_MODEL_RESTS,
     Fate,

@@ -13,8 +13,8 @@ import structlog
 
 from tasklore.memory.queues.claims import Claim
 from tasklore.memory.queues.queue import PersonalQueue
-from tasklore.runtime.lease_loop import LeaseLoop, NotYet, jitter
-from tasklore.workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
+from tasklore.runtime.claim_loop import ClaimLoop, NotYet, jitter
+from tasklore.workers.execution.crash_isolation import CrashIsolation, StillBusy
 
 log = structlog.get_logger(__name__)
 
@@ -47,7 +47,7 @@ class ListenLimits:
     lease_s: float
 
 
-class Outflow(LeaseLoop[str, Claim]):
+class Outflow(ClaimLoop[str, Claim]):
     """Works on one queue, in this process; `run` until `stop`. Its keys are users.
 
     Args:
@@ -70,7 +70,7 @@ class Outflow(LeaseLoop[str, Claim]):
         pace: ListenLimits,
         *,
         holder: str,
-        exclusive: ExclusiveRuns,
+        exclusive: CrashIsolation,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         super().__init__("listener", at_once=pace.users, lease_s=pace.lease_s)

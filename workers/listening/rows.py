@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from tasklore.memory.queues.claims import Claim, Closing, QueueRow
 from tasklore.memory.queues.queue import PersonalQueue
-from tasklore.runtime.lease_loop import LeaseLost
+from tasklore.runtime.claim_loop import LeaseLost
 from tasklore.runtime.metrics import Metrics
 from tasklore.workers.context.services import Services
 from tasklore.workers.execution.retry_decision import RetryPolicy

@@ -26,7 +26,7 @@ from tasklore.contracts.errors import (
 from tasklore.contracts.messages import ChatTurn, ExtractedFacts
 from tasklore.memory.conversations.notices import Notices
 from tasklore.memory.queues.claims import Claim, Closing, QueueRow
-from tasklore.runtime.lease_loop import LeaseLost
+from tasklore.runtime.claim_loop import LeaseLost
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.workers.listening.debounce import BatchLimits, Debounce
 from tasklore.workers.listening.row_outcomes import (

@@ -33,7 +33,7 @@ from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.settings import Settings
 from tasklore.workers.agent import Agent
 from tasklore.workers.context.services import Services
-from tasklore.workers.execution.exclusive_runs import ExclusiveRuns
+from tasklore.workers.execution.crash_isolation import CrashIsolation
 from tasklore.workers.execution.retry_decision import RetryPolicy
 from tasklore.workers.listening.backlog import Backlog
 from tasklore.workers.listening.debounce import BatchLimits
@@ -71,7 +71,7 @@ class ListenerDependencies:
     settings: Settings
     worker_id: str
     heal: Callable[[PullSource], Awaitable[str]]
-    exclusive: ExclusiveRuns
+    exclusive: CrashIsolation
 
 
 def demand_one_listener(agents: Sequence[Agent]) -> None:

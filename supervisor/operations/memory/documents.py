@@ -295,7 +295,7 @@ async def export_files(
     return files()
 
 
-LOOKS: Operations[MemoryLooks] = (
+OPERATOR_OPERATIONS: Operations[MemoryLooks] = (
     list_documents,
     show_memory,
     read_document,

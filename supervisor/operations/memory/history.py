@@ -260,7 +260,11 @@ async def undo_document_plan(
     )
 
 
-LOOKS: Operations[MemoryLooks] = (list_plans, list_document_plans, explain_entry)
+OPERATOR_OPERATIONS: Operations[MemoryLooks] = (
+    list_plans,
+    list_document_plans,
+    explain_entry,
+)
 CHANGES: Operations[MemoryServices] = (undo_plan, undo_document_plan)
 
 

@@ -332,7 +332,7 @@ async def clear_memory(
     return await carry_out(ForgottenMemory, services, caller, task)
 
 
-LOOKS: Operations[MemoryLooks] = (list_items, show_settings)
+OPERATOR_OPERATIONS: Operations[MemoryLooks] = (list_items, show_settings)
 CHANGES: Operations[MemoryServices] = (
     add_item,
     change_item,

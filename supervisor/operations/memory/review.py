@@ -190,7 +190,7 @@ async def audit_memory(
     )
 
 
-LOOKS: Operations[MemoryLooks] = (list_conflicts, audit_memory)
+OPERATOR_OPERATIONS: Operations[MemoryLooks] = (list_conflicts, audit_memory)
 
 
 def _bodies(documents: Mapping[str, Document], wanted: Iterable[str]) -> Bodies:

@@ -302,7 +302,7 @@ async def hand_in_turns(
     )
 
 
-LOOKS: Operations[MemoryLooks] = (search_turns, quote_memory)
+OPERATOR_OPERATIONS: Operations[MemoryLooks] = (search_turns, quote_memory)
 CHANGES: Operations[MemoryServices] = (hand_in_turns,)
 
 

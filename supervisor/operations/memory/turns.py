@@ -327,7 +327,7 @@ async def list_waiting(
     return WaitingRows(user=owner, rows=rows, total=max(total, len(rows)))
 
 
-LOOKS: Operations[MemoryLooks] = (list_waiting,)
+OPERATOR_OPERATIONS: Operations[MemoryLooks] = (list_waiting,)
 #: Those that read rows which are closed: supervisors may not.
 OPERATORS: Operations[TurnServices] = (tell_turn, see_turn, list_facts)
 

@@ -13,7 +13,7 @@ from tasklore.contracts.errors import (
     TaskloreError,
 )
 from tasklore.contracts.faults import OUR_FAULT
-from tasklore.runtime.lease_loop import LeaseLoop, NotYet
+from tasklore.runtime.claim_loop import ClaimLoop, NotYet
 from tasklore.supervisor.pipelines.analysis.fold import AnalysisParts
 from tasklore.supervisor.pipelines.analysis.run import AnalysisRun
 
@@ -28,7 +28,7 @@ _LOOK_S = 0.25
 Key = tuple[str, int]
 
 
-class AnalysisDriver(LeaseLoop[Key, AnalysisRun]):
+class AnalysisDriver(ClaimLoop[Key, AnalysisRun]):
     """Drives the analyses of one supervisor id, in this process; `run` until `drain`. Keys are story and response."""
 
     #: Every step is stored once: two processes that drive one analysis do no harm.

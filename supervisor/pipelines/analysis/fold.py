@@ -21,7 +21,7 @@ from tasklore.memory.stories.analyses import AnalysisStore
 from tasklore.memory.stories.store import StoryStore
 from tasklore.memory.stories.view import CHANGING, StandingStory
 from tasklore.runtime import tracing
-from tasklore.runtime.lease_loop import NotYet
+from tasklore.runtime.claim_loop import NotYet
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.pipelines.analysis.document import sections_of
 from tasklore.supervisor.pipelines.analysis.records import (

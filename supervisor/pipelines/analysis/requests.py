@@ -17,7 +17,7 @@ from tasklore.contracts.faults import OUR_FAULT, fault_of
 from tasklore.contracts.messages import AnalysisReply, AnalysisRequest
 from tasklore.contracts.subjects import MAX_BODY
 from tasklore.memory.holdings.store import Holding
-from tasklore.runtime.lease_loop import backoff
+from tasklore.runtime.claim_loop import backoff
 from tasklore.supervisor.pipelines.analysis.driver import AnalysisDriver
 from tasklore.supervisor.pipelines.analysis.fold import (
     AnalysisFold,

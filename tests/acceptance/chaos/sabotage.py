@@ -14,9 +14,9 @@ from tasklore.memory.documents.storage.repository import (
     Transaction,
 )
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.run_index import RunIndex
-from tasklore.memory.ledger.run_rows import RunRow
 from tasklore.memory.ledger.runs import RunPermission
+from tasklore.memory.ledger.task_index import TaskIndex
+from tasklore.memory.ledger.task_rows import TaskRow
 from tasklore.memory.sessions.pipeline_records import PhaseState, RunRecord
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.memory.sessions.session import FoundEntry, SessionCache
@@ -95,15 +95,15 @@ def _never_compare() -> None:
 
 def _list_no_ends() -> None:
     """Let the list of tasks keep every task open."""
-    listing = RunIndex.listing
+    listing = TaskIndex.listing
 
     def list_open(
-        self: RunIndex, rows: Sequence[RunRow], *, is_settled: bool = True
+        self: TaskIndex, rows: Sequence[TaskRow], *, is_settled: bool = True
     ) -> list[Command]:
         open_rows = [row for row in rows if not row.has_ended]
         return listing(self, open_rows, is_settled=is_settled)
 
-    RunIndex.listing = list_open  # type: ignore[method-assign]
+    TaskIndex.listing = list_open  # type: ignore[method-assign]
 
 
 def _forget_what_is_done() -> None:

@@ -14,8 +14,8 @@ from redis.asyncio import Redis
 
 from tasklore.contracts.callers import Role
 from tasklore.contracts.identifiers import user_token
-from tasklore.memory.ledger.run_index import RunIndex
-from tasklore.memory.ledger.run_rows import RunRow
+from tasklore.memory.ledger.task_index import TaskIndex
+from tasklore.memory.ledger.task_rows import TaskRow
 from tasklore.memory.ledger.waits import Waits
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.link import Link
@@ -155,15 +155,15 @@ async def console_stand(
             yield ConsoleStand(stand, made, file)
 
 
-async def list_runs(redis: Redis, *rows: RunRow) -> None:
+async def list_runs(redis: Redis, *rows: TaskRow) -> None:
     """Have *rows* in the list of runs."""
-    await RunIndex(redis, deadline_s=PATIENCE_S).write(rows)
+    await TaskIndex(redis, deadline_s=PATIENCE_S).write(rows)
 
 
-def row(task_id: str, user: str | None = None, **values: Any) -> RunRow:
+def row(task_id: str, user: str | None = None, **values: Any) -> TaskRow:
     """Return a run that failed a moment ago."""
     now_ms = time.time_ns() // 1_000_000
-    return RunRow(
+    return TaskRow(
         **{
             "task_id": task_id,
             "agent_id": "EchoAgent",

@@ -22,18 +22,18 @@ from tasklore.contracts.messages import (
 )
 from tasklore.contracts.observations import Observation, SensoryData
 from tasklore.memory.conversations.observations import Observations
-from tasklore.memory.ledger.run_index import RunIndex
-from tasklore.memory.ledger.run_rows import RunRow
+from tasklore.memory.ledger.task_index import TaskIndex
+from tasklore.memory.ledger.task_rows import TaskRow
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.presences import key_of_presence
 from tasklore.runtime.messaging.streams import StreamSizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tasklore.supervisor.attendance import Attendance
 from tasklore.supervisor.cards import CardIndex
 from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.live_workers import LiveWorkers
 from tasklore.supervisor.operations.agents import (
-    LOOKS,
+    OPERATOR_OPERATIONS,
     AgentLooks,
     AgentServices,
     Sensed,
@@ -83,7 +83,7 @@ def looks_at(client: Client, redis: Redis) -> AgentLooks:
         return index.catalogue
 
     return AgentLooks(
-        read_catalogue=read_catalogue, attendance=Attendance(client), redis=redis
+        read_catalogue=read_catalogue, attendance=LiveWorkers(client), redis=redis
     )
 
 
@@ -182,10 +182,10 @@ async def test_cards_are_shown_while_nobody_knows_who_is_alive(
         await list_agents(services, OPERATOR)
 
 
-def run(number: int, state: str = "completed", **values: Any) -> RunRow:
+def run(number: int, state: str = "completed", **values: Any) -> TaskRow:
     """Return a run of TripAgent that took *number* ms and ended a moment ago."""
     now_ms = time.time_ns() // 1_000_000
-    return RunRow(
+    return TaskRow(
         **{
             "task_id": f"{state}-{number}",
             "agent_id": "TripAgent",
@@ -205,7 +205,7 @@ async def test_a_load_has_open_tasks_times_and_code(
     """Recalled answers and runs that ended long ago have no time that counts; a key of a tenant counts its own."""
     long_ago = time.time_ns() // 1_000_000 - 2 * 86_400_000
     opened = run(9, "accepted", ended_ms=None, run_ms=None)
-    await RunIndex(redis).write(
+    await TaskIndex(redis).write(
         [
             *(run(number) for number in range(1, 101)),
             run(4_000, memory="hit"),
@@ -246,7 +246,7 @@ async def test_a_load_has_the_tasks_that_ended_behind_thousands_of_open_ones(
         run(one, "accepted", ended_ms=None, run_ms=None, created_ms=now_ms)
         for one in range(1_000, 3_500)
     ]
-    await RunIndex(redis).write([*before, *opened])
+    await TaskIndex(redis).write([*before, *opened])
     services = looks_at(client, redis)
     (load,) = (await list_loads(services, OPERATOR, agent="TripAgent")).agents
     assert (load.open, load.ended) == (2_500, 40)
@@ -256,7 +256,7 @@ async def test_a_load_costs_the_same_however_many_tasks_there_are(
     client: Client, redis: Redis
 ) -> None:
     """A few commands for the tasks that ended, and one glance for each open one that is looked at."""
-    index = RunIndex(redis)
+    index = TaskIndex(redis)
     services = looks_at(client, redis)
 
     async def asked(number: int) -> int:
@@ -277,11 +277,16 @@ async def test_agents_are_for_keys_that_ask_or_read(
     client: Client, own_servers: EmbeddedServers, redis: Redis, tmp_path: Path
 ) -> None:
     approver = Caller(name="approver", roles=frozenset({"approve"}))
-    for operation in LOOKS:
+    for operation in OPERATOR_OPERATIONS:
         with pytest.raises(NotPermitted, match="'ask' or 'read'"):
             await operation(looks_at(client, redis), approver)
     async with door_of(
-        own_servers, redis, tmp_path, looks_at(client, redis), LOOKS, asker=("ask",)
+        own_servers,
+        redis,
+        tmp_path,
+        looks_at(client, redis),
+        OPERATOR_OPERATIONS,
+        asker=("ask",),
     ) as desks:
         # The stand has one agent of its own, and its worker is not alive.
         page = (await desks["asker"].ask("GET", "/v1/agents?limit=1")).json()
@@ -312,7 +317,7 @@ async def test_a_decision_that_nobody_makes_is_late_and_one_of_strangers_is_refu
     async with http_stand(own_servers, redis) as stand:
         services = AgentServices(
             read_catalogue=read_catalogue,
-            attendance=Attendance(stand.parts.client),
+            attendance=LiveWorkers(stand.parts.client),
             redis=redis,
             tasks=stand.parts.for_tasks,
         )
@@ -360,7 +365,7 @@ async def test_a_world_of_another_tenant_or_user_is_not_gone_on_with(
     async with http_stand(own_servers, redis) as stand:
         services = AgentServices(
             read_catalogue=read_catalogue,
-            attendance=Attendance(stand.parts.client),
+            attendance=LiveWorkers(stand.parts.client),
             redis=redis,
             tasks=stand.parts.for_tasks,
         )

@@ -26,8 +26,8 @@ from tasklore.memory.stories.analyses import AnalysisStore
 from tasklore.memory.stories.store import StoryStore
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.operations.analyses import (
-    LOOKS,
     OPERATIONS,
+    OPERATOR_OPERATIONS,
     Analysis,
     AnalysisServices,
     ResponseToAnalyse,
@@ -294,7 +294,7 @@ async def test_a_key_of_one_user_or_tenant_sees_no_analysis(
             with pytest.raises(NotPermitted, match="one user or tenant"):
                 await work
     assert requests.asked == []
-    assert len(OPERATIONS) == len(LOOKS) + 1
+    assert len(OPERATIONS) == len(OPERATOR_OPERATIONS) + 1
 
 
 async def test_analyses_are_served_over_http(

@@ -31,8 +31,8 @@ from tasklore.supervisor.approvals.links import PATH, Links
 from tasklore.supervisor.json_schemas import JsonSchemas
 from tasklore.supervisor.makers import Makers
 from tasklore.supervisor.operations.approvals import (
-    LOOKS,
     OPERATIONS,
+    OPERATOR_OPERATIONS,
     ApprovalReply,
     ApprovalServices,
     ApprovalStore,
@@ -348,7 +348,7 @@ async def test_questions_are_no_matter_of_those_who_only_read(
     services: ApprovalServices,
 ) -> None:
     reader = Caller(name="reader", roles=frozenset({"read", "operate"}))
-    for operation in (*LOOKS, *OPERATIONS):
+    for operation in (*OPERATOR_OPERATIONS, *OPERATIONS):
         with pytest.raises(NotPermitted):
             await operation(services, reader)
     with pytest.raises(NotPermitted, match="'admin'"):

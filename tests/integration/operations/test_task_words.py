@@ -17,8 +17,8 @@ from tasklore.contracts.messages import (
     TaskCall,
 )
 from tasklore.memory.conversations.conversation import Conversations
-from tasklore.memory.ledger.run_index import RunIndex
-from tasklore.memory.ledger.run_rows import row_of
+from tasklore.memory.ledger.task_index import TaskIndex
+from tasklore.memory.ledger.task_rows import row_of
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.operations.refusals import Refused
 from tasklore.supervisor.operations.sent_tasks import TaskServices
@@ -154,7 +154,7 @@ async def end(services: TaskServices, redis: Redis, assignment: TaskAssignment) 
     row = row_of(
         assignment, 1, assignment.agent_id, state="completed", ended_ms=ended_ms
     )
-    await RunIndex(redis).write([row])
+    await TaskIndex(redis).write([row])
     entry = await services.ledger.read(assignment.named)
     assert entry is not None
     assert entry.generations[1].assignment is None

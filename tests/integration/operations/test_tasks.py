@@ -12,9 +12,9 @@ from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import NotPermitted
 from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import TaskAssignment
-from tasklore.memory.ledger.run_index import RunIndex
-from tasklore.memory.ledger.run_list import OpenTaskCounts, TaskList
-from tasklore.memory.ledger.run_rows import RunRow
+from tasklore.memory.ledger.task_index import TaskIndex
+from tasklore.memory.ledger.task_list import OpenTaskCounts, TaskList
+from tasklore.memory.ledger.task_rows import TaskRow
 from tasklore.memory.ledger.waits import Waits
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import open_outbox
@@ -179,11 +179,11 @@ async def test_tasks_are_counted_for_whoever_may_see_them(
     now_ms = time.time_ns() // 1_000_000
     old = {"task": "echo", "state": "failed", "created_ms": now_ms - 2_000_000}
     ana = user_token("ana")
-    await RunIndex(redis, deadline_s=PATIENCE_S).write(
+    await TaskIndex(redis, deadline_s=PATIENCE_S).write(
         [
-            RunRow("f1", "EchoAgent", ended_ms=now_ms - 4_000_000, user=ana, **old),
-            RunRow("f2", "EchoAgent", ended_ms=now_ms, user=ana, **old),
-            RunRow("f3", "EchoAgent", ended_ms=now_ms, tenant="acme", **old),
+            TaskRow("f1", "EchoAgent", ended_ms=now_ms - 4_000_000, user=ana, **old),
+            TaskRow("f2", "EchoAgent", ended_ms=now_ms, user=ana, **old),
+            TaskRow("f3", "EchoAgent", ended_ms=now_ms, tenant="acme", **old),
         ]
     )
     everybody = await count_tasks(services, SHOP)
@@ -209,7 +209,7 @@ async def test_a_count_of_failures_says_when_not_all_tasks_were_read(
     now_ms = time.time_ns() // 1_000_000
     ended = {"task": "echo", "ended_ms": now_ms}
     rows = [
-        RunRow(
+        TaskRow(
             f"d{number}",
             "EchoAgent",
             created_ms=now_ms - 1_000 - number,
@@ -218,7 +218,7 @@ async def test_a_count_of_failures_says_when_not_all_tasks_were_read(
         )
         for number in range(4_000)
     ]
-    index = RunIndex(redis, deadline_s=PATIENCE_S)
+    index = TaskIndex(redis, deadline_s=PATIENCE_S)
     for first in range(0, len(rows), 500):
         await index.write(rows[first : first + 500])
     found = await count_tasks(services, SHOP)

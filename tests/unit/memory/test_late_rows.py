@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 
 from tasklore.memory.ledger.late_rows import LateRows
-from tasklore.memory.ledger.run_rows import RunRow
+from tasklore.memory.ledger.task_rows import TaskRow
 
 
 class NotedIndex:
-    """Stands for `RunIndex`: keeps what was listed."""
+    """Stands for `TaskIndex`: keeps what was listed."""
 
     def __init__(self) -> None:
         self.listed: list[str] = []
 
-    async def write(self, rows: Sequence[RunRow]) -> None:
+    async def write(self, rows: Sequence[TaskRow]) -> None:
         self.listed += [row.task_id for row in rows]
 
 
@@ -20,13 +20,13 @@ async def test_a_row_that_cannot_be_made_holds_up_no_others() -> None:
     index = NotedIndex()
     late = LateRows(index)  # type: ignore[arg-type]  # a fake
 
-    def fail() -> RunRow:
+    def fail() -> TaskRow:
         raise ValueError("no agent has that name")
 
     late.add("odd", fail)
-    late.add("sound", lambda: RunRow("sound", "A", "look", 1))
+    late.add("sound", lambda: TaskRow("sound", "A", "look", 1))
     await late._writing
     assert index.listed == ["sound"]
-    late.add("later", lambda: RunRow("later", "A", "look", 1))
+    late.add("later", lambda: TaskRow("later", "A", "look", 1))
     await late._writing
     assert index.listed == ["sound", "later"]

@@ -10,7 +10,7 @@ from tasklore.contracts.messages import ChatTurn, TaskAssignment, TaskCall
 from tasklore.contracts.traces import made_context
 from tasklore.memory.ledger import unnoted_tasks
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.ledger.run_rows import RunRow
+from tasklore.memory.ledger.task_rows import TaskRow
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.supervisor.dispatch import Dispatch
@@ -61,7 +61,7 @@ class UnreliableLedger(FakeLedger):
         assignment: bytes,
         trace: str = "",
         due_at_ms: int | None = None,
-        row: RunRow | None = None,
+        row: TaskRow | None = None,
     ) -> None:
         """Note an assignment, if anybody is there."""
         if self.is_away:

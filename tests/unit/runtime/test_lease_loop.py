@@ -10,13 +10,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from tasklore.contracts.errors import MemoryUnavailable
-from tasklore.runtime.lease_loop import IDLE_LOOK_S, LeaseLoop, LeaseLost, NotYet
+from tasklore.runtime.claim_loop import IDLE_LOOK_S, ClaimLoop, LeaseLost, NotYet
 from tests.virtual_time import elapsed_s, in_virtual_time
 
 PATIENCE_S = 60.0
 
 
-class Letters(LeaseLoop[str, str]):
+class Letters(ClaimLoop[str, str]):
     """Works on the letters in `waiting`; its leases are spelled `lease of a`."""
 
     def __init__(

@@ -25,8 +25,8 @@ from tasklore.runtime.servers.endpoints import (
     write_endpoints,
 )
 from tasklore.runtime.settings import Settings
+from tasklore.runtime.settings_set_by import SET_BY
 from tasklore.runtime.settings_table import SettingRow, explain
-from tasklore.runtime.settings_use import SET_BY
 from tasklore.runtime.variables import OF_CLIENTS, REMOVED, unknown_variables
 
 RUNNING = Endpoints(

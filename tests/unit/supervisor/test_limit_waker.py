@@ -7,7 +7,7 @@ import pytest
 
 from tasklore.contracts.errors import MemoryUnavailable, NotAccepted
 from tasklore.memory.ledger.runs import Woken
-from tasklore.runtime.lease_loop import NotYet
+from tasklore.runtime.claim_loop import NotYet
 from tasklore.supervisor.admission import limit_waker
 from tasklore.supervisor.admission.limit_waker import LimitWaker
 from tests.understanding_cases import AT

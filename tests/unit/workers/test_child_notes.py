@@ -8,7 +8,7 @@ import pytest
 
 from tasklore.contracts.errors import MemoryRefused, MemoryUnavailable
 from tasklore.contracts.messages import Cancellation, TaskAssignment, TaskCall
-from tasklore.memory.ledger.run_rows import RunRow
+from tasklore.memory.ledger.task_rows import TaskRow
 from tasklore.workers.child_tasks import ChildTasks
 from tests.fakes.ledger import FakeLedger
 from tests.understanding_cases import AT
@@ -31,7 +31,7 @@ class UnreliableLedger(FakeLedger):
         self,
         assignments: Sequence[tuple[str, int, bytes, str]],
         children: Sequence[tuple[str, str, str]] = (),
-        rows: Sequence[RunRow] = (),
+        rows: Sequence[TaskRow] = (),
     ) -> None:
         self.tries += 1
         if self.is_away:

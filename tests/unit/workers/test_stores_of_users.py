@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from tasklore.memory.declarations import StoreKey
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.storage.store import DocumentStore
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.memory.store import StoreKey
 from tasklore.memory.stores import STORES
 from tasklore.workers.forgetting.stores import all_stores
 

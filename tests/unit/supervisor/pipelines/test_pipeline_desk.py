@@ -47,8 +47,8 @@ async def test_a_user_has_half_of_the_places_at_most(
 async def test_a_run_begins_as_soon_as_the_desk_is_woken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasklore.runtime.lease_loop.LOOK_S", 3600.0)
-    monkeypatch.setattr("tasklore.runtime.lease_loop.IDLE_LOOK_S", 3600.0)
+    monkeypatch.setattr("tasklore.runtime.claim_loop.LOOK_S", 3600.0)
+    monkeypatch.setattr("tasklore.runtime.claim_loop.IDLE_LOOK_S", 3600.0)
     system = FakeSystem(tmp_path, echo=echo)
     looks: list[str] = []
     is_idle = system.runs.is_idle

@@ -12,7 +12,7 @@ import pytest
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.messages import TaskAssignment
 from tasklore.contracts.pipelines import Input
-from tasklore.runtime.lease_loop import LeaseLost
+from tasklore.runtime.claim_loop import LeaseLost
 from tasklore.supervisor.pipelines.drive import Drive
 from tests.unit.supervisor.pipelines.fake_system import (
     FakeSystem,

@@ -20,7 +20,7 @@ from tasklore.runtime.messaging.pull import Delivery
 from tasklore.workers.execution.acknowledger import Acknowledger
 from tasklore.workers.execution.bounded_runs import BoundedRuns
 from tasklore.workers.execution.consumer import Consumer
-from tasklore.workers.execution.exclusive_runs import ExclusiveRuns
+from tasklore.workers.execution.crash_isolation import CrashIsolation
 from tasklore.workers.execution.executor import Executor
 from tasklore.workers.execution.job import Job
 from tasklore.workers.execution.recall import NearMatches
@@ -339,7 +339,7 @@ class FakeWorker:
             retry=RetryPolicy(1.0, 8.0),
             make_context=make_context,
             metrics=counts,
-            exclusive=ExclusiveRuns(),
+            exclusive=CrashIsolation(),
             bounded=BoundedRuns(
                 worker_id=worker_id,
                 store=none,

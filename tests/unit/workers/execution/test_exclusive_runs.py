@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tasklore.workers.execution.exclusive_runs import GROUP, ExclusiveRuns, StillBusy
+from tasklore.workers.execution.crash_isolation import GROUP, CrashIsolation, StillBusy
 
 
 class Visits:
@@ -12,7 +12,7 @@ class Visits:
 
     def __init__(self) -> None:
         self.told: list[bool] = []
-        self.exclusive = ExclusiveRuns(self.told.append)
+        self.exclusive = CrashIsolation(self.told.append)
         self.inside: list[str] = []
         self.seen: list[list[str]] = []
 
@@ -100,7 +100,7 @@ async def test_a_wish_that_is_given_up_lets_the_others_in() -> None:
 async def test_nobody_is_waited_for_for_ever() -> None:
     """The wish ends, others may come in again, and it is not tried again at once while they are there."""
     told: list[bool] = []
-    exclusive = ExclusiveRuns(told.append, patience_s=0.01)
+    exclusive = CrashIsolation(told.append, patience_s=0.01)
     await exclusive.enter(alone=False)
     with pytest.raises(StillBusy):
         await exclusive.enter(alone=True)

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from tasklore.workers.execution.exclusive_runs import ExclusiveRuns
+from tasklore.workers.execution.crash_isolation import CrashIsolation
 from tasklore.workers.execution.run_slot import RunSlot
 from tasklore.workers.execution.running_jobs import RunningJobs
 
@@ -45,8 +45,8 @@ class Running:
         return self._engine.lend()
 
 
-def slot_of(engine: Engine) -> tuple[RunSlot, ExclusiveRuns]:
-    exclusive = ExclusiveRuns()
+def slot_of(engine: Engine) -> tuple[RunSlot, CrashIsolation]:
+    exclusive = CrashIsolation()
     assert exclusive.enter_at_once()
     running = cast("Any", Running(engine))
     return RunSlot(
@@ -114,7 +114,7 @@ async def test_the_places_of_a_run_are_lent_with_its_slot_and_had_again_before_i
     engine = Counting()
     running = cast("Any", Running(engine))
     running.places = Places()
-    exclusive = ExclusiveRuns()
+    exclusive = CrashIsolation()
     assert exclusive.enter_at_once()
     slot = RunSlot(
         running,

@@ -27,13 +27,13 @@ from tasklore.contracts.messages import MemoryOutcome
 from tasklore.memory import keys
 from tasklore.memory.command_batch import CommandBatch
 from tasklore.memory.ledger.ledger import Ledger, RunGlance
-from tasklore.memory.ledger.run_index import MOST_AT_ONCE, RunIndex, RunRange
-from tasklore.memory.ledger.run_rows import (
+from tasklore.memory.ledger.task_index import MOST_AT_ONCE, TaskIndex, TaskRange
+from tasklore.memory.ledger.task_rows import (
     END_STATES,
     FORGOTTEN,
     OPEN_STATES,
-    RunRow,
     RunState,
+    TaskRow,
     read_row,
 )
 from tasklore.memory.ledger.task_tree import GONE
@@ -53,7 +53,7 @@ _AFTER = re.compile(r"([0-9]{1,15})\.([0-9]{1,6})\.([A-Za-z0-9_-]{1,64})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunFilter:
+class TaskFilter:
     """Which runs are listed: those to which all of it applies; None is any.
 
     *user* is the token of a user, *created_from_ms*, *created_before_ms* and *ended_from_ms* are in ms since 1970, what
@@ -71,7 +71,7 @@ class RunFilter:
     ended_from_ms: int | None = None
     is_open: bool = False
 
-    def may_fit(self, row: RunRow) -> bool:
+    def may_fit(self, row: TaskRow) -> bool:
         """Return whether a run fits by its *row*, and by its state where that stands there."""
         is_open_asked = self.state in OPEN_STATES
         if self.ended_from_ms is not None and (row.ended_ms or 0) < self.ended_from_ms:
@@ -198,7 +198,7 @@ class _Place(NamedTuple):
 class _Candidate(NamedTuple):
     """A run that may fit, and the place behind it."""
 
-    row: RunRow
+    row: TaskRow
     place: _Place
 
 
@@ -218,11 +218,11 @@ class _Walk:
     read: int = 0
 
     @property
-    def range(self) -> RunRange:
+    def range(self) -> TaskRange:
         """The next rows to be read."""
-        return RunRange(self.highest, self.lowest, self.passed, self.chunk)
+        return TaskRange(self.highest, self.lowest, self.passed, self.chunk)
 
-    def fill(self, reply: Sequence[bytes | None], asked: "RunFilter") -> None:
+    def fill(self, reply: Sequence[bytes | None], asked: "TaskFilter") -> None:
         """Note *reply*, and keep the rows that may fit."""
         pieces = asked.pieces
         for task_id, score, body in zip(
@@ -263,12 +263,12 @@ class TaskList:
 
     def __init__(self, client: Redis, *, deadline_s: float = 5.0) -> None:
         self._batch = CommandBatch(client, deadline_s, has_large_replies=True)
-        self._index = RunIndex(client, deadline_s=deadline_s)
+        self._index = TaskIndex(client, deadline_s=deadline_s)
         self._ledger = Ledger(client, deadline_s=deadline_s)
 
     async def read(
         self,
-        asked: RunFilter,
+        asked: TaskFilter,
         *,
         after: str = "",
         limit: int = 50,
@@ -310,7 +310,7 @@ class TaskList:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        agents = await self._agents(RunFilter(agent_id=agent_id))
+        agents = await self._agents(TaskFilter(agent_id=agent_id))
         opened = [keys.runs(one).open for one in agents]
         if not opened:
             return OpenTaskCounts(0, None)
@@ -334,7 +334,7 @@ class TaskList:
         return OpenTaskCounts(sum(replies[::2]), min(scores, default=None))
 
     async def _take(
-        self, walks: Sequence[_Walk], asked: RunFilter, most: int
+        self, walks: Sequence[_Walk], asked: TaskFilter, most: int
     ) -> tuple[list[_Candidate], _Place | None]:
         """Return the next runs of *walks* that may fit, in order, and the place behind them; None at the end.
 
@@ -360,14 +360,14 @@ class TaskList:
                 heapq.heappush(heap, (place.order, number))
         return batch, batch[-1].place if heap else None
 
-    async def _agents(self, asked: RunFilter) -> list[str]:
+    async def _agents(self, asked: TaskFilter) -> list[str]:
         if asked.agent_id is not None:
             return [asked.agent_id]
         return sorted(await self._index.agents())
 
     def _begin(
         self,
-        asked: RunFilter,
+        asked: TaskFilter,
         agents: Sequence[str],
         place: _Place | None,
         limit: int,
@@ -399,14 +399,14 @@ class TaskList:
             walks.append(walk)
         return walks
 
-    async def _fill(self, walks: Sequence[_Walk], asked: RunFilter) -> None:
+    async def _fill(self, walks: Sequence[_Walk], asked: TaskFilter) -> None:
         """Read on in each of *walks*."""
         commands = [walk.range.command(walk.agent_id, walk.key) for walk in walks]
         for walk, reply in zip(walks, await self._batch.run(commands), strict=True):
             walk.fill(reply, asked)
 
     async def _fitting(
-        self, asked: RunFilter, rows: Sequence[RunRow], *, has_glances: bool
+        self, asked: TaskFilter, rows: Sequence[TaskRow], *, has_glances: bool
     ) -> list[ListedTask]:
         """Return the tasks of *rows* whose state, as the ledger has it, is as *asked*; as the row does without."""
         glances: Sequence[RunGlance | None] = [None] * len(rows)
@@ -442,11 +442,11 @@ def _read_place(after: str) -> _Place | None:
     return _Place(int(score), int(passed), agent_id)
 
 
-def _state_in(row: RunRow) -> str:
+def _state_in(row: TaskRow) -> str:
     return "cancelled" if row.state == FORGOTTEN else row.state
 
 
-def _task_of(row: RunRow, seen: RunGlance | None, now: datetime) -> ListedTask:
+def _task_of(row: TaskRow, seen: RunGlance | None, now: datetime) -> ListedTask:
     """Return the task of *row* as the ledger has *seen* it."""
     known: dict[str, Any] = {
         "task_id": row.task_id,
@@ -474,7 +474,7 @@ def _task_of(row: RunRow, seen: RunGlance | None, now: datetime) -> ListedTask:
     return ListedTask(**known)
 
 
-def _explain(row: RunRow, seen: RunGlance, now: datetime) -> RunWait | None:
+def _explain(row: TaskRow, seen: RunGlance, now: datetime) -> RunWait | None:
     """Return why the task of *row* waits, as its trace and HTTP have it."""
     if seen.state != "accepted":
         return seen.waits_for
@@ -488,7 +488,7 @@ def _explain(row: RunRow, seen: RunGlance, now: datetime) -> RunWait | None:
     )
 
 
-def _user_in(row: RunRow) -> str | None:
+def _user_in(row: TaskRow) -> str | None:
     try:
         return user_of(row.user) or None
     except InvalidInput:

@@ -71,7 +71,7 @@ class _Rest:
     count: int
 
 
-class LeaseLoop(ABC, Generic[Key, Lease]):
+class ClaimLoop(ABC, Generic[Key, Lease]):
     """Claims due items and works on them in this process; `run` until `stop` or `drain`.
 
     Args:

@@ -10,7 +10,7 @@ from tasklore.runtime.counting.series import LabelledCounters, Series
 from tasklore.runtime.counting.words import words_of
 
 
-class WholeCounts:
+class SystemGauges:
     """Gauges that exist only in processes that watch: elsewhere a zero would be wrong."""
 
     def __init__(self, series: Series) -> None:

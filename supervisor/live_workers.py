@@ -19,7 +19,7 @@ _READ_EVERY_S = 2.0
 _WITHIN_S = 1.0
 
 
-class Attendance:
+class LiveWorkers:
     """The live workers, by their signs of life at *line*; one that died counts for 15 s.
 
     All that ask while they are read wait for that read. One that failed counts as long as one that did not.

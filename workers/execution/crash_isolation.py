@@ -14,7 +14,7 @@ class StillBusy(TaskloreError):
     """Another run here takes too long to be waited for; leave the task to another worker, or try again later."""
 
 
-class ExclusiveRuns:
+class CrashIsolation:
     """Lets runs in side by side, or one alone; those that want to be alone go first, so that no newcomer delays them.
 
     A run waits at most *patience_s* seconds to be alone, and after such a wait in vain none waits for ten times as

@@ -23,10 +23,10 @@ from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch
 from tasklore.memory.key_parts import is_name
 from tasklore.memory.ledger import scripts
-from tasklore.memory.ledger.run_rows import (
+from tasklore.memory.ledger.task_rows import (
     FORGOTTEN,
     USER_PIECE,
-    RunRow,
+    TaskRow,
     read_row,
 )
 
@@ -56,7 +56,7 @@ class CancelledRun(NamedTuple):
     ended_ms: int
 
 
-class RunIndex:
+class TaskIndex:
     """Writes and walks the index of runs. MemoryUnavailable after *deadline_s* for each round trip.
 
     Args:
@@ -83,14 +83,14 @@ class RunIndex:
         self._written: dict[str, tuple[int, float]] = {}
 
     def listing(
-        self, rows: Sequence[RunRow], *, is_settled: bool = True
+        self, rows: Sequence[TaskRow], *, is_settled: bool = True
     ) -> list[Command]:
         """Return the commands that write *rows*, to be sent with those of the ledger.
 
         They may be sent again. A row stays that is of a later generation, or of an end where another one is open.
         Where it is not *is_settled* that the ledger takes these ends, `close` is to follow.
         """
-        by_agent: dict[str, list[RunRow]] = {}
+        by_agent: dict[str, list[TaskRow]] = {}
         for row in rows:
             by_agent.setdefault(row.agent_id, []).append(row)
         return [
@@ -100,7 +100,7 @@ class RunIndex:
         ]
 
     def _listing_of(
-        self, agent_id: str, rows: Sequence[RunRow], is_settled: bool
+        self, agent_id: str, rows: Sequence[TaskRow], is_settled: bool
     ) -> Iterable[Command]:
         now = time.monotonic()
         if now - self._noted.get(agent_id, -_NOTED_S) >= _NOTED_S:
@@ -112,7 +112,7 @@ class RunIndex:
             yield self._command(agent_id, page, is_settled)
 
     def _command(
-        self, agent_id: str, rows: Sequence[RunRow], is_settled: bool
+        self, agent_id: str, rows: Sequence[TaskRow], is_settled: bool
     ) -> Command:
         own = keys.runs(agent_id)
         users: dict[str, int] = {}
@@ -140,7 +140,7 @@ class RunIndex:
         """Note that commands of `listing` may not have been carried out: agents are noted again."""
         self._noted.clear()
 
-    async def write(self, rows: Sequence[RunRow]) -> None:
+    async def write(self, rows: Sequence[TaskRow]) -> None:
         """Write *rows* as `listing` does.
 
         Raises:
@@ -152,7 +152,7 @@ class RunIndex:
             self.note_failure()
             raise
 
-    async def find(self, rows: Sequence[RunRow]) -> list[RunRow | None]:
+    async def find(self, rows: Sequence[TaskRow]) -> list[TaskRow | None]:
         """Return how the task of each of *rows* is listed now, None where it is not."""
         found = await self._batch.run(
             [("HGET", keys.runs(one.agent_id).rows, one.task_id) for one in rows]
@@ -162,7 +162,7 @@ class RunIndex:
             for one, body in zip(rows, found, strict=True)
         ]
 
-    async def read(self, agent_id: str, task_id: str) -> RunRow | None:
+    async def read(self, agent_id: str, task_id: str) -> TaskRow | None:
         """Return how a task of an agent is listed now, None where it is not."""
         found = await self._batch.run([("HGET", keys.runs(agent_id).rows, task_id)])
         return None if found[0] is None else read_row(agent_id, task_id, found[0])
@@ -270,7 +270,7 @@ class RunIndex:
                 return
 
 
-class RunRange(NamedTuple):
+class TaskRange(NamedTuple):
     """Which runs of a list are read: between two scores as ZRANGE takes them, at most *most* behind *passed* ones."""
 
     highest: str = "+inf"
@@ -285,7 +285,7 @@ class RunRange(NamedTuple):
 
 
 def _spell_forgotten(run: CancelledRun) -> bytes:
-    row = RunRow(
+    row = TaskRow(
         task_id=run.task_id,
         agent_id=run.agent_id,
         task=run.task,

@@ -36,7 +36,7 @@ _OUTCOMES = get_args(MemoryOutcome)
 _TOKEN = re.compile(r"[A-Za-z0-9_-]*")
 
 
-class RunRow(NamedTuple):
+class TaskRow(NamedTuple):
     """One task of *agent_id* as the list has it.
 
     *created_ms* and *ended_ms* are in ms since 1970, *user* is the token of its user, "" for none, *error* the class
@@ -62,7 +62,7 @@ class RunRow(NamedTuple):
         """Whether the task has its report."""
         return self.state != "accepted"
 
-    def complete(self, earlier: "RunRow | None") -> "RunRow":
+    def complete(self, earlier: "TaskRow | None") -> "TaskRow":
         """Return this row, made of a report alone, with what an *earlier* one of the task says of its assignment."""
         if earlier is None or earlier.state == FORGOTTEN:
             return self
@@ -115,14 +115,14 @@ def row_of(
     error: str | None = None,
     memory: str | None = None,
     run_ms: int | None = None,
-) -> RunRow:
+) -> TaskRow:
     """Return the row of *generation* of *assignment*, which is open unless another *state* is given.
 
     *agent_id* is the agent that it was sent to: a program may name another one in it.
     """
     parent_id = assignment.parent_id
     tenant = assignment.tenant
-    return RunRow(
+    return TaskRow(
         task_id=assignment.task_id,
         agent_id=agent_id,
         task=assignment.task.name,
@@ -139,14 +139,14 @@ def row_of(
     )
 
 
-def row_of_report(report: CompletionReport, user: str = "") -> RunRow:
+def row_of_report(report: CompletionReport, user: str = "") -> TaskRow:
     """Return the row of a task of which only *report* and the token of its *user* are known.
 
     When it was created follows from its times, and is right by what they leave out: earlier runs, and waits. A *user*
     that is no token, as another program may have written it, is none.
     """
     ended_ms = _in_ms(report.finished_at)
-    return RunRow(
+    return TaskRow(
         task_id=report.task_id,
         agent_id=report.agent_id,
         task=report.task_name,
@@ -166,11 +166,11 @@ def token_or_none(user: str) -> str:
     return user if _TOKEN.fullmatch(user) else ""
 
 
-def read_row(agent_id: str, task_id: str, body: bytes) -> RunRow | None:
+def read_row(agent_id: str, task_id: str, body: bytes) -> TaskRow | None:
     """Return the row *body* of a task, None where it is none: the workers of an agent may write any text."""
     try:
         read = from_json(body)
-        row = RunRow(
+        row = TaskRow(
             task_id=task_id,
             agent_id=agent_id,
             task=read["t"],
@@ -190,7 +190,7 @@ def read_row(agent_id: str, task_id: str, body: bytes) -> RunRow | None:
     return row if _is_sound(row) else None
 
 
-def _is_sound(row: RunRow) -> bool:
+def _is_sound(row: TaskRow) -> bool:
     """Return whether each value of *row* is of its type: nothing that was checked is believed, but by the reader."""
     numbers = (row.created_ms, row.generation)
     optional = (row.ended_ms, row.run_ms)
