@@ -187,6 +187,9 @@ async def test_expired_turns_are_removed_with_every_trace_of_their_words(
     assert await episodes.trim("ana", NOW) == 0
     words = await valkey_or_redis.hkeys(keys.episodes(user_token("ana")).words)
     assert {word.decode() for word in words} == {"recent", "trip"}
+    # How long a turn usually is weighs in the score of each hit.
+    meta = keys.episodes(user_token("ana")).meta
+    assert await valkey_or_redis.hmget(meta, "count", "length") == [b"1", b"2"]
     assert [
         hit.episode.turn_id for hit in (await episodes.search("ana", "trip")).hits
     ] == ["t2"]

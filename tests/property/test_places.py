@@ -113,7 +113,8 @@ async def play(redis: Redis, seed: int) -> None:
         # A worker that crashed tells the store nothing, and its task comes again under another token.
         tokens[number] += kind in ("take", "take twice", "crash")
         token = f"t{number}-{tokens[number]}"
-        arrival = 1_000 + (number * 5) % 8
+        # It may come again with a later message: its turn stays that of the first.
+        arrival = 1_000 + draw.randrange(24)
         place = Permit(
             bound, f"t{number}:1", model.limit, f"w{draw.randrange(3)}", token, arrival
         )

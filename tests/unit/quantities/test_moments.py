@@ -264,3 +264,18 @@ def test_a_coming_weekday_is_never_today(wording: str, day: date) -> None:
 )
 def test_two_digits_are_a_year_as_posix_has_it(written: str, year: int) -> None:
     assert Moment(written) == date(year, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("wording", "day"),
+    [
+        ("on the 17th", date(2026, 12, 17)),
+        ("on the 18th", date(2026, 11, 18)),
+        ("on the 19th", date(2026, 11, 19)),
+    ],
+)
+def test_a_day_of_no_month_is_the_next_one_and_may_be_today(
+    wording: str, day: date
+) -> None:
+    (found,) = find_moments(wording, NOW)
+    assert found.readings == (day,)
