@@ -1,6 +1,6 @@
 """What a person should look at in their documents, and how much of it there is."""
 
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path as File
 
 import pytest
@@ -9,7 +9,16 @@ from pydantic import JsonValue
 from tasklore.memory.documents.items import Body, lasting_name, make_item
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.paths import parse
-from tasklore.memory.documents.review import Spot, conflicts, plain_form, review
+from tasklore.memory.documents.plans import Origin, PlanKind
+from tasklore.memory.documents.review import (
+    PROTECTED,
+    Spot,
+    conflicts,
+    find_changed_protected,
+    plain_form,
+    review,
+)
+from tasklore.memory.documents.storage.history import PlanRecord
 
 KINDS = Kinds.load()
 FOOD = "resource_user_food_prefs"
@@ -207,3 +216,33 @@ def test_an_event_on_two_days_and_what_was_so_before_are_no_duplicates() -> None
     ]
     past = _food(likes=[_item("Tea"), _item("Tea", until="2026-01-01")])
     assert review(past, KINDS, today=TODAY).duplicates == ()
+
+
+@pytest.mark.parametrize(
+    ("days", "kind", "undone_by", "reasoning", "is_shown"),
+    [
+        (0, "edit", None, f"{PROTECTED}said so", True),
+        (30, "edit", None, f"{PROTECTED}said so", True),
+        (31, "edit", None, f"{PROTECTED}said so", False),
+        (1, "edit", None, "said so", False),
+        (1, "edit", "p2", f"{PROTECTED}said so", False),
+        (1, "undo", None, f"{PROTECTED}said so", False),
+    ],
+)
+def test_what_took_something_protected_away_is_shown_for_a_month(
+    days: int, kind: PlanKind, undone_by: str | None, reasoning: str, is_shown: bool
+) -> None:
+    """Unless that is taken back."""
+    now = datetime(2026, 6, 1, tzinfo=UTC)
+    origin = Origin(by="rules", at=now - timedelta(days=days), reasoning=reasoning)
+    record = PlanRecord(
+        plan_id="p1",
+        number=1,
+        kind=kind,
+        origin=origin,
+        edits=(),
+        changes={},
+        revisions={},
+        undone_by=undone_by,
+    )
+    assert find_changed_protected([record], now) == ((record,) if is_shown else ())
