@@ -81,8 +81,8 @@ def test_a_bare_number_counts_only_a_declared_unit() -> None:
 @pytest.mark.parametrize(
     "raw",
     ["", "soon", "5 km", "3 days ago", "5 years old", "a few days", "P", "PT", True, None, [], float("nan"), "3pm",
-     "1:30", "1:30:60", "1:60:00", "a third of a month", "9" * 70 + " days", {"value": 5}, {"value": True, "unit": "day"},
-     "1h 2h"],
+     "1:30", "1:30:60", "1:60:00", "a third of a month", "9" * 70 + " days", {"value": 5},
+     {"value": True, "unit": "day"}, "1h 2h"],
 )  # fmt: skip
 def test_what_is_no_exact_length_is_refused(raw: Any) -> None:
     with pytest.raises(InvalidAmount):
