@@ -10,13 +10,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tasklore import contracts, memory, runtime, workers
 from tasklore.contracts.errors import ConfigurationError
 
-_VALUES, _WORKERS, *_STORES = (
-    Path(module.__file__ or "").resolve().parent
-    for module in (contracts, workers, memory, runtime)
-)
+_WORKERS = Path(__file__).resolve().parent
+_VALUES = _WORKERS.parent / "contracts"
+_STORES = (_WORKERS.parent / "memory", _WORKERS.parent / "runtime")
 _STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 _INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib")})
 #: Folders in which every library lies, so that being beside it says nothing.

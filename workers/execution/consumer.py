@@ -16,7 +16,8 @@ from tasklore.runtime.metrics import Metrics
 from tasklore.workers.agent import Agent
 from tasklore.workers.execution.due_copies import DueCopies
 from tasklore.workers.execution.executor import Executor
-from tasklore.workers.execution.job import Job, JobReader, UnfitJob
+from tasklore.workers.execution.job import Job, UnfitJob
+from tasklore.workers.execution.job_reader import JobReader
 from tasklore.workers.execution.outcome import TaskOutcome, outcome_of
 from tasklore.workers.execution.recall import recall
 from tasklore.workers.execution.report_publisher import ReportPublisher

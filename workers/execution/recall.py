@@ -16,7 +16,7 @@ from tasklore.workers.middleware import Hooks, Middleware, notify_async
 if TYPE_CHECKING:
     # the testing kit finds neighbours as well, and needs neither
     from tasklore.runtime.metrics import Metrics
-    from tasklore.workers.execution.stores import LongTerm
+    from tasklore.workers.execution.long_term import LongTerm
 
 log = structlog.get_logger(__name__)
 

@@ -10,7 +10,7 @@ from tasklore.contracts.errors import MemoryUnavailable
 if TYPE_CHECKING:
     # the testing kit loads neither before a task needs it
     from tasklore.workers.execution.job import Job
-    from tasklore.workers.execution.stores import LongTerm
+    from tasklore.workers.execution.long_term import LongTerm
 
 log = structlog.get_logger(__name__)
 

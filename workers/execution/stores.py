@@ -1,21 +1,20 @@
 """The stores of one worker: long-term memory, ledger, sessions, and ended runs that the ledger does not know yet."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Protocol
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 import structlog
 
 from tasklore.contracts.admission.limits import NANO_USD, Payer
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.messages import Usage
-from tasklore.contracts.parameters.neighbours import Neighbourhood
 from tasklore.memory.ledger.runs import Ended
-from tasklore.memory.long_term.entries import CachedResult, IndexPosition, NearMatch
+from tasklore.memory.long_term.entries import CachedResult
 from tasklore.memory.long_term.single_flight import SingleFlight
 from tasklore.workers.context.phase_outputs import entries_of
+from tasklore.workers.execution.long_term import LongTerm
 from tasklore.workers.execution.remembered_result import remember
 
 if TYPE_CHECKING:
@@ -32,33 +31,6 @@ Name = tuple[str, int]
 
 #: Ended runs kept for a ledger that is away; one that is dropped makes its task run alone.
 _MOST_KEPT = 10_000
-
-
-class LongTerm(Protocol):
-    """The long-term memory that a worker needs: `tasklore.memory.long_term.store.LongTermMemory` fits."""
-
-    async def recall_many(self, entry_keys: Sequence[str]) -> list[CachedResult | None]:
-        """Return the answer remembered for each key, in one round trip."""
-
-    async def remember(
-        self,
-        key: str,
-        result_json: bytes,
-        *,
-        computed_ms: int,
-        ttl: timedelta | None,
-        now_ms: int,
-        user_token: str | None = None,
-        parameters_json: bytes = b"{}",
-        near: IndexPosition | None = None,
-        nano_usd: int = 0,
-    ) -> None:
-        """Store a result, for questions next to it as well when *near* says where it stands."""
-
-    async def nearest(
-        self, asked: Sequence[tuple[str, Neighbourhood]]
-    ) -> list[NearMatch | None]:
-        """Return the nearest remembered neighbour of each question, None without one."""
 
 
 class EndedRuns:

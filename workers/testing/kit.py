@@ -37,7 +37,8 @@ from tasklore.workers.agent import Agent
 from tasklore.workers.context.branches import RunParked
 from tasklore.workers.context.context import Context
 from tasklore.workers.context.phase_outputs import entries_of
-from tasklore.workers.execution.job import Job, JobReader, UnfitJob
+from tasklore.workers.execution.job import Job, UnfitJob
+from tasklore.workers.execution.job_reader import JobReader
 from tasklore.workers.execution.outcome import TaskOutcome, elapsed_ms, outcome_of
 from tasklore.workers.execution.recall import NearMatches
 from tasklore.workers.execution.remembered_result import remember

@@ -16,7 +16,8 @@ from tasklore.contracts.messages import (
 from tasklore.runtime.messaging.pull import Delivery
 from tasklore.workers.card import card_of, same_contract
 from tasklore.workers.context.children import Children, find_callee
-from tasklore.workers.execution.job import Job, JobReader
+from tasklore.workers.execution.job import Job
+from tasklore.workers.execution.job_reader import JobReader
 from tasklore.workers.testing import NOW, AgentKit, KitServices, ScriptedLlm
 from tasklore.workers.testing.children import KitChildren
 

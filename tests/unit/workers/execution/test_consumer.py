@@ -16,7 +16,7 @@ from tasklore.contracts.identifiers import TaskName
 from tasklore.memory.ledger.runs import PastRuns, RunPermission
 from tasklore.runtime.messaging.pull import Delivery
 from tasklore.workers.execution.executor import JOIN_S
-from tasklore.workers.execution.job import JobReader
+from tasklore.workers.execution.job_reader import JobReader
 from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task, raising
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from tasklore.contracts.errors import MemoryUnavailable, RunReplaced
 from tasklore.workers.context.effects import Effects
-from tasklore.workers.execution.job import Job, JobReader
+from tasklore.workers.execution.job import Job
+from tasklore.workers.execution.job_reader import JobReader
 from tests.fakes.ledger import FakeLedger
 from tests.unit.workers.execution.fake_worker import FakeWorker, a_task
 

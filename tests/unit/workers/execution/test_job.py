@@ -9,7 +9,8 @@ from pydantic import BaseModel, field_validator
 
 from tasklore import Agent, Amount, Field, Parameters
 from tasklore.runtime.messaging.pull import Delivery
-from tasklore.workers.execution.job import Job, JobReader, UnfitJob
+from tasklore.workers.execution.job import Job, UnfitJob
+from tasklore.workers.execution.job_reader import JobReader
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

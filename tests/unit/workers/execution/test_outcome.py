@@ -22,7 +22,8 @@ from tasklore.contracts.messages import (
 )
 from tasklore.runtime.messaging.dead_letter import DEAD_BODY, dead_letter, error_note
 from tasklore.runtime.messaging.pull import Delivery
-from tasklore.workers.execution.job import Job, JobReader
+from tasklore.workers.execution.job import Job
+from tasklore.workers.execution.job_reader import JobReader
 from tasklore.workers.execution.outcome import TaskOutcome, outcome_of
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -22,7 +22,8 @@ from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.runtime.messaging.pull import PullEngine
 from tasklore.workers.execution.acknowledger import Acknowledger
-from tasklore.workers.execution.job import Job, JobReader
+from tasklore.workers.execution.job import Job
+from tasklore.workers.execution.job_reader import JobReader
 from tasklore.workers.execution.retry_decision import (
     RetryDecision,
     RetryPolicy,
