@@ -169,6 +169,17 @@ async def test_a_budget_of_a_day_is_never_overspent(
     await governor.reserve(call(most=200, tenant="other"))
 
 
+async def test_nothing_of_an_earlier_day_counts_today_confirmed_or_not(
+    redis: Redis,
+) -> None:
+    await declare(redis, {"name": "day", "usd": 1, "every": "day"})
+    place = keys.budget("account", "day")
+    earlier = {"s": NANO_USD, "u": NANO_USD, "win": "2020-01-01"}
+    await redis.hset(place, mapping=earlier)
+    await ModelBudget(redis).reserve(call())
+    assert await redis.hmget(place, "s", "u") == [b"0", b"0"]
+
+
 async def test_a_tree_spends_from_the_budget_of_its_root(redis: Redis) -> None:
     """A child finds the account that its parent has emptied."""
     await declare(

@@ -10,6 +10,7 @@ from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import user_token
 from tasklore.memory.queues.claims import Closing, Outcome
 from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.memory.queues.waiting_rows import count_waiting
 from tests.integration.waiting import (
     BLINK_MS,
     LATER,
@@ -468,3 +469,25 @@ async def test_a_forgotten_owner_begins_anew_at_once(queue: PersonalQueue) -> No
     assert new.fence > old.fence
     assert not await queue.close(old, closing_all(old))
     assert [(row.body, row.crashes) for row in new.rows] == [(b"new", 0)]
+
+
+async def test_rows_that_wait_for_a_model_and_failed_ones_are_waited_for_too(
+    valkey_or_redis: Redis,
+) -> None:
+    """Of both tables together; what is done is not."""
+    turns, facts = (
+        PersonalQueue(valkey_or_redis, name, deadline_s=PATIENCE_S)
+        for name in ("turns", "facts")
+    )
+    await turns.append(OWNER, TABLE)
+    claim = await claimed(turns)
+    assert await turns.close(
+        claim,
+        [
+            Closing(row_id="a", state="needs_model"),
+            Closing(row_id="b", state="failed"),
+            Closing(row_id="c", state="done"),
+        ],
+    )
+    await facts.append(OWNER, TABLE[:1])
+    assert await count_waiting(OWNER, turns, facts) == 3

@@ -53,6 +53,19 @@ def row(task_id: str, *, age_ms: int = 60_000, **fields: object) -> TaskRow:
     return TaskRow(**(made | fields))  # type: ignore[arg-type]  # of the fields' own types
 
 
+async def test_a_run_that_was_opened_again_stays_open_when_its_earlier_end_is_closed(
+    index: RunIndex, valkey_or_redis: Redis
+) -> None:
+    """A second generation may come before the first is taken off."""
+    first = row("t1")
+    await index.write([first, row("t2")])
+    await index.write([ended(first), ended(row("t2"))])
+    await index.write([first._replace(generation=2)])
+    await index.close(AGENT, ["t1", "t2"])
+    opened = await valkey_or_redis.zrange(keys.runs(AGENT).open, 0, -1)
+    assert opened == [b"t1"]
+
+
 async def test_an_agent_whose_first_listing_was_lost_is_listed_with_the_next(
     redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:

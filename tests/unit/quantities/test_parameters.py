@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from tasklore.contracts.errors import InvalidParameters
 from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.contracts.parameters.questions import spell_field
 from tasklore.contracts.quantities.amounts import Amount
 
 
@@ -236,6 +237,13 @@ def test_what_has_a_fixed_length_is_taken(raw: str, days: float) -> None:
     assert Tour.read(
         Tour(pause=timedelta(days=days)).model_dump(mode="json")
     ).pause == timedelta(days=days)
+
+
+def test_a_list_of_nothing_is_not_nothing() -> None:
+    spelled = {
+        spell_field("stops", value) for value in (None, [], [None], [None, None])
+    }
+    assert len(spelled) == 4
 
 
 def test_one_moment_in_two_zones_is_one_question() -> None:
