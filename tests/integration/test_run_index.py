@@ -54,7 +54,7 @@ def row(task_id: str, *, age_ms: int = 60_000, **fields: object) -> TaskRow:
 
 
 async def test_a_run_that_was_opened_again_stays_open_when_its_earlier_end_is_closed(
-    index: RunIndex, valkey_or_redis: Redis
+    index: TaskIndex, valkey_or_redis: Redis
 ) -> None:
     """A second generation may come before the first is taken off."""
     first = row("t1")
