@@ -114,6 +114,7 @@ class Recovery:
             try:
                 if self._client.is_connected:
                     await self.look()
+                    await self._unfinished.close_ended()
                 failures = 0
             except TaskloreError as error:
                 pause_s = random.uniform(0.5, 1.0) * min(  # noqa: S311 - jitter

@@ -89,7 +89,7 @@ class LateRows:
             for agent_id, task_ids in ended.items():
                 await self._index.close(agent_id, task_ids)
         except MemoryUnavailable as error:
-            # Whoever walks the open runs finds that these have ended.
+            # A supervisor closes them within half a minute (`OpenTasks.close_ended`).
             log.info("ended_runs_left_open", error=str(error))
 
 

@@ -81,6 +81,8 @@ class TaskIndex:
         self._noted: dict[str, float] = {}
         #: Of each agent runs written since old ones were removed, and when that was.
         self._written: dict[str, tuple[int, float]] = {}
+        #: Where `next_ended` goes on, of each agent whose open runs it has not gone through to the end.
+        self._cursors: dict[str, bytes] = {}
 
     def listing(
         self, rows: Sequence[TaskRow], *, is_settled: bool = True
@@ -188,6 +190,32 @@ class TaskIndex:
                 async for page in self._scan(keys.runs(agent_id).open):
                     yield agent_id, page
 
+    async def next_ended(self, agent_id: str) -> list[str]:
+        """Return which of the next hundred open runs of an agent are listed as ended, in any order.
+
+        They end just now, or the process that ended them died before it closed them. Only the ledger knows that it
+        took their end. Each call goes on behind the one before.
+
+        Raises:
+            MemoryUnavailable: the index did not answer in time.
+        """
+        own = keys.runs(agent_id)
+        cursor = self._cursors.pop(agent_id, b"0")
+        scan = ("ZSCAN", own.open, cursor, "COUNT", _SCANNED)
+        cursor, found = (await self._batch.run([scan]))[0]
+        if int(cursor):
+            self._cursors[agent_id] = cursor
+        task_ids = [one.decode(errors="replace") for one in found[::2]]
+        if not task_ids:
+            return []
+        bodies = (await self._batch.run([("HMGET", own.rows, *task_ids)]))[0]
+        rows = [
+            read_row(agent_id, task_id, body)
+            for task_id, body in zip(task_ids, bodies, strict=True)
+            if body is not None
+        ]
+        return [row.task_id for row in rows if row is not None and row.has_ended]
+
     async def user_runs(self, user: str) -> AsyncIterator[tuple[str, list[str]]]:
         """Yield each agent with ids of the runs of the user with the token *user*, some 200 at a time.
 
@@ -239,7 +267,7 @@ class TaskIndex:
         One that is listed as open stays: it may have been opened since.
 
         Raises:
-            MemoryUnavailable: the index did not answer in time; they stay, and are ended ones among the open ones.
+            MemoryUnavailable: the index did not answer in time; they stay among the open ones until a supervisor looks.
         """
         own = keys.runs(agent_id)
         for first in range(0, len(task_ids), MOST_AT_ONCE):

@@ -24,6 +24,7 @@ from tasklore.memory import keys
 from tasklore.memory.command_batch import Command, CommandBatch
 from tasklore.memory.ledger.layouts import Layout
 from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.open_tasks import OpenTasks
 from tasklore.memory.ledger.runs import CancelRequest, Ended, Finish
 from tasklore.memory.ledger.task_index import CancelledRun, TaskIndex
 from tasklore.memory.ledger.task_list import (
@@ -64,6 +65,37 @@ async def test_a_run_that_was_opened_again_stays_open_when_its_earlier_end_is_cl
     await index.close(AGENT, ["t1", "t2"])
     opened = await valkey_or_redis.zrange(keys.runs(AGENT).open, 0, -1)
     assert opened == [b"t1"]
+
+
+async def test_an_ended_run_that_its_dead_worker_left_open_is_closed(
+    redis: Redis,
+) -> None:
+    """As soon as the ledger says that it has ended; what is open or ends just now stays, however many there are."""
+    await set_layout(redis, "2")
+    ledger = Ledger(redis, deadline_s=PATIENCE_S)
+    index = TaskIndex(redis, deadline_s=PATIENCE_S)
+    many = [row(f"t{number}") for number in range(300)]
+    for one in many:
+        await ledger.accept(TaskName(AGENT, one.task_id), 1, b"assignment", row=one)
+    dead = [many[0], many[299]]
+    for one in dead:
+        end = Finish(
+            TaskName(AGENT, one.task_id), 1, "completed", b"{}", row=ended(one)
+        )
+        await ledger.finish_many([end])
+        # Its worker dies before it closes the run.
+        ledger._late._ended.clear()
+    ending = many[150]
+    await index._batch.run(index.listing([ended(ending)], is_settled=False))
+
+    unfinished = OpenTasks(redis, step_s=PATIENCE_S)
+    closed = 0
+    for _ in range(10):
+        closed += await unfinished.close_ended()
+
+    assert closed == len(dead)
+    opened = {one.decode() for one in await redis.zrange(keys.runs(AGENT).open, 0, -1)}
+    assert opened == {one.task_id for one in many} - {one.task_id for one in dead}
 
 
 async def test_an_agent_whose_first_listing_was_lost_is_listed_with_the_next(

@@ -125,6 +125,9 @@ class Scene:
         for task in self.bodies:
             yield [task]
 
+    async def close_ended(self) -> int:
+        return 0
+
     async def read_recent(self, _seconds: float) -> AsyncIterator[list[LedgerEntry]]:
         for entries in ():
             yield entries
