@@ -57,7 +57,7 @@ class _Follower:
     def run_tests(self) -> str:
         """Return what pytest says of the project's tests."""
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-o", "asyncio_mode=auto"],
+            [sys.executable, "-m", "pytest", "-q"],
             cwd=self._project,
             env=environment(),
             capture_output=True,
