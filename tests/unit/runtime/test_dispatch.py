@@ -1,6 +1,6 @@
 """Dispatch: first the stream, then the ledger, which catches up later when it was away."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import cast
 
 import pytest
@@ -13,7 +13,7 @@ from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.task_rows import TaskRow
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.outbox import Outbox
-from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.dispatch import EARLY_MS, Dispatch
 from tests.fakes.ledger import FakeLedger
 from tests.understanding_cases import AT
 
@@ -53,6 +53,7 @@ class UnreliableLedger(FakeLedger):
     def __init__(self) -> None:
         super().__init__()
         self.traces: list[str] = []
+        self.due: list[int | None] = []
 
     async def accept(
         self,
@@ -68,6 +69,7 @@ class UnreliableLedger(FakeLedger):
             raise MemoryUnavailable("away")
         await super().accept(task_id, generation, assignment, trace, row=row)
         self.traces.append(trace)
+        self.due.append(due_at_ms)
 
 
 class DispatchFixture:
@@ -122,6 +124,16 @@ async def test_turns_of_two_people_are_two_though_they_chose_one_id() -> None:
         await fixture.dispatch.hand_in(turn)
     ann, bob, again = fixture.outbox.stored
     assert ann == again != bob
+
+
+async def test_a_later_task_may_begin_a_little_before_its_time() -> None:
+    """The clock of the ledger and that of NATS, which offers it, are not the same."""
+    fixture = DispatchFixture()
+    at = AT.astimezone(UTC) + timedelta(hours=1)
+    later = an_assignment("t1").model_copy(update={"not_before": at})
+    await fixture.dispatch.assign(later)
+    await fixture.dispatch.assign(an_assignment("t2"))
+    assert fixture.ledger.due == [int(at.timestamp() * 1000) - EARLY_MS, None]
 
 
 async def test_a_ledger_that_was_away_is_told_afterwards() -> None:
