@@ -173,7 +173,10 @@ class _Filling:
         changed = set(best.pairs) ^ set(rival.pairs)
         by_group: dict[int, list[Slot]] = {}
         by_slot: dict[str, list[int]] = {}
-        for place, slot in sorted(changed, key=lambda pair: pair[0]):
+        order = {slot.name: at for at, slot in enumerate(self.task.schema.slots)}
+        for place, slot in sorted(
+            changed, key=lambda pair: (pair[0], order[pair[1].name])
+        ):
             by_group.setdefault(place, []).append(slot)
             by_slot.setdefault(slot.name, []).append(place)
         for name, places in by_slot.items():
