@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from tasklore import Context
+from tasklore.contracts import subjects
 from tasklore.contracts.errors import GiveUp, MemoryUnavailable
-from tasklore.contracts.identifiers import TaskName
+from tasklore.contracts.identifiers import TaskName, user_token
 from tasklore.memory.ledger.runs import PastRuns, RunPermission
 from tasklore.runtime.messaging.pull import Delivery
 from tasklore.workers.execution.executor import JOIN_S
@@ -211,6 +212,13 @@ async def test_when_the_ledger_leaves_during_such_a_task_its_report_waits(
         "completed",
         "ledger",
     )
+
+
+async def test_a_dead_letter_says_whose_task_it_was(worker: FakeWorker) -> None:
+    """So that forgetting them finds it."""
+    worker.does = raising(GiveUp("no"))
+    await worker.work(a_task(task="mutter", user_id="ann"))
+    assert worker.outbox.headers == [{subjects.USER_HEADER: user_token("ann")}]
 
 
 async def test_a_report_that_is_not_stored_is_not_settled(worker: FakeWorker) -> None:

@@ -133,8 +133,9 @@ def test_a_report_is_json_whatever_the_question_was(text: str, more: list[str]) 
 @pytest.mark.parametrize(
     "result", [b"null", b"1.5", b'"text"', b'{"a":[1,{"b":null}]}']
 )
+@pytest.mark.parametrize(("waited_ms", "saved_ms"), [(0, 0), (9, 5)])
 def test_what_is_put_together_by_hand_equals_what_the_model_writes(
-    result: bytes, usage: Usage | None
+    result: bytes, usage: Usage | None, waited_ms: int, saved_ms: int
 ) -> None:
     """The quick way and the model's way give the same report."""
     made = outcome(
@@ -145,6 +146,8 @@ def test_what_is_put_together_by_hand_equals_what_the_model_writes(
         run_ms=2,
         usage=usage,
     )
+    made.waited_ms = waited_ms
+    made.saved_ms = saved_ms
     quick = json.loads(made.body("none"))
     slow = json.loads(made._report("none").model_dump_json())
     del quick["finished_at"], slow["finished_at"]
