@@ -252,6 +252,29 @@ async def test_what_cannot_be_kept_is_refused_with_its_field_and_cure(
     assert (await ask(stand.url, "GET", "/v1/schedules")).body["schedules"] == []
 
 
+async def test_a_page_of_schedules_begins_behind_the_one_before(redis: Redis) -> None:
+    """Of one user, and of all."""
+    book = ScheduleStore(redis, "S", deadline_s=PATIENCE_S)
+    for name in ("a", "b", "c"):
+        made = Schedule(
+            id=name,
+            timing=Timing(every_s=60),
+            agent_id=CARD.agent_id,
+            task="echo",
+            user_id="ann",
+            anchor=NOW,
+            created_at=NOW,
+            changed_at=NOW,
+        )
+        assert await book.put(made, ScheduleState(), None) == 1
+    for user in ("ann", None):
+        pages = [
+            [kept.schedule.id for kept in await book.list(user, after=after, limit=2)]
+            for after in ("", "b", "c")
+        ]
+        assert pages == [["a", "b"], ["c"], []]
+
+
 async def test_a_schedule_of_another_user_is_not_there(
     guarded: tuple[Stand, dict[str, Any]],
 ) -> None:
