@@ -11,9 +11,16 @@ from tasklore.memory.rendering.tokens import estimate
 from tasklore.runtime.settings import Settings
 from tasklore.workers.agent_files import files_of, llm_settings_of
 from tasklore.workers.agents.memory_worker import agent
-from tasklore.workers.agents.memory_worker.finder import PAGE_TOKENS, pages_of
+from tasklore.workers.agents.memory_worker.finder import (
+    PAGE_TOKENS,
+    Found,
+    FoundEntries,
+    FoundPlace,
+    pages_of,
+    read_answer,
+)
 from tasklore.workers.agents.memory_worker.runner import edit
-from tests.memory_bench import KINDS, batch, context_over, documents, fact
+from tests.memory_bench import FOOD, KINDS, batch, context_over, documents, fact
 
 
 async def test_an_operators_prompt_and_model_take_the_place_of_ours(
@@ -58,6 +65,22 @@ def test_no_page_of_a_question_is_longer_than_a_small_model_reads() -> None:
     assert [entry for page in pages for entry in page.shown.values()] == entries
     assert max(estimate(page.text) for page in pages) <= PAGE_TOKENS
     assert all(page.text.partition("\n")[0].startswith("resource_") for page in pages)
+
+
+def test_a_place_that_is_of_no_fact_is_counted_and_left_out() -> None:
+    """Facts are counted from one."""
+    body = documents(food__likes=["Eel"])[FOOD]
+    (page,) = pages_of(entries_of(FOOD, body, KINDS))
+    answer = Found(
+        reasoning="looked",
+        locations=tuple(
+            FoundPlace(fact=number, path=f"{FOOD}:food.likes[0]")
+            for number in (0, 2, 3)
+        ),
+    )
+    found = read_answer(answer, page, [FoundEntries()] * 2)
+    assert [len(one.locations) for one in found] == [0, 1]
+    assert [one.refused for one in found] == [2, 0]
 
 
 def test_a_role_that_an_operator_misspelled_is_told_of(tmp_path: Path) -> None:
