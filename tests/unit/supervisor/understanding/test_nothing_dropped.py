@@ -119,6 +119,21 @@ def test_a_value_between_two_fields_and_two_values_of_one_are_asked_about(
     assert question in found.question
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "budget limit not 50k but 42k, spent 10k",
+        "check budget: limit is not 50k, it's 42k, spent 10k",
+        "budget limit 42k instead of 50k, spent 10k",
+        "check budget limit 42k, not 50k, spent 10k",
+    ],
+)
+def test_a_value_that_is_denied_is_none(text: str) -> None:
+    found = RuleInterpreter().understand(text, catalogue=EVERYBODY, now=AT)
+    assert isinstance(found, Understood), found
+    assert found.task.parameters == {"budget_limit": 42_000, "spent": 10_000}
+
+
 class Hotel(Parameters):
     """A number that stands before its cue."""
 
