@@ -65,6 +65,26 @@ async def test_a_delivery_kept_longer_than_its_lease_is_not_offered_again(
         assert bench.counted('tasklore_lease_heartbeats_total{result="sent"}') >= 3
 
 
+async def test_a_delivery_is_leased_until_its_end_and_no_longer(bench: Bench) -> None:
+    """However it ends: what is renewed afterwards would be renewed for as long as the process lives."""
+    desk = Book(keeps=True)
+    await bench.publish(3)
+    async with bench.running(desk) as engine:
+        await desk.until(lambda: len(desk.deliveries) == 3)
+        held = {one.reply for one in desk.deliveries}
+        assert bench.leases._held.keys() == held
+        settled, handed_back, forgotten = desk.deliveries
+        for end, one in (
+            (engine.settle, settled),
+            (engine.forget, forgotten),
+        ):
+            end(one)
+            held.remove(one.reply)
+            assert bench.leases._held.keys() == held
+        engine.hand_back(handed_back, 60.0)
+        assert not bench.leases._held
+
+
 async def test_a_delivery_that_is_handed_back_comes_again_after_its_delay(
     bench: Bench,
 ) -> None:
