@@ -45,6 +45,8 @@ from tasklore.supervisor.operations.table import (
 _IDEMPOTENCY_KEY = "idempotency_key"
 #: The parameter that is the address under which the client reached this door, with a slash at its end.
 _BASE_URL = "base_url"
+#: Ports that an address does not name, by scheme.
+_USUAL_PORTS = {"http": 80, "https": 443}
 
 _Parameter = inspect.Parameter
 
@@ -268,7 +270,10 @@ async def _read_base_url(request: Request) -> str:
     if server is None or is_local(request.headers.get("host", "")):
         return str(request.base_url)
     host, port = server
-    return f"{request.url.scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
+    scheme = request.url.scheme
+    named = f"[{host}]" if ":" in host else host
+    behind = "" if port == _USUAL_PORTS.get(scheme) else f":{port}"
+    return f"{scheme}://{named}{behind}/"
 
 
 async def _read_lines(request: Request) -> Lines:
