@@ -7,7 +7,7 @@ import pytest
 
 from tests.acceptance.pipeline_storm import storm, work
 from tests.acceptance.pipeline_storm.stage import stage
-from tests.acceptance.pipeline_storm.strikes import Blow, ended
+from tests.acceptance.pipeline_storm.strikes import Blow, Struck
 from tests.acceptance.pipeline_storm.verdict import judge, look
 
 #: As many as there are kinds of moments.
@@ -44,7 +44,14 @@ async def test_a_supervisor_that_was_frozen_changes_nothing_when_it_wakes(
         await on.until(is_taken_over)
         frozen.resume()
         held.unlink()
-        struck = await ended(on, session_id, number, Blow(), began)
+        struck = Struck(
+            session_id,
+            number,
+            blow=Blow(),
+            outcome=await on.outcome(session_id),
+            executions=on.executions(session_id),
+            took_s=time.monotonic() - began,
+        )
         verdict = judge(struck, await look(on, struck), work.expected(number))
         assert frozen.is_alive
 

@@ -233,6 +233,7 @@ async def test_no_form_breaks_whatever_it_holds(console: ConsoleStand) -> None:
                 await tab.client.get("/console/runs")
 
 
+@pytest.mark.timeout(400)
 async def test_no_address_breaks_and_none_shows_what_is_anothers(
     console: ConsoleStand, redis: Redis
 ) -> None:

@@ -364,7 +364,7 @@ async def test_questions_are_answered_over_http(
     parts = {"answers": services.answers, "links": services.links}
     async with (
         http_stand(own_servers, redis, **parts) as stand,
-        httpx.AsyncClient(base_url=stand.url) as door,
+        httpx.AsyncClient(base_url=stand.url, timeout=PATIENCE_S) as door,
     ):
         path = "/v1/approvals/any.0"
         made = await door.post(f"{path}/links", json={"who": "user:ana"})

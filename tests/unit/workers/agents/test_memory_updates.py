@@ -775,7 +775,11 @@ async def test_of_two_turns_of_a_day_the_later_one_holds(
     first, second = (f"018f0000-000{at}-7000-8000-000000000001" for at in (held, said))
     home = item("Lyon", added=TODAY, source=f"stated:{first}")
     moved = fact_of(
-        "places.home", "Paris", relation="updates", related=(), turn_id=second
+        "places.home",
+        "Paris",
+        relation="updates",
+        related=(f"{PLACES}:places.home.lyon",),
+        turn_id=second,
     )
     context, _ = await ruled(documents(places__home=[home]), moved)
     found = states(context, PLACES, "places.home")
