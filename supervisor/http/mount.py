@@ -26,6 +26,7 @@ from starlette.types import Send
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.manifest import LINES
 from tasklore.supervisor.http.admission.body_text import find_unkeepable
+from tasklore.supervisor.http.admission.cross_origin import USUAL_PORTS
 from tasklore.supervisor.http.admission.keys import require
 from tasklore.supervisor.http.admission.middleware import is_local
 from tasklore.supervisor.http.problems import answers
@@ -45,8 +46,6 @@ from tasklore.supervisor.operations.table import (
 _IDEMPOTENCY_KEY = "idempotency_key"
 #: The parameter that is the address under which the client reached this door, with a slash at its end.
 _BASE_URL = "base_url"
-#: Ports that an address does not name, by scheme.
-_USUAL_PORTS = {"http": 80, "https": 443}
 
 _Parameter = inspect.Parameter
 
@@ -272,7 +271,7 @@ async def _read_base_url(request: Request) -> str:
     host, port = server
     scheme = request.url.scheme
     named = f"[{host}]" if ":" in host else host
-    behind = "" if port == _USUAL_PORTS.get(scheme) else f":{port}"
+    behind = "" if port == USUAL_PORTS.get(scheme) else f":{port}"
     return f"{scheme}://{named}{behind}/"
 
 

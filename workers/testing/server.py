@@ -8,7 +8,6 @@ import atexit
 import gc
 import os
 import shutil
-import socket
 import tempfile
 import threading
 import weakref
@@ -17,6 +16,7 @@ from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
+import redis
 from redis.asyncio import ConnectionPool
 from redis.asyncio.connection import AbstractConnection
 
@@ -51,7 +51,6 @@ class KitServer:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._valkey: KitValkey | None = None
-        self._control: socket.socket | None = None
         self._free: deque[int] = deque()
         self._taken = 0
         self._pools: dict[asyncio.AbstractEventLoop, dict[int, KitPool]] = {}
@@ -107,27 +106,18 @@ class KitServer:
             # Nothing is written from now on; without a folder nothing is left when we are killed.
             shutil.rmtree(folder, ignore_errors=True)
         atexit.register(self._end, os.getpid())
-        self._control = socket.create_connection(("127.0.0.1", valkey.port))
         self._valkey = valkey
 
     def _end(self, pid: int) -> None:
         # A forked child has our atexit handlers, and no server.
         if self._valkey is not None and os.getpid() == pid:
             self._valkey.discard()
-            if self._control is not None:
-                self._control.close()
 
     def _empty(self, number: int) -> None:
-        assert self._control is not None  # noqa: S101 - as above
-        self._control.sendall(f"SELECT {number}\r\nFLUSHDB\r\n".encode())
-        answer = b""
-        while answer.count(b"\r\n") < 2:
-            got = self._control.recv(64)
-            if not got:
-                raise ConnectionResetError(
-                    "the valkey-server of testing kits has ended"
-                )
-            answer += got
+        with redis.Redis.from_url(
+            f"{self._url}/{number}", socket_timeout=PATIENCE_S
+        ) as client:
+            client.flushdb()
 
 
 class KitPool(ConnectionPool):

@@ -18,8 +18,8 @@ _EXPOSED = ("ETag", "Location", "Retry-After", "X-Tasklore-Unread")
 _MAX_AGE_S = 600
 #: Paths that are for people alone: no page reads what a signed link or a session shows.
 _PAGES = ("/approve/", "/console/")
-#: The ports that an address leaves out.
-_USUAL_PORTS = (":80", ":443")
+#: The ports that an address leaves out, by scheme.
+USUAL_PORTS = {"http": 80, "https": 443}
 
 
 class CrossOrigin:
@@ -81,6 +81,6 @@ def _authority_of(url: str) -> str:
 
 
 def _without_usual_port(authority: str) -> str:
-    for port in _USUAL_PORTS:
-        authority = authority.removesuffix(port)
+    for port in USUAL_PORTS.values():
+        authority = authority.removesuffix(f":{port}")
     return authority.lower()

@@ -70,9 +70,10 @@ class Cast:
 
     async def kill(self, role: Role, victim: Forged) -> None:
         """Kill *victim* and return when it is gone."""
+        # First, as others look meanwhile at who has died by itself.
+        self.serving[role].remove(victim)
         victim.kill()
         await victim.gone()
-        self.serving[role].remove(victim)
 
     async def kill_and_replace(self, fault: Fault, dice: Random) -> bool:
         """Kill one of the role of *fault* at its time and fork another; return whether it had begun to serve.

@@ -57,7 +57,7 @@ def _relation_of(statement: Statement, kinds: Kinds) -> FactRelation:
     place = home_of(statement.category, None, kinds)
     if statement.relation != "new" or place is None:
         return statement.relation
-    is_attitude = place.relation == "other" and attitude_of(statement.text) is not None
+    is_attitude = place.relation == "other" and attitude_of(statement.value) is not None
     is_exclusive = place.single or place.opposite is not None or is_attitude
     return "updates" if is_exclusive else "new"
 

@@ -11,7 +11,9 @@ from tasklore.contracts.errors import LlmTimeout
 from tasklore.memory.documents.entries import home_of, live_entries
 from tasklore.memory.documents.items import Item, slug
 from tasklore.workers.agents.memory_worker.runner import PROTECTED, edit
+from tasklore.workers.agents.switchboard.facts import from_statement
 from tasklore.workers.listening.values import PendingFact, Ruling
+from tasklore.workers.statements import read
 from tests.memory_bench import (
     FOOD,
     GENERAL,
@@ -966,7 +968,8 @@ async def test_a_like_that_was_kept_as_it_was_said_ends_by_its_contrary(
     """Of the same thing, wherever that stands; a list that has it beside others stays."""
     kept = "I love mango sorbet and flying"
     bodies = documents(**{"general__other": [kept], place: [kept, held]})
-    against = fact_of("general.other", said, relation="updates")
+    (read_as,) = read(said, today=TODAY)
+    against = PendingFact(fact=from_statement("f1", read_as, KINDS), turn_id="t1")
     context, _ = await ruled(bodies, against)
     entries = live_entries(
         {name: one.body for name, one in context.draft.documents.items()}, KINDS, TODAY
