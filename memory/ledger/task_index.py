@@ -200,6 +200,10 @@ class TaskIndex:
             MemoryUnavailable: the index did not answer in time.
         """
         own = keys.runs(agent_id)
+        types = await self._batch.run([("TYPE", own.open), ("TYPE", own.rows)])
+        if types != [b"zset", b"hash"]:
+            # Nothing is listed, or a worker wrote something else to the keys of its agent.
+            return []
         cursor = self._cursors.pop(agent_id, b"0")
         scan = ("ZSCAN", own.open, cursor, "COUNT", _SCANNED)
         cursor, found = (await self._batch.run([scan]))[0]

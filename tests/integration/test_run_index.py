@@ -88,6 +88,11 @@ async def test_an_ended_run_that_its_dead_worker_left_open_is_closed(
     ending = many[150]
     await index._batch.run(index.listing([ended(ending)], is_settled=False))
 
+    # A worker may write what it likes to the keys of its own agents, which come first here.
+    for hostile, key in (("A", keys.runs("A").open), ("B", keys.runs("B").rows)):
+        await redis.zadd(keys.run_agents(), {hostile: 1})
+        await redis.set(key, b"no list")
+
     unfinished = OpenTasks(redis, step_s=PATIENCE_S)
     closed = 0
     for _ in range(10):
