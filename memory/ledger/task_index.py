@@ -200,9 +200,9 @@ class TaskIndex:
             MemoryUnavailable: the index did not answer in time.
         """
         own = keys.runs(agent_id)
-        types = await self._batch.run([("TYPE", own.open), ("TYPE", own.rows)])
-        if types != [b"zset", b"hash"]:
-            # Nothing is listed, or a worker wrote something else to the keys of its agent.
+        if not (
+            await self._is(own.open, b"zset") and await self._is(own.rows, b"hash")
+        ):
             return []
         cursor = self._cursors.pop(agent_id, b"0")
         scan = ("ZSCAN", own.open, cursor, "COUNT", _SCANNED)
@@ -231,6 +231,8 @@ class TaskIndex:
                 own = keys.runs(agent_id)
                 async for page in self._scan(own.of_user(user)):
                     yield agent_id, page
+                if not await self._is(own.rows, b"hash"):
+                    continue
                 # A row that is past its time, and only waits to be removed, is in no set of a user any more.
                 for key in (own.listed, own.open):
                     async for page in self._scan(key):
@@ -291,7 +293,14 @@ class TaskIndex:
             count += (await self._batch.run([command]))[0]
         return count
 
+    async def _is(self, key: str, kind: bytes) -> bool:
+        """Return whether *key* is there and of its type: a worker may write anything to the keys of its agents."""
+        found: bytes = (await self._batch.run([("TYPE", key)]))[0]
+        return found == kind
+
     async def _scan(self, key: str) -> AsyncIterator[list[str]]:
+        if not await self._is(key, b"zset"):
+            return
         cursor = b"0"
         while True:
             scan = ("ZSCAN", key, cursor, "COUNT", _SCANNED)

@@ -103,6 +103,24 @@ async def test_an_ended_run_that_its_dead_worker_left_open_is_closed(
     assert opened == {one.task_id for one in many} - {one.task_id for one in dead}
 
 
+async def test_keys_of_another_type_hide_no_runs_of_others(redis: Redis) -> None:
+    """A worker may write what it likes to those of its agents: recovery and forgetting go on with all others."""
+    index = TaskIndex(redis, deadline_s=PATIENCE_S)
+    await index.write([row("t1", user=ANA)])
+    for hostile in ("A", "B", "C"):
+        await redis.zadd(keys.run_agents(), {hostile: 1})
+        await index.write([row("t2", agent_id=hostile, user=ANA)])
+    await redis.set(keys.runs("A").open, b"no list")
+    await redis.set(keys.runs("B").rows, b"no rows")
+    await redis.set(keys.runs("C").of_user(ANA), b"no list")
+
+    opened = {(agent, *page) async for agent, page in index.open_runs()}
+    theirs = {(agent, *page) async for agent, page in index.user_runs(ANA)}
+
+    assert (AGENT, "t1") in opened & theirs
+    assert ("C", "t2") in opened
+
+
 async def test_an_agent_whose_first_listing_was_lost_is_listed_with_the_next(
     redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
