@@ -151,6 +151,30 @@ async def test_questions_of_one_run_are_open_and_noticed_at_once_and_answered_in
     assert len(noticed) == 3
 
 
+async def test_a_second_copy_of_a_task_that_waits_is_held_no_longer_than_the_first(
+    office: Shop, doors: Doors, program: Outside
+) -> None:
+    """As when the streams are looked at first while a task comes, or its acknowledgement was lost."""
+    label = f"L{uuid4().hex}"
+    assignment = program.assignment(
+        "PayerAgent", "pay_many", {"label": label, "names": list("ab")}
+    )
+    body = json.dumps(assignment).encode()
+    await program.publish("tasks.PayerAgent.pay_many", body)
+    asked = await opened(doors, assignment["task_id"], 2)
+    await program.eventually(lambda: holds_nothing(program))
+    for _ in range(3):
+        await program.publish("tasks.PayerAgent.pay_many", body)
+    await program.eventually(lambda: holds_nothing(program))
+    for question in asked:
+        assert await answer(doors, question) == 200
+    report = await program.report_of(assignment["task_id"])
+    assert report["result"] == [f"{name} True fine" for name in "ab"]
+    assert steps_of(office.system, label, "ab") == [1] * 4
+    await program.eventually(lambda: holds_nothing(program))
+    assert list((await program.reports()).values()) == [1]
+
+
 async def are_noticed(noticed: Counter[str], number: int) -> bool:
     return len(noticed) == number
 

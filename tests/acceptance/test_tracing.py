@@ -51,7 +51,10 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
         worker = system.worker(BUDGET, PROBE, tracing="on")
         supervisor = system.supervisor(tracing="on")
         remembering = system.worker("switchboard", "memory", tracing="on")
-        yield Traced(system, collector, worker.ready(), supervisor.ready())
+        supervisor.ready()
+        # A report that is found by its first look at the streams is published by it, and then follows no worker's span.
+        supervisor.await_log("streams_first_seen")
+        yield Traced(system, collector, worker.ready(), supervisor)
         remembering.ready()
 
 

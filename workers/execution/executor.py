@@ -52,7 +52,7 @@ from tasklore.workers.execution.job import Job
 from tasklore.workers.execution.outcome import elapsed_ms, outcome_of
 from tasklore.workers.execution.report_publisher import ReportPublisher
 from tasklore.workers.execution.retry_decision import RetryPolicy, decide_retry
-from tasklore.workers.execution.retry_scheduling import NOT_DUE_S, Retries
+from tasklore.workers.execution.retry_scheduling import Retries
 from tasklore.workers.execution.run_slot import RunSlot, lent_when_long
 from tasklore.workers.execution.run_waits import (
     explain_expiry,
@@ -381,8 +381,7 @@ class Executor:
         elif isinstance(found, CancelRequest):
             raise TaskCancelled(found.reason)
         elif isinstance(found, Held | NotDue):
-            longest_s = _PARKED_S if isinstance(found, Held) else NOT_DUE_S
-            engine.hand_back(job.delivery, min(longest_s, found.wait_ms / 1000))
+            await self._put_off(job, found, engine)
         else:
             if not isinstance(found, ReportExpired):
                 await self._publisher.repeat(job, found, engine)
@@ -396,6 +395,15 @@ class Executor:
                 engine=engine,
             )
         return None
+
+    async def _put_off(
+        self, job: Job, found: Held | NotDue, engine: PullEngine
+    ) -> None:
+        """Offer *job* again when it may run; until then it is not pending where that takes long."""
+        if isinstance(found, Held):
+            engine.hand_back(job.delivery, min(_PARKED_S, found.wait_ms / 1000))
+        else:
+            await self._retries.lay_aside(job, found.wait_ms, engine)
 
     async def _ask_ledger(
         self, job: Job, *, alone: bool, most_crashes: int

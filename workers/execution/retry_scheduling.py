@@ -210,6 +210,34 @@ class Retries:
         self.has_later = True
         return True
 
+    async def lay_aside(self, job: Job, wait_ms: int, engine: PullEngine) -> None:
+        """Keep a copy of *job*, whose next run is not due for *wait_ms* milliseconds, where it is not pending.
+
+        Its run waits elsewhere, for days perhaps: deliveries that wait as long would leave no room for others. It is
+        offered again after `NOT_DUE_S` at the latest.
+        """
+        wait_s = min(NOT_DUE_S, wait_ms / 1000)
+        if wait_s > self._scheduled_over_s and await self._is_kept(job, wait_s):
+            self._acknowledger.acknowledge(job.delivery, job.assignment, engine)
+        else:
+            engine.hand_back(job.delivery, wait_s)
+
+    async def _is_kept(self, job: Job, wait_s: float) -> bool:
+        """Schedule *job*; return whether it comes again although its delivery is acknowledged."""
+        job.attempt = job.first_attempt
+        due_at = self._now() + timedelta(seconds=wait_s)
+        try:
+            await self._schedule(job, due_at, uncounted=True, mark=":copy")
+        except MessageTooLarge:
+            return False
+        except NotAccepted:
+            # Workers have no access to LATER where roles are enforced: there the notifier wakes what has open waits.
+            try:
+                return bool(await self._waits.of(job.assignment.task_id))
+            except MemoryUnavailable:
+                return False
+        return True
+
     def settle(self, job: Job, engine: PullEngine) -> None:
         """Acknowledge the delivery of *job*, which was postponed."""
         self._metrics.count_retry("place")

@@ -259,12 +259,46 @@ async def test_a_word_that_the_ledger_missed_is_told_when_it_is_back() -> None:
     ) == RunPermission(2)
 
 
-async def test_a_task_that_is_not_due_is_left_alone_until_it_is(
+async def offer_a_copy_of_what_is_due_in(worker: FakeWorker, seconds: float) -> None:
+    await worker.ledger.begin("t1", 1, "w0", 0, 60_000, token="first")
+    await worker.ledger.park(Ended("t1", 1, "first"), int(seconds * 1000))
+    await worker.work(a_task(task="mutter"))
+
+
+@pytest.mark.parametrize("hours", [2, 24])
+async def test_a_task_that_is_not_due_is_laid_aside_until_it_is(
+    worker: FakeWorker, hours: int
+) -> None:
+    """It is not delivered meanwhile, and looked at each hour."""
+    await offer_a_copy_of_what_is_due_in(worker, hours * 3600)
+    assert worker.runs == []
+    [(subject, _, _)] = worker.outbox.stored
+    [headers] = worker.outbox.headers
+    assert (subject, headers["Nats-Schedule"]) == (
+        "schedules.tasks.t1.1",
+        "@at 2026-01-01T13:00:00Z",
+    )
+    assert (len(worker.engine.settled), worker.engine.handed_back) == (1, [])
+
+
+async def test_a_task_that_is_due_in_a_moment_is_handed_back(
     worker: FakeWorker,
 ) -> None:
-    """For the whole time, and not every two seconds."""
-    await worker.ledger.begin("t1", 1, "w0", 0, 60_000, token="first")
-    await worker.ledger.park(Ended("t1", 1, "first"), 3_600_000)
-    await worker.work(a_task(task="mutter"))
+    await offer_a_copy_of_what_is_due_in(worker, 4.0)
+    assert (worker.outbox.stored, worker.engine.settled) == ([], [])
     [(_, pause_s)] = worker.engine.handed_back
-    assert 3_590 < pause_s <= 3_600
+    assert 3.0 < pause_s <= 4.0
+
+
+@pytest.mark.parametrize("open_waits", [[], ["a question"]])
+async def test_where_schedules_are_refused_only_what_the_notifier_wakes_is_laid_aside(
+    worker: FakeWorker, monkeypatch: pytest.MonkeyPatch, open_waits: list[str]
+) -> None:
+    async def find_open(_task_id: str) -> list[str]:
+        return open_waits
+
+    monkeypatch.setattr(worker.waits, "of", find_open, raising=False)
+    worker.outbox.refuses = {"schedules"}
+    await offer_a_copy_of_what_is_due_in(worker, 3600)
+    assert len(worker.engine.settled) == len(open_waits)
+    assert len(worker.engine.handed_back) == 1 - len(open_waits)
