@@ -122,10 +122,15 @@ async def events_of(connection: Connection) -> AsyncIterator[Event]:
 
 
 def what_remains(events: list[Event]) -> list[Any]:
-    """Return *events* as a reader has them: pieces of text together, without those that are kept nowhere."""
+    """Return *events* as a reader has them: pieces of text together, without those that are kept nowhere.
+
+    Nor those of questions, which are shown only while they are open.
+    """
     found: list[Any] = []
     for _, kind, data in events:
         if kind in KEPT_NOWHERE or (kind == "partial" and "kind" not in data):
+            continue
+        if kind == "question":
             continue
         if kind == "done" and "reply" in data:
             # How long an answer took is known where it was given.
@@ -249,8 +254,14 @@ async def test_a_client_that_is_cut_off_gets_the_same_events_as_one_that_is_not(
             stream.read(stays.api),
             *(stream.read_in_pieces(doors) for _ in range(2)),
         )
+        asked = [data for _, event, data in whole if event == "question"]
+        assert len(asked) == (kind in ("output", "requests")), kind
         for found in cut:
             assert normalise(found) == normalise(whole), kind
+            assert [data for _, event, data in found if event == "question"] in (
+                [],
+                asked,
+            )
 
     async def kill() -> None:
         await asyncio.sleep(1.5)

@@ -138,11 +138,12 @@ async def test_two_hundred_at_once_lose_nobody(
     async def one(number: int, served_by: Served) -> object:
         body = {"text": BUDGET_QUESTION.format(spent=10_000 + number)}
         headers = key | {"Idempotency-Key": f"crowd-{number}"}
-        answer = await ask(served_by.api, "POST", "/v1/requests", body, headers)
-        if answer.status == 503:
+        while True:
+            answer = await ask(served_by.api, "POST", "/v1/requests", body, headers)
+            if answer.status != 503:
+                break
             # On a machine that is busy enough the store is late for some of them: asking again is the cure it names.
             await asyncio.sleep(float(answer.headers["retry-after"]))
-            answer = await ask(served_by.api, "POST", "/v1/requests", body, headers)
         return answer.body["reply"]["report"]["result"]["remaining"]
 
     both = served, other
