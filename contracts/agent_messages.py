@@ -11,7 +11,7 @@ from tasklore.contracts.observations import LONGEST_UTTERANCE, Word, WorldTime
 #: What each field takes, for whoever wrote something else there.
 _WANTED = {
     "message_id": "1 to 128 printable ASCII characters without blanks, the same each time it is sent",
-    "conversation_id": "the conversation of the agent that is to hear it, 1 to 256 characters",
+    "conversation_id": "the conversation of the receiving agent, 1 to 256 characters",
     "sender": "a name of 1 to 64 characters, that of whoever speaks",
     "message": f"text of 1 to {LONGEST_UTTERANCE:,} characters; say more in several messages",
     "time": "seconds of the world, a number from 0 to 1e12",
@@ -86,7 +86,7 @@ def _told(error: ValidationError) -> str:
     ):
         field = str(fault["loc"][0]) if fault["loc"] else ""
         if not field:
-            return "the body is no JSON object; send the fields of an AgentMessage in UTF-8"
+            return "the body is not a JSON object; send the fields of an AgentMessage in UTF-8"
         if fault["type"] == "unusable":
             told = f"{field} {complaint_of(fault)}"
         else:

@@ -144,7 +144,8 @@ class Caller(Part):
         if self.roles.isdisjoint({*roles, "admin"}):
             needed = " or ".join(map(repr, roles))
             raise NotPermitted(
-                f"this key has not the role {needed}; make one with `tasklore api-key NAME --role {roles[0]}`",
+                f"this key does not have the role {needed}; create one with `tasklore "
+                f"api-key NAME --role {roles[0]}`",
                 "role",
             )
 

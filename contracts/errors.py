@@ -204,7 +204,7 @@ class RunSetAside(TaskloreError):
 
 
 class UnknownSession(InvalidInput):
-    """There is no session of this id, or its time to live is over; GET /v1/sessions lists those there are."""
+    """There is no session of this id, or its time to live is over; GET /v1/sessions lists them."""
 
 
 class UnknownStory(InvalidInput):

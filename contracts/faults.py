@@ -10,7 +10,7 @@ __all__ = ["OUR_FAULT", "complaint_of", "fault_of", "nearest", "repeats_of"]
 
 #: What is answered when the fault is ours.
 OUR_FAULT = (
-    "something went wrong here, not with what you asked; the supervisor's log says why"
+    "internal error, not caused by your request; the supervisor's log has the cause"
 )
 
 #: What pydantic puts before the sentence of a check of ours.
@@ -18,7 +18,7 @@ _PREFIXES = ("Value error, ", "Assertion failed, ")
 #: What it says in a way that names no cure.
 _IN_WORDS = {
     "missing": "is needed",
-    "extra_forbidden": "is not known; take it out, or mend its name",
+    "extra_forbidden": "is not known; remove it, or correct its name",
     "tuple_type": "must be a list",
     "list_type": "must be a list",
     "dict_type": "must be an object",

@@ -76,9 +76,7 @@ def _one_name(text: str) -> str:
     if odd is None and ": " in text:
         odd = ": "
     if odd is not None:
-        raise _refused(
-            f"{text!r} holds {odd!r}; a name stands in sentences, so leave it out"
-        )
+        raise _refused(f"{text!r} holds {odd!r}; names appear in sentences, so omit it")
     if text != " ".join(text.split()) or not unicodedata.is_normalized("NFC", text):
         raise _refused(
             f"{text!r} looks like another name; write single blanks inside only, and letters in NFC"

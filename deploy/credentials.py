@@ -83,7 +83,7 @@ def make_credentials(
     """
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise ConfigurationError(
-            f"{str(directory)!r} is no empty directory; name a new one, or remove what is there"
+            f"{str(directory)!r} is not an empty directory; name a new one, or empty it"
         )
     make_certificates(directory / "tls")
     make_keys(directory, [*(role.name for role in roles), SYSTEM_USER])
@@ -122,7 +122,8 @@ def add_roles(
     for name in added.workers:
         if not re.fullmatch(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?", name):
             raise ConfigurationError(
-                f"--worker {name!r} is no name in Kubernetes; use up to 40 of a-z, 0-9 and '-'"
+                f"--worker {name!r} is not a valid Kubernetes name; use up to 40 of "
+                "a-z, 0-9 and '-'"
             )
     cast = Cast(
         there.workers | added.workers,

@@ -52,11 +52,13 @@ async def rewrite(client: Redis, deadline_s: float = 60.0) -> None:
             )
     except TimeoutError as error:
         raise MemoryUnavailable(
-            f"Redis did not write its files anew within {deadline_s:g} s; try again, with more time"
+            f"Redis did not rewrite its files within {deadline_s:g} s; try again, with "
+            "more time"
         ) from error
     except (OSError, RedisError) as error:
         raise MemoryUnavailable(
-            f"Redis did not write its files anew: {str(error) or type(error).__name__}; try again"
+            f"Redis did not rewrite its files: {str(error) or type(error).__name__}; "
+            "try again"
         ) from error
 
 
@@ -79,13 +81,15 @@ async def _do(
                 continue
             if isinstance(error, NoPermissionError) or "unknown command" in words:
                 raise ConfigurationError(
-                    f"Redis does not let us write its files anew ({words}); have it done by whoever runs the server"
+                    f"Redis does not permit rewriting its files ({words}); ask the "
+                    "administrator of the server to do it"
                 ) from error
             raise
     info = await _until_idle(client, is_under_way)
     if info.get(status) != "ok":
         raise MemoryUnavailable(
-            f"Redis failed to write its files anew ({status}: {info.get(status)}); see its log, and look for room"
+            f"Redis failed to rewrite its files ({status}: {info.get(status)}); see its "
+            "log, and check for free disk space"
         )
 
 

@@ -140,7 +140,8 @@ def escape(text: str, what: str) -> str:
         return quote(text, safe="")
     except UnicodeEncodeError as error:
         raise InvalidInput(
-            f"{what} {text!r} holds half of a surrogate pair, which is no text; send valid Unicode"
+            f"{what} {text!r} contains an unpaired surrogate, which is invalid Unicode; "
+            "send valid Unicode"
         ) from error
 
 
@@ -179,7 +180,8 @@ def token_of(owner: str, cure: str) -> str:
         return user_token(owner)
     except UnicodeEncodeError as error:
         raise InvalidInput(
-            f"{owner!r} holds half of a surrogate pair, which is no text; send valid Unicode"
+            f"{owner!r} contains an unpaired surrogate, which is invalid Unicode; send "
+            "valid Unicode"
         ) from error
 
 

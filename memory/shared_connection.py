@@ -103,7 +103,7 @@ class _Pipeline(asyncio.Protocol):
             while (reply := self._reader.gets(False)) is not INCOMPLETE:
                 self._hand_out(reply)
         except InvalidResponse as error:
-            self.close(f"the server sent what is no reply: {error}")
+            self.close(f"the server sent an invalid reply: {error}")
 
     def _hand_out(self, reply: Any) -> None:
         if not self._waiting:

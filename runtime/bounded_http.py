@@ -201,7 +201,7 @@ async def _read_until(
             if not clock.expired():
                 raise
             raise httpx2.ReadTimeout(
-                f"the response goes on for more than {most_s:g} s"
+                f"the response takes more than {most_s:g} s"
             ) from error
         yield piece
 

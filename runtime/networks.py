@@ -39,7 +39,7 @@ def networks_in(text: str) -> tuple[Network, ...]:
             found.append(_plain(ipaddress.ip_network(word)))
         except ValueError as error:
             raise ValueError(
-                f"{word!r} is no address and no network; write one such as 10.0.0.0/8"
+                f"{word!r} is not an address or network; write one such as 10.0.0.0/8"
             ) from error
     return tuple(found)
 

@@ -28,8 +28,8 @@ def origins_in(text: str) -> tuple[str, ...]:
             continue
         if match is None:
             raise ValueError(
-                f"{word!r} is no origin as browsers send it; write scheme, host in small letters and port alone, "
-                "such as https://app.example.com or http://localhost:3000"
+                f"{word!r} is not a valid origin; write only scheme, lower-case host "
+                "and port, such as https://app.example.com or http://localhost:3000"
             )
         if match["port"] is not None and match["port"] == _DEFAULT_PORTS.get(
             match["scheme"]
@@ -50,7 +50,8 @@ def methods_in(text: str) -> tuple[str, ...]:
     for word in found:
         if word not in (*_METHODS, ANY):
             raise ValueError(
-                f"{word!r} is no method here; write some of {', '.join(_METHODS)} with commas between them, or '*'"
+                f"{word!r} is not an allowed method; write some of "
+                f"{', '.join(_METHODS)} separated by commas, or '*'"
             )
     return _METHODS if ANY in found else found
 
@@ -65,7 +66,8 @@ def headers_in(text: str) -> tuple[str, ...]:
     for word in found:
         if word != ANY and _HEADER.fullmatch(word) is None:
             raise ValueError(
-                f"{word!r} is no name of a header; write some such as Authorization with commas between them, or '*'"
+                f"{word!r} is not a valid header name; write comma-separated names such "
+                "as Authorization, or '*'"
             )
     return found
 

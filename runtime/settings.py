@@ -111,19 +111,19 @@ class Settings(BaseSettings):
     data_dir: Path = Path(DEFAULT_DATA_DIR)
     """Folder of the data of the servers of `tasklore up`, and of `endpoints.json` with their addresses."""
     durability: Literal["standard", "strict"] = "standard"
-    """`standard`: a power cut loses at most a second; `strict`: nothing accepted, at a twentieth of the speed."""
+    """`standard`: a power failure loses at most a second; `strict`: no accepted task, but it is 20 times slower."""
     provision: Literal["auto", "never"] = "auto"
-    """Whether this process may create streams and consumers; `never` where only a bootstrap job has the rights."""
+    """Whether this process may create streams and consumers; `never` if only a bootstrap job may."""
     replicas: int = Field(default=1, ge=1, le=5)
     """Copies of each stream in a NATS cluster; 3 survive the loss of one server."""
     tasks_max_bytes: int = Field(default=1024**3, ge=1024**2)
-    """Size of the queue of tasks; beyond it new tasks are refused, so that a full disk never loses one."""
+    """Maximum size of the task queue; beyond it new tasks are refused, so that a full disk never loses one."""
     dead_max_bytes: int = Field(default=256 * 1024**2, ge=1024**2)
     """Size of DEAD; beyond it the oldest dead letter is dropped, before its 30 days."""
     output_max_bytes: int = Field(default=512 * 1024**2, ge=1024**2)
     """Size of OUTPUT, where tasks emit; beyond it the oldest output is dropped, before its hour."""
     kept_max_bytes: int | None = Field(default=None, ge=1024**2)
-    """Bytes of Redis of which owners have parts for ended tasks, words, turns and runs; `none` is its `maxmemory`."""
+    """Redis memory that owners' quotas (finished tasks, words, turns, runs) are part of; `none` is its `maxmemory`."""
 
     supervisor_id: str = Field(default="SupervisorAgent", pattern=NAME_PATTERN)
     """The id under which requests are answered and reports read; systems that share a NATS need different ones."""
@@ -131,32 +131,32 @@ class Settings(BaseSettings):
     """File of limits on models, in TOML, that a supervisor applies at its start when it differs from the last one."""
 
     slots: int = Field(default=128, ge=1, le=4096)
-    """Tasks of each agent that a worker holds at once; more hides latency, fewer share work evenly between workers."""
+    """Concurrent tasks of each agent in a worker; more hide latency, fewer spread work evenly over workers."""
     ack_wait_s: float = Field(default=30.0, ge=1, le=3600)
-    """Time after which what a silent worker holds goes to another; a C call that blocks longer runs twice."""
+    """Time after which the tasks of a silent worker go to another; a C call that blocks longer runs twice."""
     max_attempts: int = Field(default=5, ge=1, le=1000)
-    """Runs of a task that sets no `max_attempts`, and of a turn or a fact, the first included."""
+    """Maximum runs of a task without its own `max_attempts`, and of a turn or a fact, including the first."""
     task_deadline_s: float | None = Field(default=None, gt=0)
-    """Deadline of a task that sets none, its time in the queue included; `none` is no limit."""
+    """Deadline of a task that sets none, including its time in the queue; `none` is no limit."""
     retry_base_s: float = Field(default=1.0, gt=0, le=3600)
-    """The pause before the second run; it doubles with every further one, and is drawn at random below that."""
+    """Base delay of retries: exponential backoff with full jitter, doubled with every run."""
     retry_cap_s: float = Field(default=300.0, gt=0, le=86_400)
-    """The longest pause between two runs."""
+    """Maximum delay between two runs."""
     retry_schedule_s: float = Field(default=5.0, ge=0, le=86_400)
-    """The pause above which a task waits in the stream LATER instead of its queue, where it occupies no slot."""
+    """Delay above which a task waits in the stream LATER instead of its queue, where it occupies no slot."""
     grace_s: float = Field(default=30.0, ge=0, le=86_400)
     """Time for running tasks to finish after SIGTERM; keep the termination grace period of the pod above it."""
 
     memory_budget_ms: int = Field(default=50, ge=1, le=10_000)
-    """Silence of the server after which a look into the cache is given up and the task computed; without a model."""
+    """Timeout of a cache lookup; then the task is computed. Only for tasks that use no model."""
     memory_keep_days: float | None = Field(default=30.0, gt=0)
     """Time to live of results set or imported by a person; `none` is for ever. A task sets that of its own results."""
     ledger_deadline_ms: int = Field(default=1000, ge=10, le=60_000)
-    """Time to wait for the ledger; then a task runs unfenced, or is parked with `idempotent=False`."""
+    """Timeout of the ledger; then a task runs unfenced, or is deferred with `idempotent=False`."""
     ledger_keep_days: float = Field(default=7.0, gt=0)
-    """Time for which the ledger knows a finished task: a repeat within it does not run."""
+    """Time for which the ledger keeps a finished task: a repeat within it does not run."""
     ledger_report_hours: float = Field(default=24.0, gt=0)
-    """Time for which layout 2 of the ledger keeps a report: a repeat gets it, and later hears that it has expired."""
+    """Time for which layout 2 of the ledger keeps a report: a repeat gets it, and later that it has expired."""
     listen_items: int = Field(default=32, ge=1, le=500)
     """Turns or facts of one person that a listener gets at once, oldest first; more share one question to a model."""
     listen_users: int = Field(default=16, ge=1, le=1000)
@@ -178,9 +178,9 @@ class Settings(BaseSettings):
     session_value_max_bytes: int = Field(
         default=16 * 1024**2, ge=1024, le=512 * 1024**2
     )
-    """Largest value of a session, before compression; keep a larger one elsewhere and its place in the session."""
+    """Largest value of a session, before compression; store a larger one elsewhere and a reference in the session."""
     pipeline_lease_s: float = Field(default=5.0, ge=0.5, le=3600)
-    """Lease on a pipeline's run or an analysis: another supervisor goes on after it; renewed three times within it."""
+    """Lease on a pipeline's run or an analysis; then another supervisor takes over. Renewed three times within it."""
     pipelines_dir: Path | None = None
     """Folder whose TOML files declare pipelines that can be asked for in words or as a task of agent `Pipeline`."""
     pipeline_roots: str = ""
@@ -194,7 +194,7 @@ class Settings(BaseSettings):
     stall_s: float = Field(default=30.0, ge=1, le=3600)
     """Time after which a supervisor with a blocked event loop ends; a blocked worker, `ack_wait_s` later."""
     evidence_dir: Path = Path("evidence")
-    """Folder in which a failed run leaves `SESSION-failed.json`: enough to go on from, with secrets masked."""
+    """Folder in which a failed run leaves `SESSION-failed.json`: enough to resume it, with secrets masked."""
     analyses_kept: int = Field(default=100, ge=1, le=100_000)
     """Responses and analyses of a story that are kept, the last ones; the changes of all stay."""
     story_calls: Literal["ten", "grouped", "one"] = "ten"
@@ -217,23 +217,23 @@ class Settings(BaseSettings):
     approval_secret: Annotated[SecretStr | None, Field(min_length=32)] = None
     """Signs links to questions of tasks and to the console, and tokens of streams; 32 characters or more, else none."""
     approval_url: str | None = None
-    """Address of the API in such links, where a proxy is between, or TLS by a name; else the IP address asked at."""
+    """Public URL for these links, if behind a proxy or TLS; without it the IP address of the request."""
     webhook_secret: Annotated[SecretStr | None, Field(min_length=38)] = None
     """Signs webhooks: `whsec_` and base64; while one is replaced, both, joined by a comma. Without it no webhooks."""
     webhook_url: str | None = None
-    """Address that hears of all questions of tasks; a task's own, its `callback_url`, hears of that task alone."""
+    """Webhook URL for the questions of all tasks; the `callback_url` of a task gets only its own."""
     webhook_tasks: bool = False
-    """Whether that address hears of the end of every task as well."""
+    """Whether that URL also gets the end of every task."""
     webhook_networks: str = ""
     """Networks that are not public and may be sent to, joined by commas; there alone addresses may be `http:`."""
     api_body_max_bytes: int = Field(default=1024**2, ge=1024, le=64 * 1024**2)
     """Largest body of a request; a task larger than 960 KiB fits into no message."""
     api_rate: Positive = 100.0
-    """Requests a second of one API key to one supervisor; more are refused with 429 and `Retry-After`."""
+    """Requests per second of one API key to one supervisor; more are refused with 429 and `Retry-After`."""
     api_burst: int = Field(default=500, ge=1, le=100_000)
-    """Further requests that a key may send after a pause; it does not limit requests under way."""
+    """Burst of a key after a pause; it does not limit concurrent requests."""
     api_unknown_rate: Positive = 5.0
-    """Requests a second without a known key from one address, and ten times as many after a pause."""
+    """Requests per second without a valid key from one address, and ten times as many after a pause."""
     api_trusted_proxies: str = ""
     """Proxies before the API, as addresses or networks joined by commas: their `X-Forwarded-For` names the client."""
     api_cors_origins: str = ""
@@ -261,7 +261,7 @@ class Settings(BaseSettings):
     operations_port: int = Field(default=0, ge=0, le=65_535)
     """Its port; 0 is a free one, which `endpoints.json` names."""
     locale: str | None = None
-    """Language and country of the people who ask, such as `de-DE`: decides "1.500"; without it they are asked."""
+    """Language and country of the people who ask, such as `de-DE`: is "1.500" 1.5 or 1500? Unset, they are asked."""
     time_zone: TimeZone = "UTC"
     """Time zone of the people who ask, by IANA's name (`Europe/Berlin`), for "tomorrow"; a request may differ."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -300,9 +300,9 @@ class Settings(BaseSettings):
     llm_attempt_deadline_s: Positive = 30.0
     """Time for one request to a model; the deadline of its task shortens it."""
     llm_max_attempts: int = Field(default=3, ge=1, le=20)
-    """Attempts of one question when the provider fails; after so many failures in a row it counts as away."""
+    """Attempts of one model call if the provider fails; as many failures in a row open its circuit breaker."""
     llm_max_concurrency: int = Field(default=8, ge=1, le=1000)
-    """Requests of one process to models under way at once, over all roles."""
+    """Concurrent model requests of one process, over all roles."""
 
     _arguments: frozenset[str] = frozenset()
 

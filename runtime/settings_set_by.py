@@ -7,12 +7,12 @@ constant instead.
 _TRUST = (
     "operator: where servers demand a role, and no TASKLORE_SECRETS_DIR holds the file"
 )
-_RETRIES = "operator: where what tasks call recovers faster or more slowly"
+_RETRIES = "operator: if the services that tasks call recover faster or more slowly"
 _DISK = "operator: by the disk, before load; existing streams are edited to it"
 _PRIVACY = "operator: by what people were promised about their words"
 _LISTENING = "operator: where people say more than one worker learns"
 _LOOK = "operator: when a phase says that its files are too many or too large"
-_PROXY = "operator: where a proxy stands before the API"
+_PROXY = "operator: if the API is behind a proxy"
 _BROWSER = "operator: where pages of other origins ask the API"
 _CALLER = (
     "person at a command line: for a system that is not `tasklore up` in this folder"
@@ -20,7 +20,7 @@ _CALLER = (
 _OPERATOR_CALLER = (
     "operator at a command line: for commands that need an operator's rights"
 )
-_MODEL_COST = "operator: where a model is slow, dear or limits requests"
+_MODEL_COST = "operator: if a model is slow, expensive or rate-limited"
 
 #: By setting; the page cannot be made without one of them.
 SET_BY = {
@@ -36,7 +36,8 @@ SET_BY = {
     "secrets_dir": "deployment: where it mounts secrets",
     "secrets_source": "operator: where secrets are kept in a vault",
     "data_dir": "developer: for a second system on one machine",
-    "durability": "operator: before the first start, where a lost second is one too many",
+    "durability": "operator: before the first start, if losing one second of tasks is "
+    "unacceptable",
     "provision": "deployment: where only the bootstrap job may create streams",
     "replicas": "deployment: by the number of NATS servers",
     "tasks_max_bytes": _DISK,
@@ -48,14 +49,14 @@ SET_BY = {
     "slots": "deployment, by the kind of worker: fewer where a task is heavy",
     "ack_wait_s": "operator: where tasks block for long in C, or a dead worker has to be noticed sooner",
     "max_attempts": _RETRIES,
-    "task_deadline_s": "operator: where no task may wait or run for ever",
+    "task_deadline_s": "operator: if no task may wait or run without limit",
     "retry_base_s": _RETRIES,
     "retry_cap_s": _RETRIES,
-    "retry_schedule_s": "deployment: a day, where workers have no right to LATER",
+    "retry_schedule_s": "deployment: a day, if workers have no permission for LATER",
     "grace_s": "deployment: below the termination grace period of its pods",
-    "memory_budget_ms": "operator: where Redis is far away",
+    "memory_budget_ms": "operator: if Redis has a high latency",
     "memory_keep_days": "operator: where results that persons set go stale sooner or later",
-    "ledger_deadline_ms": "operator: where Redis is far away",
+    "ledger_deadline_ms": "operator: if Redis has a high latency",
     "ledger_keep_days": "operator: by the longest time after which a program sends a task again",
     "ledger_report_hours": "operator: by the memory of Redis, and how late programs fetch reports",
     "listen_items": _LISTENING,
@@ -68,13 +69,14 @@ SET_BY = {
     "say_learned": "operator: where replies are to say nothing of what was learned",
     "erase_said": "operator: where messages of people may not lie on a disk once they are learned",
     "session_value_max_bytes": "operator: by the memory of Redis, where phases write large values",
-    "pipeline_lease_s": "operator: where runs of a dead supervisor have to go on sooner",
+    "pipeline_lease_s": "operator: if runs of a crashed supervisor have to resume "
+    "sooner",
     "pipelines_dir": "author of pipelines: when they are deployed",
     "pipeline_roots": "operator: where pipelines read files",
     "fingerprint_files": _LOOK,
     "fingerprint_max_bytes": _LOOK,
     "fingerprint_s": _LOOK,
-    "stall_s": "operator: where a supervisor is ended for a pause of its machine",
+    "stall_s": "operator: if a supervisor is ended because its machine pauses",
     "evidence_dir": "deployment: a folder that outlives the pod",
     "analyses_kept": "operator: by the memory of Redis, where stories are long",
     "story_calls": "operator: where ten questions a response cost too much",
@@ -88,8 +90,8 @@ SET_BY = {
     "approval_secret": "deployment: for links, the console and tokens of streams",
     "approval_url": _PROXY,
     "webhook_secret": "operator: where somebody wants webhooks",
-    "webhook_url": "operator: where one address hears of all questions",
-    "webhook_tasks": "operator: where that address hears of all ends as well",
+    "webhook_url": "operator: to be notified of all questions at one URL",
+    "webhook_tasks": "operator: to be notified of the ends of all tasks as well",
     "webhook_networks": "operator: where receivers have private addresses",
     "api_body_max_bytes": "operator: where memories and stories come in larger parts",
     "api_rate": "operator: where a program sends more, or too much",
@@ -99,8 +101,8 @@ SET_BY = {
     "api_cors_origins": _BROWSER,
     "api_cors_methods": _BROWSER,
     "api_cors_headers": _BROWSER,
-    "api_tls_cert_file": "deployment: where nothing before the API ends TLS",
-    "api_tls_key_file": "deployment: where nothing before the API ends TLS",
+    "api_tls_cert_file": "deployment: if no proxy terminates TLS",
+    "api_tls_key_file": "deployment: if no proxy terminates TLS",
     "api_url": _CALLER,
     "api_key": _CALLER,
     "api_ca_file": _CALLER,

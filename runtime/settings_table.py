@@ -31,9 +31,9 @@ _UNITS = {
 
 _PAGE_HEAD = """# Settings
 
-Every process reads its settings from environment variables once, at its start; options of the command line come before
-them. An unusable value stops the process with a message that names the variable and the cure; an unknown variable that
-begins with `TASKLORE_` is warned about, and one that is no setting any more with what it is now. `tasklore config`
+Every process reads its settings from environment variables once, at its start; options of the command line override
+them. An invalid value stops the process with a message that names the variable and the fix; an unknown variable that
+begins with `TASKLORE_` causes a warning, as does one that is no longer a setting. `tasklore config`
 prints every value and its source. Made from `runtime/settings.py` and `settings_set_by.py` by `make generated`.
 
 | variable | default | values | unit | meaning | who sets it: when |

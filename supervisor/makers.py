@@ -53,11 +53,11 @@ class Makers:
             return None
         found = self._keys.find_holder(maker.name)
         if found is None:
-            return f"the key {maker.name!r} that it was made with was removed"
+            return f"the API key {maker.name!r} that created it was removed"
         if found.holder != maker.holder:
-            return f"the key {maker.name!r} that it was made with is for another user or tenant now"
+            return f"the API key {maker.name!r} that created it is now for another user or tenant"
         if found.roles.isdisjoint({role, "admin"}):
-            return f"the key {maker.name!r} that it was made with has not the role {role!r} any more"
+            return f"the API key {maker.name!r} that created it no longer has the role {role!r}"
         return None
 
     def holder_of(self, caller: Caller) -> Caller | None:
@@ -91,7 +91,7 @@ def until_look(now: datetime, missed_at: datetime) -> timedelta:
 
 def spell_hold(loss: str, cure: str) -> str:
     """Return the note of work that rests because of *loss*, with the command that lets it go on."""
-    return f"{HELD}{loss}; it goes on once the key is back, or for who takes it over: `{cure}`"
+    return f"{HELD}{loss}; it continues when the key is back, or when somebody takes it over: `{cure}`"
 
 
 def _shows_key(caller: Caller) -> bool:

@@ -230,7 +230,7 @@ def _refuse_strangers(folder: Path, override: Path, roles: Collection[str]) -> N
             else f"its roles are {', '.join(roles) or 'none'}"
         )
         raise ConfigurationError(
-            f"{mine / stranger} is no role of {folder.name!r}; {cure}"
+            f"{mine / stranger} is not a role of {folder.name!r}; {cure}"
         )
 
 
@@ -238,7 +238,8 @@ def _overlaid(folder: Path, override: Path) -> Path:
     """Return the place in *override* that lies over the role *folder*."""
     if not override.is_dir():
         raise ConfigurationError(
-            f"{override} is no folder; name one with <agent>/<role>/{CONFIG}, or none"
+            f"{override} is not a folder; name one with <agent>/<role>/{CONFIG}, or "
+            "none"
         )
     if (folder / "__init__.py").exists():
         return override / folder.name
@@ -263,7 +264,8 @@ def _read_config(file: Path) -> dict[str, Any]:
         said = yaml.safe_load(_text_of(file))
     except (yaml.YAMLError, RecursionError) as error:
         raise ConfigurationError(
-            f"{file} is no YAML: {error}; write `model: gpt-6.1-terra` and the like"
+            f"{file} is not valid YAML: {error}; write `model: gpt-6.1-terra` and the "
+            "like"
         ) from error
     if not isinstance(said, dict):
         raise ConfigurationError(
@@ -303,7 +305,7 @@ def _read_prompt(
     except TemplateError as error:
         line = getattr(error, "lineno", None)
         where = f"{file}, line {line}" if line else str(file)
-        raise ConfigurationError(f"{where}: {error}; mend the Jinja in it") from error
+        raise ConfigurationError(f"{where}: {error}; fix the Jinja in it") from error
     if not text.strip():
         raise ConfigurationError(
             f"{file} is empty; write what the model is to do, or remove the file"

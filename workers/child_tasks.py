@@ -212,7 +212,8 @@ class ChildTasks:
             )
             if announced is None or not announced.data:
                 raise InvalidInput(
-                    f"no agent {agent_id!r} has announced itself; correct the name, or start its worker"
+                    f"unknown agent {agent_id!r}: correct the name, or start a worker "
+                    "for it"
                 )
             card = AgentCard.model_validate_json(announced.data)
             self._cards[agent_id] = now, card

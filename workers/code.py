@@ -41,8 +41,8 @@ def code_digest(function: Callable[..., Any], label: str) -> str:
         # What lies there is not what was compiled.
         pass
     warnings.warn(
-        f"{label}: its source cannot be read, so that only edits of the function itself leave remembered results "
-        "behind; raise its version when anything else of them changes",
+        f"{label}: its source cannot be read, so that only edits of the function itself "
+        "invalidate cached results; raise its version when anything else changes",
         stacklevel=5,
     )
     return _digest(_plain(function.__code__))

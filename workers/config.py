@@ -63,7 +63,7 @@ def load_config(path: Path | str) -> HostConfig:
         )
     except ValueError as error:
         raise ConfigurationError(
-            f"the configuration {str(path)!r} is no JSON: {error}"
+            f"the configuration {str(path)!r} is not valid JSON: {error}"
         ) from error
     if not isinstance(raw, dict):
         raise ConfigurationError(

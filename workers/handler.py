@@ -157,7 +157,7 @@ def hints_of(
         or inspect.isasyncgenfunction(function)
         or inspect.isgeneratorfunction(function)
     ):
-        msg = f"{label} is no plain function; decorate a `def` or `async def` that returns its result"
+        msg = f"{label} is not a plain function; decorate a `def` or `async def` that returns its result"
         raise ConfigurationError(msg)
     try:
         return typing.get_type_hints(function, localns=dict(names), include_extras=True)

@@ -44,7 +44,8 @@ def load_agents(reference: str) -> tuple[Agent, ...]:
     point = _entry_point(place)
     if point is None and "." in place and Path(place).is_file():
         raise ConfigurationError(
-            f"{place!r} is no Python file; name the .py file that the agent is in, or its module"
+            f"{place!r} is not a Python file; name the .py file of the agent, or its "
+            "module"
         )
     if point is not None and not attribute:
         return _agents_at(point)
@@ -93,7 +94,8 @@ def _load_module(path: str) -> ModuleType:
     make_importable(Path.cwd())
     if not all(part.isidentifier() for part in path.split(".")):
         raise ConfigurationError(
-            f"{path!r} is no module path; write 'package.module', or './file.py' for a file"
+            f"{path!r} is not a module path; write 'package.module', or './file.py' for "
+            "a file"
         )
     try:
         with running_user_code(f"the module {path!r}", path):

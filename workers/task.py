@@ -75,7 +75,7 @@ class Task(DeclaredAccess):
         if self.remember != "user":
             return None
         if not assignment.user_id:
-            msg = f"user_id is missing; {self.name} is remembered for each user, so say who asks"
+            msg = f"user_id is missing; results of {self.name} are cached per user, so send it with one"
             raise InvalidInput(msg)
         return assignment.user_id
 
@@ -159,14 +159,15 @@ def _demand_name(name: object, what: str) -> None:
 def _demand_lifetime(task: Task, label: str) -> None:
     if task.remember == "never":
         if task.remember_for is not REMEMBER_FOR:
-            msg = f'{label}: remember_for without remember; add remember="shared" or "user", or leave remember_for out'
+            msg = f'{label}: remember_for without remember; add remember="shared" or "user", or omit remember_for'
             raise ConfigurationError(msg)
         return
     stale = [use for use in _STALE if use in task.uses]
     if stale and not task.says_how_long:
         msg = (
-            f"{label} is remembered and uses {' and '.join(map(repr, stale))}, so its results go stale; say when with "
-            "remember_for=timedelta(...), or leave remember out"
+            f"{label} is cached and uses {' and '.join(map(repr, stale))}, so its "
+            "results go stale; say when with remember_for=timedelta(...), or omit "
+            "remember"
         )
         raise ConfigurationError(msg)
 

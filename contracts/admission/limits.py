@@ -192,11 +192,13 @@ class Limit(BaseModel):
             )
         if self.at_most is not None and self.model:
             raise ValueError(
-                "at_most counts runs of tasks: take model out, or set at_once, which counts requests"
+                "at_most counts runs of tasks: remove model, or set at_once, which "
+                "counts requests"
             )
         if self.at_most is not None and self.at_limit != "park":
             raise ValueError(
-                'a task that finds no place waits for one: take at_limit out, or set it to "park"'
+                "a task over at_most waits for a slot: remove at_limit, or set it to "
+                '"park"'
             )
         if self.every in ("task", "tree") and self.at_limit == "park":
             raise ValueError(
@@ -319,7 +321,7 @@ class Limits(BaseModel):
         names = [limit.name for limit in self.limits]
         if twice := {name for name in names if names.count(name) > 1}:
             raise ValueError(
-                f"two limits are called {min(twice)!r}; give each a name of its own"
+                f"two limits are called {min(twice)!r}; give each its own name"
             )
         return self
 
@@ -392,7 +394,7 @@ def parse_limits(text: str) -> Limits:
     try:
         return read_limits(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"the limits are no TOML: {error}") from error
+        raise InvalidInput(f"the limits are not valid TOML: {error}") from error
 
 
 def read_limits(value: Mapping[str, Any]) -> Limits:

@@ -6,9 +6,9 @@ from tasklore.contracts.moments import spell_moment
 
 #: The meaning of `until` by the reason; of others it is "until".
 _UNTIL = {
-    "bound": "looks again at",
+    "bound": "next check at",
     "retry": "runs again at",
-    "model": "looks again at",
+    "model": "next check at",
 }
 
 

@@ -155,7 +155,7 @@ def to_run_wait(task_id: str, wait: Wait, *, more: int = 0) -> RunWait:
         text = f"signal {name!r}"
     else:
         kind = "time"
-        text = "the time that its code named"
+        text = "the time set by its code"
     if more:
         text = f"{text}, and {more:,} more"
     return RunWait(
@@ -181,11 +181,11 @@ def explain_wait(
         return RunWait(
             kind="time",
             name=agent_id,
-            text="the time that its sender named",
+            text="the time set by its sender",
             since=sent_at,
             until=begins_at,
         )
-    text = f"its turn: no worker of {agent_id} has taken it yet"
+    text = f"a free worker: no worker of {agent_id} has picked it up yet"
     return RunWait(kind="turn", name=agent_id, text=text, since=begins_at)
 
 
@@ -249,7 +249,7 @@ def parse_wait_id(text: str) -> tuple[str, str]:
     task_id, _, slot = text.partition(".")
     if slot != START and not _SLOT.fullmatch(slot):
         raise InvalidInput(
-            f"{text!r} is no id of an approval; `tasklore approvals list` shows those there are"
+            f"{text!r} is not an approval id; `tasklore approvals list` shows them"
         )
     return checked_name(task_id, "task id"), slot
 

@@ -142,7 +142,9 @@ def read_document(raw: bytes | str | Mapping[str, JsonValue]) -> AnalysisDocumen
         found = list(_problems(error, body))
         more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         listed = "; ".join(map(str, found[:_NAMED]))
-        raise InvalidInput(f"this is no analysis document: {listed}{more}") from error
+        raise InvalidInput(
+            f"this is not an analysis document: {listed}{more}"
+        ) from error
 
 
 def problems_in(
@@ -199,13 +201,13 @@ def _json(raw: bytes | str | Mapping[str, JsonValue]) -> JsonValue:
         )
         json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
-        msg = f"this is no JSON: {error}; for the Markdown form there is `python -m examples.migrate_analyses`"
+        msg = f"this is not valid JSON: {error}; for the Markdown form there is `python -m examples.migrate_analyses`"
         raise InvalidInput(msg) from error
     return body
 
 
 def _refuse(word: str) -> NoReturn:
-    msg = f"{word} is no JSON number"
+    msg = f"{word} is not a JSON number"
     raise ValueError(msg)
 
 

@@ -194,10 +194,10 @@ class _Reading:
             place, item = waiting.pop()
             if isinstance(item, bool):
                 if not self.takes_bools:
-                    return f"{place}: {item!r} is no number; send a number such as 1"
+                    return f"{place}: {item!r} is not a number; send a number such as 1"
             elif isinstance(item, float | Decimal):
                 if not Decimal(item).is_finite():
-                    return f"{place}: {item!r} is no finite number; send a number"
+                    return f"{place}: {item!r} is not a finite number; send a number"
             elif isinstance(item, str):
                 if self.is_span and _WITH_MONTHS.match(item[:_LONGEST_ISO]):
                     return f"{place}: {item!r} has months, which have no fixed length; send days, such as 'P90D'"

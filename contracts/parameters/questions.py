@@ -130,7 +130,7 @@ def _spell_quantity(quantity: "Quantity") -> str:
 def _spell_number(number: Decimal | float) -> str:
     exact = number if isinstance(number, Decimal) else Decimal(repr(number))
     if not exact.is_finite():
-        msg = f"{number!r} is no finite number and has no spelling in a key; send a number"
+        msg = f"{number!r} is not a finite number and has no spelling in a key; send a number"
         raise TypeError(msg)
     return canonical(exact)
 

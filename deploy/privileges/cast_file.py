@@ -71,7 +71,7 @@ def public_keys(directory: Path) -> dict[str, str]:
 def read_kept(
     directory: Path,
     name: str,
-    cure: str = "take it from a backup, or make credentials anew",
+    cure: str = "take it from a backup, or create new credentials",
 ) -> str:
     """Return the text of the file *name* in *directory*.
 

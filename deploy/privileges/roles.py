@@ -193,7 +193,8 @@ class Cast:
         """Return every role."""
         if unknown := self.approvers.keys() - self.programs.keys():
             raise ConfigurationError(
-                f"--approver names {', '.join(sorted(unknown))}, which is no --program; add it"
+                f"--approver names {', '.join(sorted(unknown))}, which is not a "
+                "--program; add it"
             )
         programs = [
             _program(name, names, self.approvers.get(name, ()))
@@ -201,7 +202,8 @@ class Cast:
         ]
         if unknown := self.calls.keys() - self.workers.keys():
             raise ConfigurationError(
-                f"--calls names {', '.join(sorted(unknown))}, which is no --worker; add it"
+                f"--calls names {', '.join(sorted(unknown))}, which is not a --worker; "
+                "add it"
             )
         workers = [
             _worker(

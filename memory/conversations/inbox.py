@@ -347,7 +347,8 @@ def check_summary(text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise InvalidInput(
-            "a summary holds half of a surrogate pair, which is no text; send valid Unicode"
+            "a summary contains an unpaired surrogate, which is invalid Unicode; send "
+            "valid Unicode"
         ) from error
 
 

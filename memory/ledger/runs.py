@@ -19,7 +19,7 @@ class LostWorker(NamedTuple):
     def __str__(self) -> str:
         """Return it in words: "worker w-1, not heard since 2026-11-29 16:00:00 UTC"."""
         since = spell_moment(self.silent_since)
-        return f"worker {self.worker_id}, not heard since {since}"
+        return f"worker {self.worker_id}, last heartbeat {since}"
 
 
 class RunName(NamedTuple):

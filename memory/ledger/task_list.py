@@ -436,7 +436,8 @@ def _read_place(after: str) -> _Place | None:
         return None
     if (match := _AFTER.fullmatch(after)) is None:
         raise InvalidInput(
-            f"after {after[:100]!r} is no place in the list; give the `after` of the page before, or leave it out"
+            f"after {after[:100]!r} is not a cursor of this list; use the `after` of "
+            "the previous page, or omit it"
         )
     score, passed, agent_id = match.groups()
     return _Place(int(score), int(passed), agent_id)

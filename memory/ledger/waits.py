@@ -234,7 +234,8 @@ class Waits:
                 earlier = _read_answer(found[1])
                 if earlier is None:
                     raise MemoryUnavailable(
-                        "another writer puts what is no answer in the place of answers; try again"
+                        "another writer writes invalid data in the place of answers; "
+                        "try again"
                     )
                 return earlier
         if found[0] in (0, 1):
@@ -242,10 +243,10 @@ class Waits:
         why = {
             -1: _NO_WAIT,
             -2: "the task has ended",
-            -4: "the task asks this no more, and goes on without it",
+            -4: "the task no longer needs this answer and has continued",
         }
         raise InvalidInput(
-            why.get(found[0], "the question has changed since; look at it again")
+            why.get(found[0], "the question has changed since; open it again")
         )
 
     async def refuse(self, task_id: str, slot: str, refusal: WaitRefusal) -> None:

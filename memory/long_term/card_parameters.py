@@ -80,7 +80,7 @@ def parameters_of(task_name: str, schema: Mapping[str, Any]) -> type[Parameters]
         )
     except (TypeError, NameError, PydanticUserError) as error:
         raise InvalidInput(
-            f"the card of {task_name} contradicts itself; mend its agent: {error}"
+            f"the card of {task_name} contradicts itself; fix its agent: {error}"
         ) from error
     return made
 

@@ -299,7 +299,8 @@ def check_entry(key: str, ttl: timedelta | None) -> tuple[LongTermKey, int | Non
     lifetime_ms = None if ttl is None else ttl // timedelta(milliseconds=1)
     if lifetime_ms is not None and lifetime_ms < 1:
         raise InvalidInput(
-            f"a time to live of {ttl} remembers nothing; use None for ever, or switch the memory off"
+            f"a time to live of {ttl} caches nothing; use None for no expiry, or "
+            "disable the cache"
         )
     return parts, lifetime_ms
 

@@ -115,8 +115,8 @@ def check(record: Record) -> Record:
         checked_name(record.session_id, "session_id")
     if record.supersedes is not None and kind_of_id(record.supersedes) != record.kind:
         raise InvalidInput(
-            f"supersedes {record.supersedes!r} is no {record.kind}; a {record.kind} supersedes one of its kind, "
-            f"such as '{LETTERS[record.kind]}1'"
+            f"supersedes {record.supersedes!r} is not a {record.kind}; a {record.kind} "
+            f"supersedes one of its kind, such as '{LETTERS[record.kind]}1'"
         )
     tags = check_tags(record.tags)
     if len(tags) > MAX_TAGS:
@@ -318,7 +318,8 @@ def difference(stored: Record, loaded: Record) -> str | None:
 def refuse_unknown(project_id: str, record_id: str, what: str) -> InvalidInput:
     """Return the error for a field *what* that names a missing record."""
     return InvalidInput(
-        f"{what} {record_id!r} is no record of project {project_id!r}; `tasklore projects search` shows what is"
+        f"{what} {record_id!r} is not a record of project {project_id!r}; `tasklore "
+        "projects search` lists them"
     )
 
 
@@ -332,5 +333,6 @@ def refuse_superseded(record_id: str, by: str) -> InvalidInput:
 def _demand_unicode(text: str, what: str) -> None:
     if _SURROGATE.search(text):
         raise InvalidInput(
-            f"{what} holds half of a surrogate pair, which is no text; send valid Unicode"
+            f"{what} contains an unpaired surrogate, which is invalid Unicode; send "
+            "valid Unicode"
         )

@@ -64,7 +64,8 @@ def read_filter(
     """
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidInput(
-            f"limit {limit} must be 1 to {MAX_LIMIT:,}; go on `before` the last record for more"
+            f"limit {limit} must be 1 to {MAX_LIMIT:,}; for more, continue `before` the "
+            "last record"
         )
     words = tuple(words_of(text))
     if len(words) > MAX_WORDS:

@@ -365,7 +365,8 @@ def _check_id(row_id: str) -> bytes:
         spelled = row_id.encode()
     except UnicodeEncodeError as error:
         raise InvalidInput(
-            f"row id {row_id!r} holds half of a surrogate pair, which is no text; send valid Unicode"
+            f"row id {row_id!r} contains an unpaired surrogate, which is invalid "
+            "Unicode; send valid Unicode"
         ) from error
     if not spelled:
         raise InvalidInput(

@@ -251,7 +251,8 @@ def encode(key: str, value: JsonValue, limit: int) -> bytes:
         ).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(
-            f"the value of session key {key!r} is no JSON: {error}; use null, true, numbers, text, lists and objects"
+            f"the value of session key {key!r} is not valid JSON: {error}; use null, "
+            "true, numbers, text, lists and objects"
         ) from error
     if len(body) > limit:
         raise EntryTooLarge(

@@ -24,8 +24,8 @@ ENDED: Final[frozenset[PhaseStatus]] = frozenset({"done", "failed", "skipped"})
 MOST_LAPSES = 3
 #: Why a run has failed over which three holders of its lease in turn froze or died.
 SET_ASIDE = (
-    "set aside: three supervisors in turn froze or died while they drove it; read their logs, then let it go on with "
-    "`tasklore pipelines resume SESSION`"
+    "quarantined: three supervisors hung or crashed while running it; check their "
+    "logs, then resume it with `tasklore pipelines resume SESSION`"
 )
 
 

@@ -418,7 +418,7 @@ class PipelineRuns:
             [_script(pipeline_scripts.READ_RUN, session_id), _reading(session_id)]
         )
         if done < 0 or not found:
-            msg = f"no pipeline runs in session {session_id!r}; GET /v1/sessions lists those there are"
+            msg = f"no pipeline runs in session {session_id!r}; GET /v1/sessions lists them"
             raise UnknownSession(msg)
         if not done:
             return None

@@ -6,8 +6,8 @@ from tasklore.contracts.errors import InvalidInput, PhaseReplaced, UnknownSessio
 def refuse_unknown(session_id: str) -> UnknownSession:
     """Return that there is no such session."""
     return UnknownSession(
-        f"session {session_id!r} is unknown, or its time to live is over; "
-        "GET /v1/sessions lists those there are, make it anew otherwise"
+        f"session {session_id!r} is unknown, or has expired; GET /v1/sessions lists "
+        "sessions, else create it again"
     )
 
 
@@ -17,8 +17,8 @@ def refuse_replaced(
     """Return that task *task_id* may no longer write for *phase*, but *writer*, "" when no task may."""
     now = f"task {writer!r} writes for it" if writer else "nobody writes for it"
     return PhaseReplaced(
-        f"phase {phase!r} of session {session_id!r} was invalidated or started anew: {now} now, "
-        f"so what task {task_id!r} made of it is refused"
+        f"phase {phase!r} of session {session_id!r} was invalidated or restarted: {now} "
+        f"now, so the result of task {task_id!r} is refused"
     )
 
 

@@ -175,7 +175,7 @@ def section_in(raw: bytes, section: str) -> JsonValue:
     """
     body = json.loads(raw)
     if not isinstance(body, dict):
-        msg = "it is no object"
+        msg = "it is not an object"
         raise TypeError(msg)
     groups = (body.get(group) for group in ("background", "immediate"))
     found: JsonValue = next(

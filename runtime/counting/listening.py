@@ -16,13 +16,13 @@ class ListeningCounts:
 
     def __init__(self, series: Series) -> None:
         self._turns = LabelledCounters(
-            series.counter("turns", "Turns dealt with.", "outcome"), TURN_OUTCOMES
+            series.counter("turns", "Turns processed.", "outcome"), TURN_OUTCOMES
         )
         self._facts = LabelledCounters(
-            series.counter("facts", "Facts dealt with.", "outcome"), FACT_OUTCOMES
+            series.counter("facts", "Facts processed.", "outcome"), FACT_OUTCOMES
         )
         messages = series.counter(
-            "messages", "Messages to agents dealt with.", "outcome"
+            "messages", "Messages to agents processed.", "outcome"
         )
         self._messages = LabelledCounters(messages, MESSAGE_OUTCOMES)
         edits = series.counter(
@@ -37,7 +37,7 @@ class ListeningCounts:
         )
         self._edits_refused = LabelledCounters(refused, EDIT_REFUSALS)
         self._stale_drafts = series.counter(
-            "stale_drafts", "Edits worked out anew after somebody else's."
+            "stale_drafts", "Edits recomputed because of a concurrent edit."
         )
         retries = series.counter(
             "listen_retries", "Further runs of turns and facts that raised.", "queue"

@@ -40,7 +40,7 @@ class ModelCounts:
         )
         self._llm_duration = series.histogram(
             "llm_request_duration_seconds",
-            "One attempt to ask a language model.",
+            "Duration of one request to a language model.",
             LLM_BUCKETS,
             "role",
             "model",
@@ -110,7 +110,7 @@ class ModelCounts:
         """
         self._open_seconds = open_seconds
         self._troubles = troubles
-        about = "Since the provider of a model counts as away; 0 when it does not."
+        about = "Seconds since the circuit breaker of a model opened; 0 if closed."
         self._series.told("llm_breaker_open_seconds", about, "model", open_seconds)
         about = "Tasks that this process sent back to wait for a model."
         self._series.told("llm_waiting_tasks", about, "model", self._waiting)
@@ -144,7 +144,8 @@ class ModelCounts:
         waiting = self._waiting()
         now = datetime.now(UTC)
         away = [
-            f"{model} has been away since {now - timedelta(seconds=open_s):%H:%M:%S} UTC ({open_s:.0f} s), "
+            f"{model} has been unavailable since "
+            f"{now - timedelta(seconds=open_s):%H:%M:%S} UTC ({open_s:.0f} s), "
             f"{waiting.get(model, 0):.0f} tasks wait for it"
             for model, open_s in self._open_seconds().items()
             if open_s > 0

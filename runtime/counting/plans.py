@@ -20,7 +20,7 @@ class PlanCounts:
         )
         self._pipelines = LabelledCounters(runs, PIPELINE_OUTCOMES)
         phases = series.counter(
-            "pipeline_phases", "Phases that are through, or begin again.", "outcome"
+            "pipeline_phases", "Phases that ended, or were restarted.", "outcome"
         )
         self._phases = LabelledCounters(phases, PHASE_OUTCOMES)
         self._session_hits = series.counter(

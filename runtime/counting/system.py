@@ -16,10 +16,13 @@ class SystemGauges:
     def __init__(self, series: Series) -> None:
         self._series = series
         self._cards_refused = series.counter(
-            "cards_refused", "Agent cards that were left out, for what is wrong there."
+            "cards_refused", "Agent cards that were ignored because they are invalid."
         )
 
-        about = "Webhooks: retried later, given up after a day (failed), or not stored for want of room (dropped)."
+        about = (
+            "Webhooks: retried later, given up after a day (failed), or not stored "
+            "because storage is full (dropped)."
+        )
         self._webhooks = LabelledCounters(
             series.counter("webhooks", about, "outcome"),
             ("delivered", "retried", "failed", "dropped"),
@@ -36,7 +39,7 @@ class SystemGauges:
         oldest_s: Callable[[], float],
     ) -> None:
         """Export how many webhooks wait and how long the oldest does, and how many were given up."""
-        about = "Seconds for which the webhook that waits longest is not delivered; 0 when none waits."
+        about = "Age of the oldest undelivered webhook; 0 if none waits."
         self._series.gauge("webhooks_oldest_seconds", about).set_function(oldest_s)
         self._series.gauge(
             "webhooks_waiting", "Webhooks that wait to be delivered."
@@ -47,7 +50,7 @@ class SystemGauges:
 
     def watch_waits(self, waiting: Callable[[], float]) -> None:
         """Export how many tasks wait for a person, a signal or a time."""
-        about = "Tasks that wait for a person, a signal or a time of their own, and hold nothing."
+        about = "Tasks that wait for a person, a signal or a time set by their code, and occupy no slot."
         self._series.gauge("tasks_waiting", about).set_function(waiting)
 
     def watch_questions(
@@ -56,7 +59,7 @@ class SystemGauges:
         """Export how many questions wait for a person, and for how long the oldest does."""
         about = "Questions of tasks that wait for a person."
         self._series.gauge("questions_open", about).set_function(waiting)
-        about = "Since the oldest of these questions was asked; 0 when there is none."
+        about = "Age of the oldest of these questions; 0 if there is none."
         self._series.gauge("questions_oldest_seconds", about).set_function(oldest_s)
 
     def count_refused_card(self) -> None:
@@ -69,11 +72,11 @@ class SystemGauges:
         """Export what *waiting* and *oldest_s* say at each scrape; only a process that looks after DEAD has these."""
         self._series.told(
             "dead_letters",
-            "Messages that lie set aside now.",
+            "Messages in the dead-letter queue.",
             "",
             lambda: {"": waiting()},
         )
-        about = "Since the oldest of them was set aside."
+        about = "Age of the oldest of them."
         self._series.gauge("dead_letters_oldest_seconds", about).set_function(oldest_s)
 
     def watch_waiting(
@@ -85,10 +88,10 @@ class SystemGauges:
         """
         one = queue.removesuffix("s")
         self._series.gauge(
-            f"{queue}_pending", f"All {queue} that wait, whoever reads them."
+            f"{queue}_pending", f"All {queue} that wait, of any listener."
         ).set_function(waiting)
         self._series.gauge(
-            f"oldest_{one}_age_seconds", f"Since the oldest of those {queue} was said."
+            f"oldest_{one}_age_seconds", f"Age of the oldest of those {queue}."
         ).set_function(oldest_s)
 
     def watch_tasks(
@@ -101,15 +104,15 @@ class SystemGauges:
         """Export by agent how many tasks wait or run, how many slots they need, and how many workers live."""
         told = self._series.told
         told("tasks_unfinished", "Tasks that wait or run.", "agent", unfinished)
-        about = "Seconds of a slot that these tasks take, as long as such tasks took lately."
+        about = "Estimated backlog in slot-seconds, from recent run times."
         told("backlog_slot_seconds", about, "agent", slot_s)
         told("workers", "Workers that are alive.", "agent", workers)
-        about = "Since the oldest task that waits or runs was sent."
+        about = "Age of the oldest task that waits or runs."
         self._series.gauge("oldest_task_age_seconds", about).set_function(oldest_s)
 
     def watch_store(self, part: Callable[[], float]) -> None:
         """Export which *part* of its memory the store uses."""
-        about = "Part of its maxmemory that Valkey uses; 0 without one."
+        about = "Share of its maxmemory that Valkey uses; 0 without one."
         self._series.gauge("store_memory_ratio", about).set_function(part)
 
     def watch_limits(
@@ -123,7 +126,7 @@ class SystemGauges:
         declare = self._series.told
         declare(
             "limit_used_ratio",
-            "Used part of a limit on models, of its fullest account.",
+            "Used share of a limit on models, of its fullest account.",
             "limit",
             used,
         )
@@ -133,11 +136,11 @@ class SystemGauges:
             "limit",
             spent,
         )
-        about = "Part of a limit that workers which died may have spent, of the account with most."
+        about = "Share of a limit that crashed workers may have spent, of the account with most."
         declare("limit_unconfirmed_ratio", about, "limit", unconfirmed)
         declare(
             "limit_waiting_calls",
-            "Calls that wait for room under a limit, or come back for it.",
+            "Calls that wait because a limit is exhausted.",
             "limit",
             waiting,
         )
@@ -147,7 +150,7 @@ class SystemGauges:
     ) -> None:
         """Export how many generations of tasks *ended* in each state, nothing until the ledger was read, and when."""
         self._series.gauge(
-            "ledger_age_seconds", "Since the ledger was last read."
+            "ledger_age_seconds", "Time since the ledger was last read."
         ).set_function(age_s)
 
         def by_outcome() -> Mapping[str, float]:

@@ -34,31 +34,34 @@ class TaskCounters:
         self._by_task: dict[tuple[str, str], _TaskSeries] = {}
         self._by_agent: dict[str, LabelledCounters] = {}
         self._tasks = series.counter(
-            "tasks", "Terminal reports.", "agent", "task", "outcome"
+            "tasks", "Tasks that ended, by reports.", "agent", "task", "outcome"
         )
         self._queue_wait = series.histogram(
-            "task_queue_wait_seconds", "From sent to started.", TASK_BUCKETS, "agent"
+            "task_queue_wait_seconds",
+            "Queue wait of a task, from submission to start.",
+            TASK_BUCKETS,
+            "agent",
         )
         self._duration = series.histogram(
             "task_duration_seconds",
-            "From started to done.",
+            "Run time of a task, from start to end.",
             TASK_BUCKETS,
             "agent",
             "task",
         )
         self._lookups = series.counter(
-            "memory_lookups", "Questions to the long-term memory.", "agent", "outcome"
+            "memory_lookups", "Lookups in the result cache.", "agent", "outcome"
         )
         self._saved = series.counter(
-            "memory_saved_seconds", "Computing that remembered answers spared."
+            "memory_saved_seconds", "Compute time saved by cache hits."
         )
         self._lookup_duration = series.histogram(
             "memory_lookup_duration_seconds",
-            "The memory's answer for one batch.",
+            "Duration of a batch of cache lookups.",
             LOOKUP_BUCKETS,
         )
         self._crashed_runs = series.counter(
-            "crashed_runs", "Runs that ended without a word."
+            "crashed_runs", "Runs that crashed without a report."
         )
         self._replaced_runs = series.counter(
             "replaced_runs", "Runs stopped because another worker had taken the task."
@@ -71,7 +74,9 @@ class TaskCounters:
             "stale_reports_refused", "Results after another attempt had finished."
         )
         self._dead_letters = LabelledCounters(
-            series.counter("dead_letters", "Messages set aside.", "reason"),
+            series.counter(
+                "dead_letters", "Messages put into the dead-letter queue.", "reason"
+            ),
             DEAD_REASONS,
         )
 

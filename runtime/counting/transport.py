@@ -19,7 +19,7 @@ class TransportCounts:
     """What every process counts of the messages that it holds and sends."""
 
     def __init__(self, series: Series) -> None:
-        self._slots = series.gauge("slots", "Messages that may be held at once.")
+        self._slots = series.gauge("slots", "Maximum number of messages held at once.")
         self._slots_used = series.gauge("slots_used", "Messages held now.")
         deliveries = series.counter(
             "deliveries", "Messages that arrived.", "redelivered"
@@ -44,14 +44,14 @@ class TransportCounts:
             "publish_retries", "Messages sent again under the same id."
         )
         refused = series.counter(
-            "publish_refused", "Messages that a stream did not take.", "reason"
+            "publish_refused", "Messages that a stream refused.", "reason"
         )
         self._publish_refused = LabelledCounters(refused, REFUSALS)
         self._streams_lost = series.counter(
-            "streams_lost", "Streams of tasks found new in the place of another."
+            "streams_lost", "Task streams that were found recreated."
         )
         self._tasks_republished = series.counter(
-            "tasks_republished", "Tasks published anew after that."
+            "tasks_republished", "Tasks published again after that."
         )
         self._reconnects = LabelledCounters(
             series.counter("reconnects", "Connections lost and tried again.", "peer"),
@@ -62,7 +62,8 @@ class TransportCounts:
         )
         self._loop_blocks = series.counter(
             "event_loop_blocks",
-            "Times that the event loop stood still for two seconds, by the run that held it up.",
+            "Times that the event loop was blocked for two seconds, by the run that "
+            "blocked it.",
             "agent",
             "task",
         )

@@ -119,8 +119,9 @@ async def _connect(
     except (TimeoutError, OSError, nats.errors.Error) as error:
         if strangeness:
             msg = (
-                f"the NATS server at {masked_url(url)} refuses us ({strangeness[-1]}); correct TASKLORE_NATS_URL, or "
-                "what we are known by (TASKLORE_NATS_SEED_FILE, TASKLORE_NATS_CA_FILE)"
+                f"the NATS server at {masked_url(url)} refuses us ({strangeness[-1]}); "
+                "correct TASKLORE_NATS_URL, or the credentials "
+                "(TASKLORE_NATS_SEED_FILE, TASKLORE_NATS_CA_FILE)"
             )
             is_known = not any(word in strangeness[-1].lower() for word in _NOT_KNOWN)
             raise (Forbidden if is_known else UnknownCredentials)(msg) from error

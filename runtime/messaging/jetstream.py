@@ -43,17 +43,19 @@ _PASSING = {
     _CONSUMER_OFFLINE,
 }
 
-_NODES_AWAY = "start the NATS nodes that are away"
+_NODES_AWAY = "start the NATS nodes that are down"
 #: What helps against a refusal that would otherwise leave its reader helpless, by code.
 _CURES = {
     _NO_PEERS: "the NATS cluster has fewer nodes with room for it than TASKLORE_REPLICAS asks for, or some have not "
     "joined yet: start them, or lower the setting",
-    _NO_META_LEADER: "most nodes of the NATS cluster are needed to elect a leader: start those that are away",
+    _NO_META_LEADER: "most nodes of the NATS cluster are needed to elect a leader: "
+    "start those that are down",
     _NO_RESOURCES: _NODES_AWAY,
     _STREAM_OFFLINE: _NODES_AWAY,
     _CONSUMER_OFFLINE: _NODES_AWAY,
     # A server alone, asked for more than one copy.
-    10074: "this NATS server is no cluster: set TASKLORE_REPLICAS=1, or TASKLORE_NATS_URL to a cluster",
+    10074: "this NATS server is not a cluster: set TASKLORE_REPLICAS=1, or "
+    "TASKLORE_NATS_URL to a cluster",
 }
 
 

@@ -94,7 +94,8 @@ class ModelBreaker:
             self._refused += 1
             raise self.mark(
                 LlmUnavailable(
-                    f"{self.model!r} is away and was not asked; last it said: {self._words}"
+                    f"{self.model!r} is unavailable and was not asked (circuit breaker "
+                    f"open); last error: {self._words}"
                 )
             )
 

@@ -93,7 +93,7 @@ def read_body(raw: bytes) -> dict[str, Any]:
         value, fault = object_at(text, max(0, text.find("{")))
     if value is None:
         raise LlmUnavailable(
-            f"the provider's reply of {len(raw)} bytes is no JSON: {fault}"
+            f"the provider's reply of {len(raw)} bytes is not valid JSON: {fault}"
         )
     return value
 

@@ -63,7 +63,9 @@ class EventDecoder:
         data = "".join(self._data)
         self._data.clear()
         if not _is_event(data):
-            raise LlmUnavailable(f"an event of the stream is no JSON: {words_of(data)}")
+            raise LlmUnavailable(
+                f"an event of the stream is not valid JSON: {words_of(data)}"
+            )
         return [data]
 
 

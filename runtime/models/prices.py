@@ -119,7 +119,8 @@ def parse_prices(text: str) -> dict[str, ModelPrice]:
         except ValidationError as error:
             form = "MODEL=INPUT/OUTPUT or MODEL=INPUT/OUTPUT/CACHED, in US dollars per million tokens"
             raise ValueError(
-                f"{entry!r} is no price; write {form}, such as 'my-model=0.10/0.50/0.01'"
+                f"{entry!r} is not a valid price; write {form}, such as "
+                "'my-model=0.10/0.50/0.01'"
             ) from error
     return prices
 

@@ -190,7 +190,8 @@ def parse_roles(text: str) -> dict[str, tuple[str, str]]:
             form = f"ROLE=PROVIDER:MODEL with a provider of {ours}"
             absent = f"; {absence_of(MODEL_GROUP, found[2])}" if found else ""
             raise ValueError(
-                f"{entry!r} is no role; write {form}, such as 'writer=anthropic:claude-sonnet-5'{absent}"
+                f"{entry!r} is not a valid role; write {form}, such as "
+                f"'writer=anthropic:claude-sonnet-5'{absent}"
             )
         role, provider, model = found.groups()
         roles[role] = (provider, model)

@@ -197,7 +197,7 @@ def _read_event(data: str) -> dict[str, Any]:
     """Return the part of an answer that an event holds; raises _NoCompletion for the error that it reports."""
     body, fault = object_at(data, 0)
     if body is None:
-        raise _NoCompletion(NO_COMPLETION, f"an event is no JSON object: {fault}")
+        raise _NoCompletion(NO_COMPLETION, f"an event is not a JSON object: {fault}")
     is_fault = body.get("error") or (first_choice(body) or {}).get("error")
     # An event that is neither, such as a sign of life, is a part without a choice.
     is_fault = is_fault or body.get("object") == "error"

@@ -276,7 +276,7 @@ def answer_of(body: Mapping[str, Any], headers: Mapping[str, str]) -> ModelAnswe
     try:
         choice = _Completion.model_validate(body).choices[0]
     except ValidationError as error:
-        fault = f"the reply is no chat completion: {problems_of(error)}"
+        fault = f"the reply is not a chat completion: {problems_of(error)}"
         return replace(answer, fault=fault)
     return replace(
         answer,

@@ -165,7 +165,10 @@ async def connect(
     try:
         pool = ConnectionPool.from_url(url, **options)
     except (ValueError, TypeError) as error:
-        msg = f"{masked_url(url)!r} is no Redis address; set {REDIS_VARIABLE} to something like redis://127.0.0.1:6379/0"
+        msg = (
+            f"{masked_url(url)!r} is not a Redis URL; set {REDIS_VARIABLE} to "
+            "something like redis://127.0.0.1:6379/0"
+        )
         raise ConfigurationError(msg) from error
     pool.connection_class = _telling_loss(
         pool.connection_class, access.redis_tls(url), reconnected

@@ -75,7 +75,7 @@ def _provider(service: str, name: str, version: str) -> "TracerProvider":
         )
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     except ValueError as error:
-        msg = f"a variable of OpenTelemetry (OTEL_...) cannot be used: {error}; mend it, or set TASKLORE_TRACING=off"
+        msg = f"a variable of OpenTelemetry (OTEL_...) is invalid: {error}; correct it, or set TASKLORE_TRACING=off"
         raise ConfigurationError(msg) from error
     return provider
 

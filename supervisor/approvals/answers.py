@@ -233,27 +233,27 @@ class Answers:
             raise _refuse_second(state.answer)
         if state.has_report:
             raise AnswerRefused(
-                "the task has ended; nothing waits for this answer any more", "ended"
+                "the task has ended and no longer needs this answer", "ended"
             )
         if state.is_withdrawn:
             raise AnswerRefused(
-                "the task asks this no more, and goes on without it", "ended"
+                "the task no longer needs this answer and has continued", "ended"
             )
         if not person.may_answer(state, answer.at):
             asked = " or ".join(state.wait.those_asked(answer.at))
             raise AnswerRefused(
-                f"{asked} is asked, and {person.name} is not; leave it to them",
+                f"only {asked} may answer this question, not {person.name}",
                 "person",
             )
         if answer.at > state.wait.until:
             until = state.wait.until
             raise AnswerRefused(
-                f"the time for an answer was over at {until:%Y-%m-%d %H:%M} UTC",
+                f"the deadline for an answer was {until:%Y-%m-%d %H:%M} UTC",
                 "expired",
             )
         if answer.digest != state.wait.digest:
             raise AnswerRefused(
-                "the question has changed since it was shown; look at it again",
+                "the question has changed since it was shown; open it again",
                 "changed",
             )
 
@@ -268,7 +268,7 @@ async def demand_question(waits: Waits, task_id: str, slot: str) -> WaitState:
     state = await waits.read(task_id, slot)
     if state is None or state.wait.kind != "ask":
         raise AnswerRefused(
-            f"there is no question {wait_id(task_id, slot)!r}, or it is past its time",
+            f"there is no question {wait_id(task_id, slot)!r}, or it has expired",
             "unknown",
         )
     return state

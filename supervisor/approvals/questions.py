@@ -52,7 +52,7 @@ class OpenQuestion(BaseModel):
 
 
 class ApprovalQuestion(OpenQuestion):
-    """A question as it stands; `refused_left_out` is how many answers did not count beside those in `refused`."""
+    """A question with its state; `refused_left_out` is how many answers did not count beside those in `refused`."""
 
     state: Literal["open", "answered", "expired", "ended"]
     answer: Answered | None = None

@@ -82,7 +82,7 @@ class Letter:
             return base64.b64decode(self.content.body, validate=True)
         except (binascii.Error, ValueError) as error:
             raise InvalidInput(
-                f"the body of letter {self.sequence} is no base64; purge it"
+                f"the body of letter {self.sequence} is not valid base64; purge it"
             ) from error
 
     @property
@@ -223,7 +223,7 @@ def _foreign(
         reason=FOREIGN,
         error=ErrorNote(
             type="ForeignLetter",
-            message=f"this is no dead letter of {subject!r}: {problem}",
+            message=f"this is not a dead letter of {subject!r}: {problem}",
         ),
         subject=subject.removeprefix(subjects.dead("")),
         sequence=0,

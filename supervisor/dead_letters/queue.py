@@ -278,7 +278,7 @@ class DeadLetters:
         letter = await self._stream.read(sequence)
         if letter is None:
             raise InvalidInput(
-                f"there is no dead letter {sequence}; GET /v1/dead-letters lists those there are"
+                f"there is no dead letter {sequence}; GET /v1/dead-letters lists them"
             )
         return letter
 
@@ -565,8 +565,9 @@ class DeadLetters:
         ):
             return known.assignment
         raise InvalidInput(
-            f"letter {letter.sequence} keeps {len(letter.body):,} of {letter.content.body_bytes:,} bytes, and the "
-            "ledger does not have the rest; have its sender send it anew, then purge it"
+            f"letter {letter.sequence} keeps {len(letter.body):,} of "
+            f"{letter.content.body_bytes:,} bytes, and the ledger does not have the "
+            "rest; have its sender send it again, then purge it"
         )
 
 

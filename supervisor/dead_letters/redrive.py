@@ -177,8 +177,8 @@ def end_after(letter: Letter, entry: LedgerEntry | None) -> str | None:
         return None
     said = "expired" if end == "expired" else f"was {end}"
     return (
-        f"task {entry.task_id!r} {said} after this letter was written; purge letter {letter.sequence}, "
-        "or send it all the same with `force`"
+        f"task {entry.task_id!r} {said} after this letter was written; purge letter "
+        f"{letter.sequence}, or send it anyway with `force`"
     )
 
 

@@ -46,7 +46,7 @@ class FeedPosition(NamedTuple):
             ValueError: it spells none.
         """
         if _PLACE.fullmatch(text) is None:
-            raise ValueError(f"{text!r} is no place in a feed")
+            raise ValueError(f"{text!r} is not a position in a feed")
         generation, attempt, sequence, *known = text.split(".")
         position = OutputPosition(int(generation), int(attempt), int(sequence))
         return cls(position, tuple(known))

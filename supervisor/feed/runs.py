@@ -81,7 +81,7 @@ class RunPosition(NamedTuple):
             ValueError: it spells none.
         """
         if re.fullmatch(RUN_PLACE, text) is None:
-            raise ValueError(f"{text!r} is no place in the events of a run")
+            raise ValueError(f"{text!r} is not a position in the events of a run")
         run, stages, *end = text.split(".")
         return cls(int(run), tuple(map(int, stages.split(_NEXT))), *end)
 

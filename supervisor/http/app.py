@@ -82,7 +82,8 @@ def begin_app() -> FastAPI:
     app = FastAPI(
         title="Tasklore",
         version=version("tasklore"),
-        description="Ask agents in plain words, send them tasks, and see what they remember.",
+        description="Ask agents in plain language, send them tasks, and see what they "
+        "store.",
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,

@@ -219,7 +219,7 @@ class _Components:
     def _refer(self, reference: Any, owner: str | None) -> str:
         """Return *reference* as one to a component; *owner* is the component of its target."""
         if not isinstance(reference, str):
-            raise UnusableSchema("a `$ref` is no text")
+            raise UnusableSchema("a `$ref` is not a text")
         self.allowance.take(reference)
         parts = unquote(reference).split("/")
         is_own = reference == "#" or (
@@ -248,7 +248,7 @@ class _Components:
         if isinstance(part, bool):
             return part
         if not isinstance(part, dict):
-            raise UnusableSchema("a part of it is no schema")
+            raise UnusableSchema("a part of it is not a schema")
         if level > _MOST_LEVELS:
             raise UnusableSchema("it is too deep")
         if bases := _BASES & part.keys():
@@ -297,7 +297,7 @@ class _Components:
         elif _is_number(value) and not (
             math.isfinite(value) if isinstance(value, float) else abs(value) < _LARGEST
         ):
-            raise UnusableSchema("it has a number that is none everywhere")
+            raise UnusableSchema("it has a number that not every program can read")
 
     def _demand_names(self, named: Mapping[str, Any]) -> None:
         for name in named:

@@ -39,7 +39,8 @@ class StreamEvent(View):
     id: Annotated[
         str,
         Field(
-            description="Its place: `Last-Event-ID` of a client that goes on behind it. Left out where none does."
+            description="Event id: a client sends it as `Last-Event-ID` to resume "
+            "after it. Omitted if it cannot be resumed from."
         ),
     ] = ""
     event: str
@@ -196,7 +197,8 @@ class EventStream(StreamingResponse):
         most = parts.limits.streams
         if life.streams >= most or life.draining.is_set():
             raise unavailable(
-                "no more streams of events are opened here now; ask again, or elsewhere"
+                "no more event streams can be opened here now; retry, or use another "
+                "supervisor"
             )
         if life.streams_of[caller.name] >= (own := parts.share(most)):
             raise over_share(

@@ -113,15 +113,17 @@ class HandOver:
             except NoRespondersError as error:
                 if time.monotonic() > given_up:
                     raise unavailable(
-                        "no supervisor takes requests: start one with `tasklore supervisor`, which serves its API "
-                        "(TASKLORE_API_PORT is not none); what reads and mends is answered here without one"
+                        "no supervisor accepts requests: start one with `tasklore "
+                        "supervisor` (TASKLORE_API_PORT must not be none); read and "
+                        "admin operations work without it"
                     ) from error
             except TimeoutError as error:
                 raise Refused(
                     504,
                     "late",
-                    f"no supervisor answered within {within_s:g} s, and what was asked may still come about: see "
-                    "whether one runs and is well (its /readyz), and send it again with the same Idempotency-Key",
+                    f"no supervisor answered within {within_s:g} s, and the request may "
+                    "still be executed: check that one runs and is ready (its "
+                    "/readyz), and send it again with the same Idempotency-Key",
                 ) from error
             except (ConnectionClosedError, OSError) as error:
                 raise Unreachable(
@@ -224,7 +226,8 @@ def _read_request(scope: Scope, body: bytes, caller: Caller) -> HandedRequest:
         raise Refused(
             400,
             "too-long",
-            "the path, the query or the headers are no text, or longer than is taken; shorten them",
+            "the path, the query or the headers are not text, or too long; shorten "
+            "them",
         ) from error
 
 

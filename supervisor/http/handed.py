@@ -22,7 +22,7 @@ _ELSEWHERE = ("/v1/chat/", "/v1/stream-tokens")
 
 
 _GIVEN_UP = unavailable(
-    "nobody waited for this request any more when it came to it; ask again"
+    "the client had disconnected before the request was processed; retry"
 )
 #: Requests that were given up and have not come yet, which a process remembers: more than are answered at once.
 _MOST_LEFT = 10_000
@@ -76,7 +76,8 @@ class HandedRequests:
             unreadable = Refused(
                 400,
                 "unreadable",
-                "the supervisor cannot read what was handed over; are the versions the same?",
+                "the supervisor cannot read the forwarded request; are the versions "
+                "the same?",
             )
             return (await refuse_in_process(unreadable)).encode()
         is_handed = self._makers.is_foreign(request.caller)

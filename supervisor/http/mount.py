@@ -289,7 +289,7 @@ async def _read_lines(request: Request) -> Lines:
             values.append(json.loads(line))
         except (ValueError, RecursionError) as error:
             raise Refused(
-                400, "no-json", f"line {number} of the body is no JSON: {error}"
+                400, "no-json", f"line {number} of the body is not valid JSON: {error}"
             ) from error
         if fault := find_unkeepable(line):
             raise unusable(

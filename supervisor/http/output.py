@@ -132,7 +132,7 @@ def routes(parts: ApiDependencies) -> APIRouter:
     @router.get(
         "/{task_id}/output",
         operation_id=_FOLLOWED.id,
-        summary="Follow what becomes of a task",
+        summary="Follow the events of a task",
         response_class=Response,
         responses={
             200: {

@@ -51,7 +51,7 @@ LastRunEventId = Annotated[
     Header(
         alias="Last-Event-ID",
         pattern=f"^{RUN_PLACE}$",
-        description="Events up to this are left out, and so is how the run stands.",
+        description="Events up to this are left out, and so is the status of the run.",
     ),
 ]
 
@@ -64,14 +64,14 @@ class RunStepEvent(StreamEvent):
 
 
 class RunStateEvent(StreamEvent):
-    """How the run stands now: the first event of a client that says no place."""
+    """The current state of the run: the first event of a client that resumes from no event."""
 
     event: Literal["state"]
     data: RunView
 
 
 class RunDoneEvent(StreamEvent):
-    """How the run stands at its end; nothing follows."""
+    """The final state of the run; nothing follows."""
 
     event: Literal["done"]
     data: RunView
@@ -98,14 +98,14 @@ def routes(parts: ApiDependencies) -> APIRouter:
     @router.get(
         "/{session_id}/events",
         operation_id=_FOLLOWED.id,
-        summary="Hear what becomes of a run",
+        summary="Follow the events of a run",
         response_class=Response,
         responses={
             200: {
                 "description": "Server-sent events.",
                 "content": describe_stream(RunStreamEvent),
             },
-            204: {"description": "The end was heard: there will be no other event."},
+            204: {"description": "The end has been received: no other event follows."},
             **answers(404),
         },
     )

@@ -52,9 +52,9 @@ _MEANINGS = {
     409: "It conflicts with what is stored.",
     413: "The body is larger than is taken.",
     415: "The body is not JSON.",
-    422: "A value cannot be used; `problems` names the field and the cure.",
-    429: "Too many requests with this key, or from this address without one, or too much is kept for the key; "
-    "`Retry-After` says when to go on.",
+    422: "A value is invalid; `problems` names the field and the fix.",
+    429: "Too many requests with this key, or from this address without one, or too "
+    "much is stored for the key; `Retry-After` says when to retry.",
     500: "The fault is the supervisor's.",
     502: "What was asked for was tried and failed.",
     503: "A server behind it does not answer, or too much waits; `Retry-After` says when to ask again.",
@@ -132,7 +132,8 @@ def _read_faults(error: RequestValidationError) -> Refused:
         return Refused(
             400,
             "no-json",
-            f"the body is no JSON: {details[0].get('ctx', {}).get('error', 'unreadable')}",
+            "the body is not valid JSON: "
+            f"{details[0].get('ctx', {}).get('error', 'unreadable')}",
         )
     faults = []
     for one in details[:_MOST_FAULTS]:
@@ -165,9 +166,7 @@ def _read_http(request: Request, error: HTTPException) -> Refused:
     if status == HTTPStatus.BAD_REQUEST and isinstance(
         error.__cause__, UnicodeDecodeError
     ):
-        return Refused(
-            400, "no-json", "the body is no text in UTF-8, as JSON is; send it as that"
-        )
+        return Refused(400, "no-json", "the body is not UTF-8 text; send JSON in UTF-8")
     kind = re.sub(r"[^a-z]+", "-", HTTPStatus(status).phrase.lower())
     return Refused(status, kind, str(error.detail), headers=error.headers)
 

@@ -215,8 +215,9 @@ def demand_tls(cert_file: Path | None, key_file: Path | None) -> ssl.SSLContext 
         context.load_cert_chain(cert_file, key_file, password="")
     except (OSError, ValueError) as error:
         raise ConfigurationError(
-            f"{str(cert_file)!r} and {str(key_file)!r} are no certificate and its private key, in PEM and without a "
-            f"passphrase: {error}; correct TASKLORE_API_TLS_CERT_FILE and TASKLORE_API_TLS_KEY_FILE"
+            f"{str(cert_file)!r} and {str(key_file)!r} are not a certificate and its "
+            f"private key, in PEM and without a passphrase: {error}; correct "
+            "TASKLORE_API_TLS_CERT_FILE and TASKLORE_API_TLS_KEY_FILE"
         ) from error
     if (problem := _find_untimely(context, cert_file)) is not None:
         raise ConfigurationError(

@@ -126,11 +126,12 @@ class CodeVersion(View):
 class AgentLoad(View):
     """The work of an agent, and its workers.
 
-    `slots` are tasks that its live workers hold at once, null while that is not known, and `code` is theirs.
-    `open` tasks have not ended, and `oldest_ms` is when the first of them was created, ms since 1970. `states` are
-    those of the newest `looked_at` of them. Of the last `ended` tasks that ended within a day, at most 200, `failed`
-    did so; `p50_ms` and `p95_ms` are what half and 95 % of the completed ones took at most, those left out that were
-    answered from memory.
+    `slots` are tasks that its live workers hold at once, null while that is not known,
+    and `code` is theirs. `open` tasks have not ended, and `oldest_ms` is when the first
+    of them was created, ms since 1970. `states` are those of the newest `looked_at` of
+    them. Of the last `ended` tasks that ended within a day, at most 200, `failed` did
+    so; `p50_ms` and `p95_ms` are what half and 95 % of the completed ones took at most,
+    except those answered from the cache.
     """
 
     agent_id: str
@@ -167,7 +168,7 @@ class ModelOutage(View):
 
 
 class ModelOutages(View):
-    """Models whose providers do not answer, those that are away for longest first; at most 50.
+    """Models that are unavailable, the longest first; at most 50.
 
     Each worker finds that out by itself, says it within five seconds, and asks again every few. `is_known` is false
     while it cannot be read who is alive.
@@ -197,11 +198,11 @@ class Sensed(Form):
     sensory_data: Annotated[SensoryData, Field(description="What it senses.")]
     new_messages: Annotated[
         tuple[HeardMessage, ...],
-        Field(max_length=200, description="What it was told since it was last asked."),
+        Field(max_length=200, description="New messages since the last decision."),
     ] = ()
     name: Annotated[Word | None, Field(description="Its name in the world.")] = None
     simulation_time: Annotated[
-        WorldTime | None, Field(description="Seconds of the world.")
+        WorldTime | None, Field(description="Time of the world, in seconds.")
     ] = None
     allowed: Annotated[
         tuple[Word, ...] | None,
@@ -209,31 +210,37 @@ class Sensed(Form):
     ] = None
     agents: Annotated[
         tuple[Word, ...] | None,
-        Field(max_length=500, description="Names of others that there are."),
+        Field(max_length=500, description="Names of the other agents."),
     ] = None
     conversations: Annotated[
         dict[str, str] | None,
         Field(max_length=500, description="Conversations with others, by name."),
     ] = None
     bounds: Annotated[
-        dict[str, JsonValue] | None, Field(description="Where the world ends.")
+        dict[str, JsonValue] | None, Field(description="Bounds of the world.")
     ] = None
     reach: Annotated[
         float | None, Field(ge=0, description="How far away it can act.")
     ] = None
     step: Annotated[
-        float | None, Field(ge=0, description="How far it gets at once.")
+        float | None, Field(ge=0, description="Maximum distance of one move.")
     ] = None
     tell_prompt: Annotated[
         bool | None, Field(description="Answer with the prompt as well.")
     ] = None
     user: Annotated[
         str | None,
-        Field(min_length=1, max_length=256, description="Decide as this user's."),
+        Field(
+            min_length=1, max_length=256, description="Decide on behalf of this user."
+        ),
     ] = None
     conversation: Annotated[
         str | None,
-        Field(min_length=1, max_length=256, description="Where it is kept."),
+        Field(
+            min_length=1,
+            max_length=256,
+            description="Conversation in which it is kept.",
+        ),
     ] = None
     wait_seconds: Annotated[
         float, Field(ge=1, le=600, description="How long it may take."), SPAN
@@ -266,10 +273,13 @@ async def list_agents(
     *,
     limit: Annotated[
         int | None,
-        Field(ge=1, le=200, description="Agents at most; all without it."),
+        Field(ge=1, le=200, description="Maximum number of agents; default: all."),
     ] = None,
     after: Annotated[
-        str | None, Field(pattern=NAME_PATTERN, description="Those behind this page.")
+        str | None,
+        Field(
+            pattern=NAME_PATTERN, description="Pagination cursor: agents after this id."
+        ),
     ] = None,
 ) -> Agents:
     """List every agent that was ever started, with its live workers.
@@ -311,19 +321,20 @@ async def list_loads(
     services: AgentLooks,
     caller: Caller,
     *,
-    limit: Annotated[
-        int, Field(ge=1, le=200, description="Agents at most, of a page.")
-    ] = 50,
+    limit: Annotated[int, Field(ge=1, le=200, description="Agents on a page.")] = 50,
     after: Annotated[
-        str | None, Field(pattern=NAME_PATTERN, description="Those behind this page.")
+        str | None,
+        Field(
+            pattern=NAME_PATTERN, description="Pagination cursor: agents after this id."
+        ),
     ] = None,
     agent: Annotated[
         str | None, Field(pattern=NAME_PATTERN, description="Only of this agent.")
     ] = None,
 ) -> AgentLoads:
-    """List what agents have to do: slots, open tasks and the oldest of them, times of late, code of live workers.
+    """Show the load of agents: slots, open tasks, the oldest of them, recent times, code of live workers.
 
-    A key of one user or tenant counts their tasks alone.
+    A key restricted to a user or tenant counts only their tasks.
 
     Raises:
         Unreachable: the cards cannot be read.
@@ -383,7 +394,7 @@ async def show_agent(
     ),
 )
 async def list_outages(services: AgentLooks, caller: Caller) -> ModelOutages:
-    """List models whose providers do not answer: tasks wait for them, and nothing else asks them."""
+    """List models that are unavailable (circuit breaker open): tasks that need them wait."""
     alive = await services.attendance.alive()
     found: dict[str, list[tuple[WorkerPresence, AwayModel]]] = {}
     for worker in alive or ():

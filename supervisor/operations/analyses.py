@@ -61,7 +61,8 @@ Response = Annotated[
     Field(
         ge=0,
         le=MOST_NUMBER,
-        description="Which response of the story; without it the latest that was analysed.",
+        description="The number of the response; default: the latest that was "
+        "analysed.",
         json_schema_extra={"x-cli": {"metavar": "N"}},
     ),
 ]
@@ -86,8 +87,8 @@ class AnalysisServices(AnalysisLooks):
 class ResponseToAnalyse(Form):
     """A response of a story; with `text` it is stored first, without it was stored before.
 
-    The same text of the same story again is served from memory; agents that failed or were late are asked again, with
-    `refresh` every one.
+    For the same text of the same story stored findings are returned; agents that failed
+    or were late are asked again, with `refresh` every one.
     """
 
     response: Annotated[
@@ -98,7 +99,7 @@ class ResponseToAnalyse(Form):
         Field(
             min_length=1,
             max_length=400_000,
-            description="The response itself; left out, it is as it was stored.",
+            description="The text of the response; default: the stored one.",
         ),
     ] = None
     chapter: Annotated[
@@ -110,14 +111,14 @@ class ResponseToAnalyse(Form):
     ] = "all"
     refresh: Annotated[
         bool,
-        Field(description="Ask every agent again, also those that have answered."),
+        Field(description="Ask every agent again, including those that have answered."),
     ] = False
     wait_seconds: Annotated[
         Seconds,
         Field(
             ge=0,
             le=600,
-            description="How long it is waited for.",
+            description="How long to wait for it.",
             json_schema_extra={"x-cli": {"option": "--wait", "metavar": "SPAN"}},
         ),
     ] = 30.0
@@ -172,7 +173,7 @@ async def run_analysis(
     story_id: StoryId,
     new: ResponseToAnalyse,
 ) -> Analysis | Unfinished[Analysis]:
-    """Have agents analyse a response side by side; once that is answered, it goes on without its client.
+    """Have agents analyse a response in parallel; once accepted, the analysis continues without the client.
 
     Raises:
         UnknownStory: there is no such story.
@@ -214,7 +215,7 @@ async def show_analysis(
     *,
     response: Response = None,
 ) -> Analysis:
-    """Show the findings of each agent for a response, and which ones are still at work.
+    """Show the findings of each agent for a response, and which agents are still running.
 
     Raises:
         UnknownStory: there is no such story.
@@ -241,13 +242,14 @@ async def show_context(
     response: Response = None,
     tokens: Annotated[
         int,
-        Field(ge=0, le=100_000, description="At most so many tokens of o200k_base."),
+        Field(ge=0, le=100_000, description="Maximum number of tokens (o200k_base)."),
     ] = BUDGET_TOKENS,
 ) -> AnalysisContext:
     """Return the context for the prompt of the next response.
 
-    The least important lines are left out first, and counted; alerts, critical threads and who is in the scene last.
-    Tokens are counted exactly where the extra `tokens` is installed, else rather too many than too few.
+    The least important lines are dropped first, and counted; alerts, critical threads
+    and the characters in the scene last. Tokens are counted exactly if the extra
+    `tokens` is installed, else overestimated.
 
     Raises:
         UnknownStory: there is no such story.
@@ -289,8 +291,8 @@ async def get_value(
 ) -> Text:
     """Return the value at a place of an analysis, as JSON.
 
-    A name may be any name of an entity of the story. A path that begins at no key of the root may begin at any part
-    where only one place fits.
+    A name may be any name of an entity of the story. A path that does not begin at a
+    key of the root may begin anywhere in the document, if that is unambiguous.
 
     Raises:
         UnknownStory: there is no such story.

@@ -40,13 +40,14 @@ from tasklore.supervisor.operations.refusals import Refused, not_found
 from tasklore.supervisor.operations.table import Shows, operation
 
 ApprovalId = Annotated[
-    str, Field(max_length=80, description="The id of a question, as the list says.")
+    str, Field(max_length=80, description="The id of a question, from the list.")
 ]
 _Digest = Annotated[
     str | None,
     Field(
         pattern=r"^[0-9a-f]{32}$",
-        description="Of the question as it was shown: another one is not answered.",
+        description="Digest of the question you saw; the answer is refused if the "
+        "question has changed.",
     ),
 ]
 #: Addresses at which a process listens to all that reach its machine, and at which nobody reaches it.
@@ -101,7 +102,7 @@ class ApprovalReply(Form):
     answer: Annotated[
         JsonValue,
         Field(
-            description="The answer, as the schema of the question says.",
+            description="The answer, matching the schema of the question.",
             json_schema_extra={"x-cli": {"metavar": "JSON"}},
         ),
     ]
@@ -112,11 +113,11 @@ class Decision(Form):
     """A yes or a no; with *digest* it counts only for the question that had it."""
 
     note: Annotated[
-        str, Field(max_length=2000, description="Why; the task sees it.")
+        str, Field(max_length=2000, description="Reason; shown to the task.")
     ] = ""
     digest: _Digest = None
     dry_run: Annotated[
-        bool, Field(strict=True, description="Answer nothing, only show the question.")
+        bool, Field(strict=True, description="Only show the question; send no answer.")
     ] = False
 
 
@@ -124,10 +125,14 @@ class LinkWish(Form):
     """In whose name a link answers, `user:ana` or `role:finance`, and for how long."""
 
     who: Annotated[
-        str, Field(max_length=261, description="Such as user:ana or role:finance.")
+        str,
+        Field(
+            max_length=261,
+            description="Who may answer by it, such as user:ana or role:finance.",
+        ),
     ]
     within_seconds: Annotated[
-        int, Field(ge=1, le=_LONGEST_S, description="How long it answers.")
+        int, Field(ge=1, le=_LONGEST_S, description="How long the link is valid.")
     ] = 86_400
 
 
@@ -153,17 +158,19 @@ async def list_approvals(
     services: ApprovalLooks,
     caller: Caller,
     *,
-    limit: Annotated[int, Field(ge=1, le=1000, description="Questions at most.")] = 100,
+    limit: Annotated[
+        int, Field(ge=1, le=1000, description="Maximum number of questions.")
+    ] = 100,
     task_id: Annotated[
         str | None,
         Field(
             pattern=NAME_PATTERN,
-            description="Those of this task alone.",
+            description="Only questions of this task.",
             json_schema_extra={"x-cli": {"option": "--task", "metavar": "TASK"}},
         ),
     ] = None,
 ) -> Questions:
-    """List the questions that wait for you, the one that ends first on top; of one task in its own order.
+    """List the questions that wait for your answer, the next deadline first; those of one task in their own order.
 
     Raises:
         MemoryUnavailable: the ledger does not answer.
@@ -195,7 +202,7 @@ async def list_approvals(
 async def show_approval(
     services: ApprovalLooks, caller: Caller, approval_id: ApprovalId
 ) -> ApprovalQuestion:
-    """Show a question, its answer, and the answers that did not count: who, when, and through which door.
+    """Show a question, its answer, and the rejected answers: who, when, and by which interface.
 
     Raises:
         Refused: 404, there is none for the caller.
@@ -221,7 +228,7 @@ async def answer_approval(
     approval_id: ApprovalId,
     reply: ApprovalReply,
 ) -> ApprovalQuestion:
-    """Answer a question. The first answer counts; the task goes on at once.
+    """Answer a question. The first answer counts; the task continues at once.
 
     Raises:
         Refused: 404, there is none; 403, it asks others; 409, it is answered, over, or another one by now.
@@ -246,7 +253,7 @@ async def approve(
     approval_id: ApprovalId,
     decision: Decision,
 ) -> ApprovalQuestion:
-    """Answer yes to the question as it is shown. The first answer counts; the task goes on at once.
+    """Answer yes to the question as it is shown. The first answer counts; the task continues at once.
 
     Raises:
         Refused: as for any answer.
@@ -271,7 +278,7 @@ async def reject(
     approval_id: ApprovalId,
     decision: Decision,
 ) -> ApprovalQuestion:
-    """Answer no to the question as it is shown. The first answer counts; the task goes on at once.
+    """Answer no to the question as it is shown. The first answer counts; the task continues at once.
 
     Raises:
         Refused: as for any answer.
@@ -295,9 +302,9 @@ async def link_approval(
     *,
     base_url: str,
 ) -> SignedLink:
-    """Make a link that answers a question in the name of one person, once.
+    """Create a link by which one person can answer a question, once.
 
-    It ends with the key that it was made with.
+    The link becomes invalid when the API key that created it is removed.
 
     Raises:
         Refused: 404, there is no such question, no secret that signs links, or no address for them; 403, the key
@@ -305,7 +312,7 @@ async def link_approval(
     """
     if services.links is None:
         raise not_found(
-            "there are no links without TASKLORE_APPROVAL_SECRET; set it for every supervisor"
+            "links require TASKLORE_APPROVAL_SECRET; set it for every supervisor"
         )
     _, state = await _demand(services, caller, approval_id)
     maker = as_person(caller)
@@ -326,8 +333,8 @@ async def link_approval(
     address = (services.links.address or base_url).rstrip("/")
     if urlsplit(address).hostname in _EVERYWHERE:
         raise not_found(
-            "there are no links, as nobody can reach the address at which this supervisor listens; set "
-            "TASKLORE_APPROVAL_URL for every supervisor"
+            "links are unavailable, as the address of this supervisor is not reachable "
+            "from outside; set TASKLORE_APPROVAL_URL for every supervisor"
         )
     return SignedLink(
         url=f"{address}{PATH}{services.links.make(made)}", expires_at=expires

@@ -48,7 +48,7 @@ async def show_budget(
         Field(
             ge=1,
             le=KEEP.days,
-            description="Spending of so many days; else of today and the month.",
+            description="Spending of this many days; default: today and this month.",
         ),
     ] = None,
     tree: Annotated[
@@ -56,18 +56,19 @@ async def show_budget(
         Field(
             pattern=NAME_PATTERN,
             max_length=64,
-            description="Only the tree of this task.",
+            description="Only this task and the tasks below it.",
         ),
     ] = None,
     limit: Annotated[
-        int | None, Field(ge=1, description="At most so many accounts.")
+        int | None, Field(ge=1, description="Maximum number of accounts.")
     ] = None,
 ) -> BudgetOverview:
-    """Show the room under each limit, and the spending of today and this month, by agent.
+    """Show what is left of each limit, and the spending of today and this month, by agent.
 
-    An account has the spending of its present window, the most that calls under way may cost, and the cost of calls
-    whose worker died. A limit for each value (`*`), task or tree has an account for each. Amounts by list
-    price; days are UTC, those of limits in their time zone. Saved is what recalled answers had cost.
+    An account shows the spending of its current window, the maximum cost of calls in
+    progress, and the cost of calls whose worker crashed. A limit for each value (`*`),
+    task or tree has an account for each. Amounts are list prices; days are UTC, those
+    of limits in their time zone. Saved is the original cost of cached answers.
     """
     caller.demand_unbound()
     found = await read_overview(

@@ -57,7 +57,8 @@ async def link_console(
     """
     if services.links is None:
         raise not_found(
-            "nobody signs in to the console without TASKLORE_APPROVAL_SECRET; set it for every supervisor"
+            "signing in to the console requires TASKLORE_APPROVAL_SECRET; set it for "
+            "every supervisor"
         )
     try:
         token, expires = services.links.make_link(caller)

@@ -20,7 +20,11 @@ from tasklore.supervisor.operations.table import Shows, operation
 
 ConversationId = Annotated[
     str,
-    Field(min_length=1, max_length=256, description="A conversation, without a slash."),
+    Field(
+        min_length=1,
+        max_length=256,
+        description='Conversation id (must not contain "/").',
+    ),
 ]
 
 #: Conversations of a user into which one look finds out whether they are a tenant's.
@@ -79,12 +83,20 @@ async def list_conversations(
     *,
     user: Annotated[
         str | None,
-        Field(min_length=1, max_length=256, description="Whose; the key's own."),
+        Field(
+            min_length=1,
+            max_length=256,
+            description="User id; default: the user of the key.",
+        ),
     ] = None,
     after: Annotated[
-        str, Field(max_length=256, description="The `after` of the page before.")
+        str,
+        Field(
+            max_length=256,
+            description="Pagination cursor: the `after` of the previous page.",
+        ),
     ] = "",
-    limit: Annotated[int, Field(ge=1, le=200, description="Ids of a page.")] = 100,
+    limit: Annotated[int, Field(ge=1, le=200, description="Ids on a page.")] = 100,
 ) -> ConversationList:
     """List the conversations of a user."""
     user_id = caller.demand_user(user)
@@ -125,9 +137,13 @@ async def show_conversation(
     *,
     before: Annotated[
         int | None,
-        Field(ge=1, le=2**53, description="Messages before this number."),
+        Field(
+            ge=1,
+            le=2**53,
+            description="Pagination cursor: messages before this number.",
+        ),
     ] = None,
-    limit: Annotated[int, Field(ge=1, le=200, description="Messages of a page.")] = 100,
+    limit: Annotated[int, Field(ge=1, le=200, description="Messages on a page.")] = 100,
 ) -> ConversationPage:
     """Read a conversation."""
     unknown = not_found(

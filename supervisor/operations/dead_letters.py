@@ -86,15 +86,18 @@ class LetterFilter(Form):
     user: Annotated[
         str | None,
         Field(
-            min_length=1, max_length=256, description="Only of this user, as assigned."
+            min_length=1,
+            max_length=256,
+            description="Only of this user, as named in the task.",
         ),
     ] = None
     since: Annotated[
-        When | None, Field(description="Only what died since then: 2h ago, or a time.")
+        When | None,
+        Field(description="Only dead letters created since then: 2h ago, or a time."),
     ] = None
-    until: Annotated[When | None, Field(description="Only what died before then.")] = (
-        None
-    )
+    until: Annotated[
+        When | None, Field(description="Only dead letters created before then.")
+    ] = None
 
     def selection_for(self, caller: Caller, now: datetime) -> LetterSelection:
         """Return the letters that *caller* may see of those that fit.
@@ -120,9 +123,12 @@ class LetterQuery(LetterFilter):
     oldest: Annotated[bool, Field(description="The oldest first.")] = False
     after: Annotated[
         str,
-        Field(pattern=_NUMBER, description="The `after` of the page before."),
+        Field(
+            pattern=_NUMBER,
+            description="Pagination cursor: the `after` of the previous page.",
+        ),
     ] = ""
-    limit: Annotated[int, Field(ge=1, le=200, description="At most so many.")] = 50
+    limit: Annotated[int, Field(ge=1, le=200, description="Maximum number.")] = 50
 
 
 class LetterRest(LetterFilter):
@@ -132,12 +138,16 @@ class LetterRest(LetterFilter):
         str,
         Field(
             pattern=_NUMBER,
-            description="The `bound` of the call before: nothing that came later is meant.",
+            description="The `bound` of the previous call; newer dead letters are "
+            "excluded.",
         ),
     ] = ""
     after: Annotated[
         str,
-        Field(pattern=_NUMBER, description="The `after` of the call before."),
+        Field(
+            pattern=_NUMBER,
+            description="Pagination cursor: the `after` of the previous call.",
+        ),
     ] = ""
 
 
@@ -150,7 +160,7 @@ class LetterChoice(LetterRest):
 
     sequences: Annotated[
         tuple[Annotated[int, Field(ge=1)], ...],
-        Field(max_length=MOST_NAMED, description="Letters by their numbers."),
+        Field(max_length=MOST_NAMED, description="Dead letters by their numbers."),
     ] = ()
     everything: Annotated[
         bool,
@@ -158,7 +168,7 @@ class LetterChoice(LetterRest):
             description="All of them.", json_schema_extra={"x-cli": {"option": "--all"}}
         ),
     ] = False
-    dry_run: Annotated[bool, Field(description="Only say what would be done.")] = False
+    dry_run: Annotated[bool, Field(description="Only show what would be done.")] = False
 
     @property
     def has_condition(self) -> bool:
@@ -173,7 +183,7 @@ class LettersToRedrive(LetterChoice):
 
     new_deadline: Annotated[
         Seconds | None,
-        Field(gt=0, description="Allow them so long from now: 90s, 15m, 2h."),
+        Field(gt=0, description="New deadline, counted from now: 90s, 15m, 2h."),
     ] = None
     no_deadline: Annotated[
         bool, Field(description="Drop the deadline that their sender had set.")
@@ -182,7 +192,8 @@ class LettersToRedrive(LetterChoice):
         bool,
         Field(
             description=(
-                "Also those whose task was completed or cancelled since, and those that carry no readable task."
+                "Include those whose task was completed or cancelled since, and those "
+                "that contain no readable task."
             )
         ),
     ] = False
@@ -327,7 +338,7 @@ class LettersRedriven(LetterWork):
 async def list_dead_letters(
     services: DeadLetterServices, caller: Caller, asked: LetterQuery
 ) -> LetterPageView:
-    """List the tasks that were given up, the newest first."""
+    """List the tasks that failed for good (dead letters), the newest first."""
     selection = asked.selection_for(caller, services.now())
     place = int(asked.after) if asked.after else None
     page = await services.letters.page(
@@ -368,7 +379,7 @@ async def list_dead_letters(
 async def group_dead_letters(
     services: DeadLetterServices, caller: Caller, asked: LetterRest
 ) -> LetterGroups:
-    """Count the letters of each agent and error, the most frequent first."""
+    """Count the dead letters by agent and error, the most frequent first."""
     selection = asked.selection_for(caller, services.now())
     turn = await _Turn.begin(services, selection, asked.bound, asked.after)
     counts = await turn.count()
@@ -397,11 +408,12 @@ async def show_dead_letter(
         str,
         Field(
             pattern=NAME_PATTERN,
-            description="A letter, by its number, or the newest one of a task, by its id.",
+            description="A dead letter by its number, or the newest one of a task by "
+            "the id of the task.",
         ),
     ],
 ) -> LetterDetails:
-    """Show why and where a task was given up, its cost and its content, and why it would not be sent again."""
+    """Show why and where a task failed, its cost and its content, and why it would not be sent again."""
     found = [
         one for one in await _find(services.letters, letter) if _may_see(caller, one)
     ]
@@ -425,7 +437,7 @@ async def show_dead_letter(
     waits=True,
     shows=Shows(
         arguments=("sequences",),
-        confirm="Dead letters to send again: {concerns}. Go on?",
+        confirm="Dead letters to send again: {concerns}. Continue?",
         picture="dead_letters_sent",
         example="dead-letters redrive --agent BudgetTrackerAgent\ndead-letters redrive 7 8",
     ),
@@ -433,11 +445,12 @@ async def show_dead_letter(
 async def redrive_dead_letters(
     services: DeadLetterServices, caller: Caller, wanted: LettersToRedrive
 ) -> LettersRedriven:
-    """Send letters again, as new generations of the same tasks.
+    """Send dead letters again, as new generations of the same tasks.
 
-    Each is deleted once its task is stored; repeating a redrive that was interrupted runs nothing twice. One whose
-    deadline has passed stays, unless it is given another, and so does one whose task was done with after it was
-    written, which carries no readable task, or whose agent was retired.
+    Each is deleted once its task is queued; repeating an interrupted redrive runs
+    nothing twice. A dead letter is kept if its deadline has passed (unless you set a
+    new one), if its task has completed or was cancelled since, if it contains no
+    readable task, or if its agent was retired.
     """
     if wanted.new_deadline is not None and wanted.no_deadline:
         raise unusable(
@@ -480,7 +493,7 @@ async def redrive_dead_letters(
     waits=True,
     shows=Shows(
         arguments=("sequences",),
-        confirm="Dead letters to delete: {concerns}. Go on?",
+        confirm="Dead letters to delete: {concerns}. Continue?",
         picture="dead_letters_sent",
         example="dead-letters purge --reason unreadable --since 7d\ndead-letters purge 7",
     ),
@@ -488,9 +501,9 @@ async def redrive_dead_letters(
 async def purge_dead_letters(
     services: DeadLetterServices, caller: Caller, wanted: LetterChoice
 ) -> LettersPurged:
-    """Delete letters for good, also from the server's files.
+    """Delete dead letters permanently, also from the server's files.
 
-    Overwriting takes about 5 ms for each; everything at once drops the files.
+    Overwriting takes about 5 ms for each; deleting everything drops the files at once.
     """
     choice = await _choose(services, caller, wanted)
     turn = await _Turn.begin(services, choice, wanted.bound, wanted.after)

@@ -18,7 +18,8 @@ IdempotencyKey = Annotated[
     str | None,
     Field(
         pattern=NAME_PATTERN,
-        description="The id of what is asked for: the same again starts nothing twice. Without it each is a new one.",
+        description="Idempotency key: repeating a request with the same id does not "
+        "start it again. Generated if omitted.",
     ),
 ]
 
@@ -93,6 +94,7 @@ async def demand_kept(
     except MemoryUnavailable as error:
         log.warning("request_not_kept", error=str(error))
         raise unavailable(
-            "it may go on, but its id could not be kept, so that nothing would be found by it; send it again with the "
-            "same Idempotency-Key (without one it is another request)"
+            "it may continue, but its id could not be stored, so that it could not be "
+            "found by it; send it again with the same Idempotency-Key (without one it "
+            "is another request)"
         ) from error

@@ -31,7 +31,7 @@ from tasklore.supervisor.operations.refusals import not_found
 from tasklore.supervisor.operations.table import Operations, Shows, operation
 
 _SIZES = ("requests", "tokens", "usd", "at_once", "at_most")
-_VALUE = '"" is all, "*" counts each apart.'
+_VALUE = '"" is all, "*" counts each separately.'
 #: How the name of a caller begins that is no key: see `--direct`.
 _OPERATOR = "operator:"
 
@@ -53,7 +53,8 @@ Version = Annotated[
         ge=0,
         le=2**53,
         strict=True,
-        description="Only over this version, that of the last look.",
+        description="Expected current version (optimistic locking); a newer one is not "
+        "overwritten.",
     ),
     BeforeValidator(_read_digits),
     WithJsonSchema(
@@ -66,9 +67,7 @@ Version = Annotated[
         }
     ),
 ]
-DryRun = Annotated[
-    bool, Field(strict=True, description="Change nothing, only show what would change.")
-]
+DryRun = Annotated[bool, Field(strict=True, description="Only show what would change.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +78,7 @@ class LimitServices:
 
 
 class LimitsVersion(View):
-    """The limits that hold; version 0 has none."""
+    """The current limits; version 0 has none."""
 
     is_without_defaults: ClassVar[bool] = True
 
@@ -119,9 +118,10 @@ class EarlierLimits(LimitsVersion):
 
 
 class ChangedLimits(EarlierLimits):
-    """The version that holds now, and the change: `concerns` many things.
+    """The current version, and the change: `concerns` many things.
 
-    Of a dry run the `version` is the one over which it was tried, and `limits` are those that would hold.
+    Of a dry run the `version` is the current one, and `limits` are those that would
+    apply.
     """
 
     concerns: int
@@ -150,7 +150,7 @@ def _read_toml(given: object) -> object:
 
 
 class NewLimits(Form):
-    """All limits, over those of `version`: that of the last `GET /v1/limits`, or whichever holds."""
+    """All limits, replacing those of `version`: that of the last `GET /v1/limits`, or the current one."""
 
     limits: Annotated[
         Limits,
@@ -180,28 +180,36 @@ class LimitEdit(Form):
     task: Annotated[
         str | None, Field(description=f"For tasks of this name; {_VALUE}")
     ] = None
-    requests: Annotated[int | None, Field(description="So many requests.")] = None
-    tokens: Annotated[int | None, Field(description="So many tokens.")] = None
+    requests: Annotated[
+        int | None, Field(description="Maximum number of requests.")
+    ] = None
+    tokens: Annotated[int | None, Field(description="Maximum number of tokens.")] = None
     usd: Annotated[
         Decimal | None,
         Field(
-            description="So many US dollars.",
+            description="Maximum amount in US dollars.",
             json_schema_extra={"x-cli": {"metavar": "AMOUNT"}},
         ),
     ] = None
-    at_once: Annotated[int | None, Field(description="So many requests under way.")] = (
-        None
-    )
+    at_once: Annotated[
+        int | None, Field(description="Maximum number of concurrent requests.")
+    ] = None
     at_most: Annotated[
-        int | None, Field(description="So many tasks that run at once.")
+        int | None, Field(description="Maximum number of concurrent tasks.")
     ] = None
     every: Annotated[
         Every | None,
-        Field(description="In each of these; a tree is a task and all that it calls."),
+        Field(
+            description="Window of the limit; a tree is a task and all tasks that it "
+            "calls."
+        ),
     ] = None
     at_limit: Annotated[
         AtLimit | None,
-        Field(description="Wait without a slot, ask the next model, or refuse."),
+        Field(
+            description="What a call over the limit does: wait without a slot, ask "
+            "the next model, or be refused."
+        ),
     ] = None
     version: Version = None
 
@@ -221,7 +229,7 @@ class Restoration(Form):
     shows=Shows(picture="limits", example="limits show"),
 )
 async def show_limits(services: LimitServices, caller: Caller) -> LimitsVersion:
-    """Show the limits that hold, their version, who set it and when."""
+    """Show the current limits, their version, who set it and when."""
     caller.demand_unbound()
     return LimitsVersion.model_validate(await services.budgets.read())
 
@@ -244,7 +252,7 @@ async def apply_limits(
 ) -> ChangedLimits:
     """Replace all limits.
 
-    Where nothing differs there is no new version.
+    Unchanged limits create no new version.
 
     Raises:
         VersionConflict: they were changed meanwhile.
@@ -270,7 +278,7 @@ async def apply_limits(
 async def set_limit(
     services: LimitServices, caller: Caller, name: LimitName, edit: LimitEdit
 ) -> ChangedLimits:
-    """Set a limit: a new one, or the given fields of one that is there.
+    """Add a limit, or change the given fields of an existing one.
 
     Raises:
         InvalidInput: together its fields do not fit.
@@ -300,7 +308,7 @@ async def remove_limit(
     *,
     version: Version = None,
 ) -> ChangedLimits:
-    """Remove a limit; its spending stays in the books.
+    """Remove a limit; its recorded spending is kept.
 
     Raises:
         Refused: 404, there is none; names the nearest.
@@ -310,7 +318,7 @@ async def remove_limit(
     stored = await _read_over(services, version)
     names = [one.name for one in stored.limits.limits]
     if name not in names:
-        cure = nearest(name, names) or "; GET /v1/limits lists those there are"
+        cure = nearest(name, names) or "; GET /v1/limits lists them"
         raise not_found(f"there is no limit {name!r}{cure}")
     kept = tuple(one for one in stored.limits.limits if one.name != name)
     after = stored.limits.model_copy(update={"limits": kept})
@@ -332,9 +340,12 @@ async def list_limit_versions(
     *,
     after: Annotated[
         str,
-        Field(pattern=r"^\d{0,16}$", description="The `after` of the page before."),
+        Field(
+            pattern=r"^\d{0,16}$",
+            description="Pagination cursor: the `after` of the previous page.",
+        ),
     ] = "",
-    limit: Annotated[int, Field(ge=1, le=200, description="At most so many.")] = 100,
+    limit: Annotated[int, Field(ge=1, le=200, description="Maximum number.")] = 100,
 ) -> LimitsHistory:
     """List the versions of the limits, the newest first: who, when, and what changed; the last 100 are kept."""
     caller.demand_unbound()

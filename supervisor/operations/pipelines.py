@@ -154,7 +154,7 @@ class Run(Later):
     session_id: Annotated[
         Name | None,
         Field(
-            description="Call the session so; a repeat starts nothing twice.",
+            description="Id of the session; repeating it does not start a second run.",
             json_schema_extra={"x-cli": {"option": "--session"}},
         ),
     ] = None
@@ -186,7 +186,8 @@ class Resume(_Steering):
     pipeline: Annotated[
         dict[str, JsonValue] | None,
         Field(
-            description="Go on by this declaration; without it as when the run began.",
+            description="Resume with this declaration; default: the one the run began "
+            "with.",
             json_schema_extra={"x-cli": {"option": "--file", "kind": "pipeline"}},
         ),
     ] = None
@@ -199,7 +200,7 @@ class Rerun(Resume):
     phase: Annotated[
         Name,
         Field(
-            description="Where to begin again.",
+            description="The phase to begin with.",
             json_schema_extra={"x-cli": {"option": "--from"}},
         ),
     ]
@@ -208,13 +209,13 @@ class Rerun(Resume):
 class Invalidation(_Steering):
     """The stale parts of a run; without any of these those whose files, standards or decisions changed."""
 
-    phase: Annotated[Name | None, Field(description="What this phase wrote.")] = None
+    phase: Annotated[Name | None, Field(description="The phase.")] = None
     keys: Annotated[
         tuple[str, ...],
         Field(
             strict=False,
             max_length=1000,
-            description="What wrote these entries.",
+            description="Phases that wrote these entries.",
             json_schema_extra={"x-cli": {"option": "--key", "metavar": "KEY"}},
         ),
     ] = ()
@@ -223,7 +224,7 @@ class Invalidation(_Steering):
         Field(
             strict=False,
             max_length=1000,
-            description="What reads these files.",
+            description="Phases that read these files.",
             json_schema_extra={"x-cli": {"metavar": "FILE"}},
         ),
     ] = ()
@@ -232,7 +233,7 @@ class Invalidation(_Steering):
         Field(
             strict=False,
             max_length=1000,
-            description="What reads standards with these tags.",
+            description="Phases that read standards with these tags.",
             json_schema_extra={"x-cli": {"option": "--standard", "metavar": "TAG"}},
         ),
     ] = ()
@@ -241,7 +242,7 @@ class Invalidation(_Steering):
         Field(
             strict=False,
             max_length=1000,
-            description="What reads decisions with these tags.",
+            description="Phases that read decisions with these tags.",
             json_schema_extra={"x-cli": {"metavar": "TAG"}},
         ),
     ] = ()
@@ -254,7 +255,7 @@ class Cancel(_Steering):
         str,
         Field(
             max_length=1000,
-            description="Why; it is kept with the run.",
+            description="Reason; kept with the run.",
             json_schema_extra={"x-cli": {"metavar": "TEXT"}},
         ),
     ] = ""
@@ -351,8 +352,9 @@ class RunList(View):
 class RunEvidence(View):
     """A run as one document with secrets masked; a run can be restored from it.
 
-    `session` is the session in the form of its own files. `masked` names the parts that are not complete: `inputs` by
-    name, `entries` by key, which count as missing, `pipeline` as places in the declaration.
+    `session` is the session in the form of its own files. `masked` names the parts that
+    are incomplete: `inputs` by name, `entries` by key, which count as missing,
+    `pipeline` as places in the declaration.
     """
 
     format: str
@@ -376,7 +378,7 @@ class RunEvidence(View):
 
 
 class RestoredRun(View):
-    """A restored run, as failed, with its number of `entries`; `masked` and `expired` ones are computed anew."""
+    """A restored run, as failed, with its number of `entries`; `masked` and `expired` ones are recomputed."""
 
     session_id: str
     entries: int
@@ -433,14 +435,18 @@ async def list_runs(
     *,
     state: Annotated[
         Literal["running", "failed", "completed", "cancelled"] | None,
-        Field(description="How they stand, or ended; all, when left out."),
+        Field(description="Status; default: all."),
     ] = None,
     after: Annotated[
-        str, Field(max_length=128, description="The `after` of the page before.")
+        str,
+        Field(
+            max_length=128,
+            description="Pagination cursor: the `after` of the previous page.",
+        ),
     ] = "",
-    limit: Annotated[int, Field(ge=1, le=200, description="At most so many.")] = 50,
+    limit: Annotated[int, Field(ge=1, le=200, description="Maximum number.")] = 50,
 ) -> RunList:
-    """List the runs whose sessions are there, the last updated first; a key for one user or tenant sees theirs.
+    """List runs whose sessions still exist, most recently updated first; a key for one user or tenant sees only theirs.
 
     Raises:
         Refused: 422, `after` is none of a page.
@@ -470,7 +476,7 @@ async def list_runs(
 async def show_run(
     services: PipelineStores, caller: Caller, session_id: SessionId
 ) -> RunView:
-    """Show how far a run is, or how it ended; for a day also when its session is gone."""
+    """Show the progress or the end of a run; for a day even after its session is gone."""
     standing = await read_standing(services, caller, session_id)
     away = await services.absent(_running_agents(standing))
     return await asyncio.to_thread(view_run, standing, away)
@@ -526,7 +532,7 @@ async def check_pipeline(
     caller: Caller,  # noqa: ARG001 - an operation has one
     declared: DeclaredPipeline,
 ) -> PipelineProblems:
-    """Check whether a pipeline can run with the agents that are known now, and run nothing."""
+    """Check whether a pipeline can run with the agents known now; runs nothing."""
     cards = dict(services.catalogue().cards)
     return await asyncio.to_thread(_find_problems, declared, cards)
 
@@ -577,9 +583,10 @@ async def estimate_cost(
 async def resume_run(
     services: PipelineServices, caller: Caller, session_id: SessionId, how: Resume
 ) -> Unfinished[AcceptedRun]:
-    """Go on with a run that is over: only failed and missing phases, and their dependents, run.
+    """Resume a run that has ended: only failed and missing phases, and their dependents, run.
 
-    One that runs, and rests as the key of its maker was removed, goes on as yours.
+    A run that is paused because the API key of its creator was removed continues as
+    yours.
 
     An input may be the text of a value of its declared type.
     """
@@ -611,7 +618,7 @@ async def rerun_run(
 ) -> Unfinished[AcceptedRun]:
     """Run a phase again with its dependents; everything else is reused.
 
-    The session must still be there: one that was kept, or that failed.
+    The session must still exist: it was kept, or the run failed.
     """
     _demand_json(how.pipeline, how.inputs)
     record = await _demand_record(services, caller, session_id)
@@ -649,7 +656,8 @@ async def invalidate_run(
 ) -> AcceptedRun:
     """Mark phases stale, with their dependents, and return them with the reason; the next resume runs them again.
 
-    Without options those whose files, standards or decisions have changed since they read them.
+    Default: phases whose files, standards or decisions have changed since they read
+    them.
 
     Raises:
         Refused: 422, there is no such phase or entry.
@@ -689,7 +697,7 @@ async def cancel_run(
     session_id: SessionId,
     why: Cancel | None = None,
 ) -> Unfinished[AcceptedRun]:
-    """End a run: its running tasks are cancelled, and no phase starts any more; results are kept."""
+    """Cancel a run: its running tasks are cancelled and no further phase starts; results are kept."""
     reason = (why.reason if why is not None else "") or f"cancelled by {caller.name}"
     record = await _demand_record(services, caller, session_id)
     request = PipelineRequest(
@@ -713,7 +721,7 @@ async def export_evidence(
 ) -> RunEvidence:
     """Return a run as one document: inputs, entries, reports, errors and times, secrets masked.
 
-    A failed run leaves such a file by itself, where its supervisor runs.
+    A failed run also writes such a file on the machine of its supervisor.
     """
     record = await _demand_record(services, caller, session_id)
     size = sum(one.bytes for one in await services.sessions.entries(session_id))
@@ -753,12 +761,13 @@ async def export_evidence(
 async def restore_run(
     services: PipelineStores, caller: Caller, session_id: SessionId, lines: Lines
 ) -> RestoredRun:
-    """Make a run anew, as failed, from its evidence, so that it can be resumed.
+    """Recreate a run, as failed, from its evidence, so that it can be resumed.
 
-    The first line is `{"evidence": {...}, "inputs": {...}}`: the evidence, with or without entries in its session, and
-    the inputs that are masked in it. Further ones, also of later requests, are entries of it: `{"key": "...",
-    "entry": {...}}`, but for those that its `masked` names. The same lines again do no harm. The run is its maker's
-    where an operator restores it, else the caller's.
+    The first line is `{"evidence": {...}, "inputs": {...}}`: the evidence, with or
+    without entries in its session, and the inputs that are masked in it. Further ones,
+    also of later requests, are entries of it: `{"key": "...", "entry": {...}}`, but for
+    those that its `masked` names. Repeating the same lines is safe. The run belongs to
+    its creator if an operator restores it, else to the caller.
 
     Raises:
         Refused: 404, entries come without the run; 409, the session is there with another run; 422, a line is neither.
@@ -838,7 +847,8 @@ async def read_standing(
     )
     if not is_own or (record is None and left is None):
         raise not_found(
-            f"no run {session_id!r} is known, or its time is over; GET /v1/pipelines lists those there are"
+            f"no run {session_id!r} is known, or it has expired; GET /v1/pipelines "
+            "lists them"
         )
     return RunStanding(session_id, record, left)
 
@@ -1008,7 +1018,9 @@ def _demand_phase(pipeline: Pipeline, phase: str, where: str) -> None:
     """
     names = [one.name for one in pipeline.phases]
     if phase not in names:
-        words = f"{phase!r} is no phase of {pipeline.name!r}; it has {', '.join(names)}"
+        words = (
+            f"{phase!r} is not a phase of {pipeline.name!r}; it has {', '.join(names)}"
+        )
         raise unusable([Fault(where=where, message=words)])
 
 
@@ -1032,7 +1044,7 @@ async def _demand_entries(
         _demand_phase(record.pipeline, phase, "keys")
         if key not in known:
             its = sorted(one for one in known if read_key(one).phase == phase)
-            words = f"{key!r} is no entry of this run; phase {phase!r} writes {', '.join(its)}"
+            words = f"{key!r} is not an entry of this run; phase {phase!r} writes {', '.join(its)}"
             raise unusable([Fault(where="keys", message=words)])
 
 
@@ -1051,7 +1063,7 @@ async def _demand_record(
     cure = (
         f"what it left is in {left}, where its supervisor ran: restore it from that"
         if left
-        else "run the pipeline anew"
+        else "run the pipeline again"
     )
     raise Refused(
         409,
@@ -1192,7 +1204,7 @@ def _maker_of(caller: Caller, bundle: Mapping[str, Any]) -> JsonValue:
         try:
             maker = payer_of(caller, Caller.model_validate(told))
         except ValidationError as error:
-            words = f"is none ({fault_of(error.errors()[0])}); take the evidence as it was written"
+            words = f"is invalid ({fault_of(error.errors()[0])}); use the evidence file unchanged"
             raise unusable([Fault(where="caller", message=words)]) from error
     return None if maker is None else maker.model_dump(mode="json")
 

@@ -54,7 +54,7 @@ Tags = Annotated[
     tuple[str, ...],
     Field(
         max_length=100,
-        description="Only with this tag; capitals do not count.",
+        description="Only with this tag; case-insensitive.",
         json_schema_extra={"x-cli": {"option": "--tag", "metavar": "TAG"}},
     ),
 ]
@@ -63,12 +63,16 @@ Since = Annotated[
     Field(description="Only from then on: 2h or 7d ago, or 2026-11-21T10:00:00Z."),
 ]
 Until = Annotated[
-    When | None, Field(description="Only before then, said in the same way.")
+    When | None, Field(description="Only before then, in the same format.")
 ]
 After = Annotated[
-    str, Field(pattern=_RECORD_ID, description="The `after` of the page before.")
+    str,
+    Field(
+        pattern=_RECORD_ID,
+        description="Pagination cursor: the `after` of the previous page.",
+    ),
 ]
-Limit = Annotated[int, Field(ge=1, le=200, description="At most so many.")]
+Limit = Annotated[int, Field(ge=1, le=200, description="Maximum number.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +151,7 @@ class NewProjectRecord(Form):
     text: Annotated[
         str,
         Field(
-            description="What is to be remembered, at most 8,000 characters.",
+            description="The text to record, at most 8,000 characters.",
             json_schema_extra={"x-cli": {"kind": "words"}},
         ),
     ]
@@ -155,7 +159,7 @@ class NewProjectRecord(Form):
         tuple[str, ...],
         Field(
             max_length=100,
-            description="A word that it is found by; capitals do not count.",
+            description="Tag to find it by; case-insensitive.",
             json_schema_extra={"x-cli": {"option": "--tag", "metavar": "TAG"}},
         ),
     ] = ()
@@ -163,7 +167,8 @@ class NewProjectRecord(Form):
         str | None,
         Field(
             max_length=256,
-            description="Which user says so; forgetting them takes the words away.",
+            description="The user who says so; deleting that user's data deletes the "
+            "text.",
             json_schema_extra={"x-cli": {"metavar": "USER"}},
         ),
     ] = None
@@ -171,7 +176,7 @@ class NewProjectRecord(Form):
         str | None,
         Field(
             max_length=64,
-            description="The record that no longer holds; it stays readable.",
+            description="The record that this one supersedes; it stays readable.",
             json_schema_extra={"x-cli": {"metavar": "RECORD"}},
         ),
     ] = None
@@ -212,7 +217,7 @@ async def list_projects(
         str,
         Field(
             pattern=r"^([0-9]{1,16}-[A-Za-z0-9_-]{1,64})?$",
-            description="The `after` of the page before.",
+            description="Pagination cursor: the `after` of the previous page.",
         ),
     ] = "",
     limit: Limit = 50,
@@ -256,7 +261,7 @@ async def note_decision(
     *,
     idempotency_key: IdempotencyKey = None,
 ) -> NotedRecord:
-    """Note a decision; a project begins with its first record."""
+    """Record a decision; a project is created with its first record."""
     return await _note(
         services,
         caller,
@@ -287,9 +292,9 @@ async def note_standard(
     *,
     idempotency_key: IdempotencyKey = None,
 ) -> NotedRecord:
-    """Note a standard.
+    """Record a standard.
 
-    Pipelines and agents are given it by its tags, as long as it is in force.
+    Pipelines and agents get it by its tags, as long as it is in force.
     """
     return await _note(
         services,
@@ -361,7 +366,7 @@ async def search_records(
         str,
         Field(
             max_length=8_000,
-            description="Words, or how they begin; each has to be there.",
+            description="Words or their beginnings; a record must contain all of them.",
             json_schema_extra={"x-cli": {"kind": "words"}},
         ),
     ] = "",
@@ -369,7 +374,7 @@ async def search_records(
     tags: Tags = (),
     since: Since = None,
     until: Until = None,
-    in_force: Annotated[bool, Field(description="Not what was superseded.")] = False,
+    in_force: Annotated[bool, Field(description="Exclude superseded records.")] = False,
     after: After = "",
     limit: Limit = 20,
 ) -> ProjectRecordPage:
@@ -386,7 +391,7 @@ async def search_records(
     memory = services.memory
     if after and await memory.read(project_id, after) is None:
         await _demand_known(memory, project_id)
-        told = f"{after!r} is no record of project {project_id!r}; take the `after` of the page before"
+        told = f"{after!r} is not a record of project {project_id!r}; use the `after` of the previous page"
         raise unusable([Fault(where="after", message=told)])
     now = datetime.now(UTC)
     found = await memory.search(
@@ -433,8 +438,8 @@ async def show_record(
     if record is None:
         await _demand_known(services.memory, project_id)
         raise not_found(
-            f"project {project_id!r} has no record {record_id!r}; GET /v1/projects/{project_id}/records finds those "
-            "there are"
+            f"project {project_id!r} has no record {record_id!r}; GET "
+            f"/v1/projects/{project_id}/records lists them"
         )
     chain = await services.memory.chain(project_id, record_id)
     return ProjectRecordDetails.model_validate(
@@ -473,8 +478,9 @@ async def import_records(
 ) -> ProjectRecordsImported:
     """Add the records of a file.
 
-    They keep their ids and times. Those that are there already stay as they are, so that it can be repeated. A record
-    whose id is taken by another one is refused, and so is a line that is no record; the others are added.
+    Records keep their ids and times. Existing records stay as they are, so that an
+    import can be repeated. A record whose id is taken by another one is refused, and so
+    is a line that is not a valid record; the others are added.
     """
     caller.demand_unbound()
     records: list[Record] = []
@@ -554,14 +560,12 @@ async def _demand_known(memory: ProjectMemory, project_id: str) -> None:
     known = [info.project_id for info in await memory.projects()]
     if project_id in known:
         return
-    raise not_found(f"project {project_id!r} remembers nothing; {_name_known(known)}")
+    raise not_found(f"project {project_id!r} has no records; {_name_known(known)}")
 
 
 def _name_known(known: Sequence[str]) -> str:
     if not known:
-        return (
-            "no project does yet: POST /v1/projects/{project_id}/decisions begins one"
-        )
+        return "there is no project yet: POST /v1/projects/{project_id}/decisions begins one"
     more = f" and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
     verb = "is" if len(known) == 1 else "are"
     return f"there {verb} {', '.join(known[:_MOST_LISTED])}{more}"

@@ -32,7 +32,7 @@ class Fault(BaseModel):
 
 
 class Problem(BaseModel):
-    """An error, for programs by `type` and `status`, for people by `detail`, which says the cure."""
+    """An error, for programs by `type` and `status`, for people by `detail`, which says how to fix it."""
 
     model_config = ConfigDict(frozen=True)
 

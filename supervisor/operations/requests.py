@@ -50,9 +50,7 @@ _NOT_DIGESTED = {"caller", "not_before", "unserved_at_once"}
 
 RequestId = Annotated[
     str,
-    Field(
-        pattern=NAME_PATTERN, description="The id of a request: its Idempotency-Key."
-    ),
+    Field(pattern=NAME_PATTERN, description="Request id: its Idempotency-Key."),
 ]
 #: The id of a request is the key under which it may come again.
 ChosenId = Annotated[
@@ -62,10 +60,10 @@ ChosenId = Annotated[
 
 
 class Ask(Later):
-    """A person's wish, in plain words; `wait_seconds` 0 does not wait for the answer.
+    """A person's question or request, in plain language; `wait_seconds` 0 does not wait for the answer.
 
-    `time_zone`, by IANA's name, is where the person is, so that "tomorrow" is their day, and `at` by their clocks; UTC
-    where it is left out.
+    `time_zone`, by IANA's name, is the time zone of the person, in which "tomorrow" and
+    `at` are read; default: UTC.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
@@ -75,7 +73,7 @@ class Ask(Later):
         Field(
             min_length=1,
             max_length=20_000,
-            description="What is wished for, in plain words.",
+            description="The question or request, in plain language.",
             json_schema_extra={"x-cli": {"kind": "words"}},
         ),
     ]
@@ -88,13 +86,14 @@ class Ask(Later):
         Field(
             min_length=1,
             max_length=256,
-            description="Go on with this conversation, or begin it.",
+            description="Continue this conversation, or begin it.",
         ),
     ] = None
     memory: Annotated[
         Literal["use", "refresh", "bypass"],
         Field(
-            description="Whether a remembered result may serve, is computed anew and kept, or neither."
+            description="Result cache: use = read and write, refresh = recompute and "
+            "overwrite, bypass = ignore."
         ),
     ] = "use"
     wait_seconds: Annotated[
@@ -102,20 +101,20 @@ class Ask(Later):
         Field(
             ge=0,
             le=600,
-            description="How long the answer is waited for.",
+            description="How long to wait for the answer.",
             json_schema_extra={"x-cli": {"option": "--wait", "metavar": "SPAN"}},
         ),
         SPAN,
     ] = 30.0
     time_zone: Annotated[
         TimeZone | None,
-        Field(description="Where the person is, such as Europe/Berlin."),
+        Field(description="Time zone of the person, such as Europe/Berlin."),
     ] = None
     pending_reply: Annotated[
         bool,
         Field(
-            description="What is not done by then has a `reply` of the kind `pending`, which says why; it comes soon "
-            "where no worker of the agent is alive."
+            description="If it is not done by then, `reply` has the kind `pending` and "
+            "says why; it comes early if no worker of the agent is alive."
         ),
     ] = False
 
@@ -148,7 +147,7 @@ async def ask(
     *,
     idempotency_key: ChosenId = None,
 ) -> Lookup | Unfinished[Lookup]:
-    """Ask a question, or give a task, in plain words."""
+    """Ask a question, or request a task, in plain language."""
     place, record = await accept(services, caller, new, idempotency_key)
 
     async def keep() -> None:
@@ -184,7 +183,7 @@ async def ask(
 async def show_request(
     services: RequestServices, caller: Caller, request_id: RequestId
 ) -> Lookup:
-    """See what became of a request."""
+    """Show the status and the answer of a request."""
     if caller.own_tenant is not None:
         await demand_request(services, caller, request_id)
     return await read_outcome(services, request_place(caller, request_id))

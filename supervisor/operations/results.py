@@ -68,7 +68,7 @@ ResultKey = Annotated[
     ),
 ]
 OfAgent = Annotated[Name | None, Field(description="Only of this agent.")]
-AgentId = Annotated[str, Field(pattern=NAME_PATTERN, description="Whose results.")]
+AgentId = Annotated[str, Field(pattern=NAME_PATTERN, description="The agent.")]
 
 
 def _now_ms() -> int:
@@ -86,7 +86,7 @@ class ResultServices:
 
 
 class ResultSummary(View):
-    """A remembered result without its content. `user_token` is whose own it is, None where all may share it.
+    """A cached result without its content. `user_token` is whose own it is, None where all may share it.
 
     `computed_ms` is what it took to compute, `hits` how often it was served since; `expires_in_ms` None is for ever.
     """
@@ -104,7 +104,7 @@ class ResultSummary(View):
 
 
 class ResultView(ResultSummary):
-    """A remembered result, and the parameters that it answers."""
+    """A cached result, and the parameters that it answers."""
 
     parameters: JsonValue
     result: JsonValue
@@ -134,7 +134,7 @@ class QuarantinedResult(View):
 
 
 class ResultStats(View):
-    """How much is remembered, and what that saved, in all and by task."""
+    """How many results are cached, and what that saved, in total and by task."""
 
     tasks: tuple[TaskSavings, ...]
     entries: int
@@ -156,9 +156,10 @@ class NewResult(Form):
 
 
 class ResultsToForget(Form):
-    """Results that fit every given condition, or all of them.
+    """Results that match all given conditions, or all results.
 
-    A dry run answers with a `bound`: with that, nothing is forgotten that was remembered since.
+    A dry run answers with a `bound`: with that, results that were cached since are not
+    deleted.
     """
 
     key: ResultKey | None = None
@@ -167,36 +168,35 @@ class ResultsToForget(Form):
     ] = None
     agent: OfAgent = None
     older_than: Annotated[
-        Seconds | None, Field(gt=0, description="Only what is older: 1h, 30d.")
+        Seconds | None,
+        Field(gt=0, description="Only results older than this: 1h, 30d."),
     ] = None
     user: Annotated[
         str | None,
         Field(
             min_length=1,
             max_length=256,
-            description="Only what this user's tasks stored.",
+            description="Only results stored by this user's tasks.",
         ),
     ] = None
     stale: Annotated[
         bool,
-        Field(
-            description="Only what edits of an agent's code, or another version, left behind."
-        ),
+        Field(description="Only results of an older code or version of the agent."),
     ] = False
     everything: Annotated[
         bool,
         Field(
-            description="All of it.", json_schema_extra={"x-cli": {"option": "--all"}}
+            description="All results.", json_schema_extra={"x-cli": {"option": "--all"}}
         ),
     ] = False
-    dry_run: Annotated[bool, Field(description="Only say how many that would be.")] = (
+    dry_run: Annotated[bool, Field(description="Only show how many that would be.")] = (
         False
     )
     bound: Annotated[
         str,
         Field(
             pattern=r"^([0-9]{1,16}-[0-9]{1,9})?$",
-            description="What a dry run answered: nothing that came later is forgotten.",
+            description="The `bound` of the dry run; newer results are not deleted.",
         ),
     ] = ""
 
@@ -215,10 +215,10 @@ class ResultsToForget(Form):
         given = (self.key, self.task, self.agent, self.older_than, self.user)
         has_condition = self.stale or any(one is not None for one in given)
         if self.everything and has_condition:
-            told = "means everything; leave it out to forget what fits the other conditions"
+            told = "means everything; omit it to delete only what matches the other conditions"
             raise unusable([Fault(where="everything", message=told)])
         if not self.everything and not has_condition:
-            told = "say what to forget: key, task, agent, older_than, user, stale, or everything"
+            told = "say what to delete: key, task, agent, older_than, user, stale, or everything"
             raise unusable([Fault(where="key", message=told)])
 
 
@@ -238,7 +238,7 @@ class RefusedResult(View):
 
 
 class ResultsImported(View):
-    """What became of a file: how many were stored, or known already.
+    """The outcome of an import: how many were stored, or existed already.
 
     `quarantined` are keys of results that are never served: five values in a list may be the rest of more.
     """
@@ -284,7 +284,7 @@ async def list_results(
     *,
     since: Annotated[
         When | None,
-        Field(description="Only what was remembered since then: 1h ago, or a time."),
+        Field(description="Only results cached since then: 1h ago, or a time."),
     ] = None,
     agent: OfAgent = None,
     task: Annotated[
@@ -294,12 +294,12 @@ async def list_results(
         str,
         Field(
             pattern=r"^([0-9]{1,16}-[0-9a-f]{16})?$",
-            description="The `after` of the page before.",
+            description="Pagination cursor: the `after` of the previous page.",
         ),
     ] = "",
-    limit: Annotated[int, Field(ge=1, le=200, description="At most so many.")] = 50,
+    limit: Annotated[int, Field(ge=1, le=200, description="Maximum number.")] = 50,
 ) -> ResultPage:
-    """List the remembered results, the newest first."""
+    """List the cached results, the newest first."""
     caller.demand_unbound()
     moment = moment_of(since, datetime.fromtimestamp(services.now_ms() / 1000, UTC))
     place = _read_place(after)
@@ -338,7 +338,7 @@ async def list_results(
 async def show_result_stats(
     services: ResultServices, caller: Caller, *, agent: OfAgent = None
 ) -> ResultStats:
-    """Tell how much is remembered, and how much time that saved."""
+    """Show how many results are cached, and how much time that saved."""
     caller.demand_unbound()
     stats = await services.memory.stats(agent)
     aside = await services.memory.quarantined(agent)
@@ -370,7 +370,7 @@ async def show_result_stats(
 async def show_result(
     services: ResultServices, caller: Caller, key: ResultKey
 ) -> ResultView:
-    """Show one remembered result."""
+    """Show a cached result."""
     caller.demand_unbound()
     return await _show(services, await _whole_key(services.memory, key))
 
@@ -390,10 +390,10 @@ async def show_result(
 async def set_result(
     services: ResultServices, caller: Caller, key: ResultKey, new: NewResult
 ) -> ResultView:
-    """Replace a remembered result, or remember one under a whole key."""
+    """Replace a cached result, or add one under a whole key."""
     caller.demand_unbound()
     if parse_ltm(key) is None and ":" not in key:
-        raise not_found(f"{key!r} is no key; copy one from what GET /v1/results lists")
+        raise not_found(f"{key!r} is not a valid key; copy one from GET /v1/results")
     whole = await _whole_key(services.memory, key)
     if (parts := parse_ltm(whole)) is not None:
         card = await _demand_card(services, parts.agent_id)
@@ -417,16 +417,16 @@ async def set_result(
     waits=True,
     shows=Shows(
         arguments=("key",),
-        confirm="Results to forget: {concerns}. Go on?",
+        confirm="Cached results to delete: {concerns}. Continue?",
         example="results forget --agent BudgetTrackerAgent --older-than 30d",
     ),
 )
 async def forget_results(
     services: ResultServices, caller: Caller, wanted: ResultsToForget
 ) -> ResultsForgotten:
-    """Forget the results that fit every given condition.
+    """Delete the cached results that match all given conditions.
 
-    An agent as a whole, or everything, takes its quarantine along.
+    With only an agent, or with `everything`, quarantined entries are deleted too.
     """
     caller.demand_unbound()
     wanted.demand_condition()
@@ -464,10 +464,11 @@ async def forget_results(
 async def import_results(
     services: ResultServices, caller: Caller, agent_id: AgentId, lines: Lines
 ) -> ResultsImported:
-    """Remember results of a file: lines of a key and its result, or of a memory file whole.
+    """Import cached results: lines of a key and its result, or a whole memory file of an older version.
 
-    Known results stay as they are. A result whose key has exactly five values in a list may have been cut there by
-    another program and would answer another question: it is put in quarantine, and never served.
+    Existing results stay as they are. A result whose key has exactly five values in a
+    list may have been truncated by another program and would answer another question:
+    it is quarantined, and never served.
     """
     caller.demand_unbound()
     card = await _demand_card(services, agent_id)
@@ -502,7 +503,7 @@ async def import_results(
 async def export_results(
     services: ResultServices, caller: Caller, agent_id: AgentId
 ) -> AsyncIterator[ResultLine]:
-    """Return an agent's shared results as lines that `import` reads: of each task those of the version used last."""
+    """Return an agent's shared cached results as lines for `import`: per task, those of the last used version."""
     caller.demand_unbound()
     card = await _demand_card(services, agent_id)
     found = await export_entries(
@@ -526,7 +527,7 @@ async def _show(services: ResultServices, key: str) -> ResultView:
     entry = await services.memory.show(key)
     if entry is None:
         raise not_found(
-            f"nothing is remembered at {key!r}; GET /v1/results lists what is"
+            f"there is no cached result {key!r}; GET /v1/results lists them"
         )
     return ResultView(
         **_fields_of(entry),
@@ -584,10 +585,10 @@ async def _whole_key(memory: LongTermMemory, key: str) -> str:
     ]
     if not found:
         raise not_found(
-            f"nothing is remembered under {key!r}; GET /v1/results lists what is"
+            f"there is no cached result {key!r}; GET /v1/results lists them"
         )
     if len(found) > 1:
-        several = f"{key!r} is remembered {len(found)} times; give one whole key: {', '.join(sorted(found))}"
+        several = f"{key!r} matches {len(found)} cached results; give one whole key: {', '.join(sorted(found))}"
         raise Refused(409, "several", several)
     return found[0]
 

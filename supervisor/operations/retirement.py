@@ -31,9 +31,9 @@ class RetirementServices:
 class AgentToRetire(Form):
     """How an agent is retired."""
 
-    force: Annotated[bool, Field(description="Also when workers of it are alive.")] = (
-        False
-    )
+    force: Annotated[
+        bool, Field(description="Retire it even if it has live workers.")
+    ] = False
 
 
 class AgentRetired(View):
@@ -60,7 +60,7 @@ async def retire_agent(
     ],
     wanted: AgentToRetire,
 ) -> AgentRetired:
-    """Take an agent out of the catalogue: it can no longer be asked until a worker of it starts again."""
+    """Take an agent out of the catalogue: it accepts no tasks until one of its workers starts again."""
     caller.demand_unbound()
     known = [card.agent_id for card in await read_cards(services.line)]
     if agent_id not in known:

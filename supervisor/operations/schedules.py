@@ -71,7 +71,7 @@ class NewSchedule(Later):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
 
-    agent_id: Annotated[Name | None, Field(description="Whose task.")] = None
+    agent_id: Annotated[Name | None, Field(description="The agent.")] = None
     task: Annotated[Name | None, Field(description="The task to run.")] = None
     parameters: Annotated[
         dict[str, JsonValue],
@@ -89,7 +89,9 @@ class NewSchedule(Later):
     ] = None
     at: Annotated[
         datetime | None,
-        begin_at("Once: RFC 3339; without its zone by the clocks of `time_zone`."),
+        begin_at(
+            "Run once at this time (RFC 3339; in `time_zone` if it has no offset)."
+        ),
     ] = None
     cron: Annotated[
         str | None, Field(description="Five fields, or six with seconds first.")
@@ -97,18 +99,23 @@ class NewSchedule(Later):
     every: Annotated[
         Seconds | None, Field(description="Whole seconds, such as 90s or 6h.")
     ] = None
-    time_zone: Annotated[str, Field(description="By whose clocks.")] = "UTC"
+    time_zone: Annotated[str, Field(description="Time zone of the times.")] = "UTC"
     missed: Annotated[
         Literal["skip", "once", "all"],
-        Field(description="Ticks that are made up for."),
+        Field(
+            description="Policy for missed runs: `skip` drops them, `once` runs the "
+            "last, `all` runs each."
+        ),
     ] = "once"
-    id: Annotated[Name | None, Field(description="What to call it.")] = None
+    id: Annotated[
+        Name | None, Field(description="Id of the schedule; default: a new one.")
+    ] = None
     user: Annotated[
         str | None,
         Field(min_length=1, max_length=256, description="Run as this user."),
     ] = None
     dry_run: Annotated[
-        bool, Field(description="Keep nothing, only show the next times.")
+        bool, Field(description="Only show the next times; add nothing.")
     ] = False
 
 
@@ -175,9 +182,13 @@ async def list_schedules(
         Field(min_length=1, max_length=256, description="Only of this user."),
     ] = None,
     after: Annotated[
-        str, Field(max_length=64, description="The `after` of the page before.")
+        str,
+        Field(
+            max_length=64,
+            description="Pagination cursor: the `after` of the previous page.",
+        ),
     ] = "",
-    limit: Annotated[int, Field(ge=1, le=200, description="At most so many.")] = 50,
+    limit: Annotated[int, Field(ge=1, le=200, description="Maximum number.")] = 50,
 ) -> ScheduleList:
     """List schedules with their next times."""
     book = services.book
@@ -247,7 +258,7 @@ async def add_schedule(
 async def pause_schedule(
     services: ScheduleServices, caller: Caller, schedule_id: ScheduleId
 ) -> ScheduleView:
-    """Let no tick come until it is resumed; one in the code of an agent stays paused when that is deployed."""
+    """Pause a schedule. One that is defined in the code of an agent stays paused across deployments."""
     await _demand(services, schedule_id, caller)
     return await _conclude(
         services, await services.book.set_paused(schedule_id, caller, paused=True)
@@ -265,9 +276,10 @@ async def pause_schedule(
 async def resume_schedule(
     services: ScheduleServices, caller: Caller, schedule_id: ScheduleId
 ) -> ScheduleView:
-    """Let ticks come again; those of the pause are not made up for.
+    """Resume a schedule; runs missed during the pause are not made up for.
 
-    One whose maker's key was removed, or has lost the role `ask`, is yours from then on.
+    If the key of its creator was removed, or has lost the role `ask`, the schedule is
+    yours from then on.
     """
     await _demand(services, schedule_id, caller)
     return await _conclude(
@@ -303,7 +315,7 @@ async def run_schedule(
 async def remove_schedule(
     services: ScheduleServices, caller: Caller, schedule_id: ScheduleId
 ) -> ScheduleView:
-    """Remove a schedule, and the task of its next tick if that waits already."""
+    """Remove a schedule, and its next task if that is already queued."""
     await _demand(services, schedule_id, caller)
     return await _conclude(services, await services.book.remove(schedule_id))
 

@@ -205,7 +205,7 @@ def demand_callback(
     if url is None:
         return None
     if services.webhooks is None:
-        words = "there are no webhooks without TASKLORE_WEBHOOK_SECRET; set it for every supervisor"
+        words = "webhooks require TASKLORE_WEBHOOK_SECRET; set it for every supervisor"
         raise unusable([Fault(where="callback_url", message=words)])
     try:
         return services.webhooks.make_callback(url, user_id, caller)
@@ -273,8 +273,9 @@ async def read_task(services: TaskLooks, caller: Caller, task_id: str) -> Sent:
     is_gone = is_unknown or (whole is not None and entry is None)
     if is_gone or not await _is_of_tenant(services, caller, known.record, entry):
         raise not_found(
-            f"there is no task {task_id!r}: it is past its time (TASKLORE_LEDGER_KEEP_DAYS), no worker has taken what "
-            "a program published, or that could not be read as a task (GET /v1/dead-letters?reason=unreadable)"
+            f"there is no task {task_id!r}: its record has expired "
+            "(TASKLORE_LEDGER_KEEP_DAYS), no worker has received it yet, or the "
+            "message was not a readable task (GET /v1/dead-letters?reason=unreadable)"
         )
     if entry is None:
         return Sent(task_id=task_id, state="accepted", status="accepted")

@@ -38,12 +38,12 @@ MOST_EXPORTED = 64 * 1024**2
 SessionId = Annotated[
     str, Field(pattern=NAME_PATTERN, description="A session, by its id.")
 ]
-DryRun = Annotated[bool, Field(description="Only say what would be done.")]
+DryRun = Annotated[bool, Field(description="Only show what would be done.")]
 Bound = Annotated[
     str,
     Field(
         max_length=64,
-        description="What a dry run answered: nothing else than it counted is touched.",
+        description="The `bound` of the dry run; nothing else is removed.",
     ),
 ]
 
@@ -126,12 +126,13 @@ class SessionUpload(Form):
     file: Annotated[
         dict[str, JsonValue] | str,
         Field(
-            description="What export wrote.",
+            description="The output of `export`.",
             json_schema_extra={"x-cli": {"kind": "file"}},
         ),
     ]
     session_id: Annotated[
-        Name | None, Field(description="Call it so instead of as in the file.")
+        Name | None,
+        Field(description="Session id to use instead of the one in the file."),
     ] = None
 
 
@@ -159,7 +160,8 @@ class EntriesToInvalidate(Form):
         None
     )
     downstream: Annotated[
-        Name | None, Field(description="Every entry of what depends on this phase.")
+        Name | None,
+        Field(description="Every entry of phases that depend on this phase."),
     ] = None
     dry_run: DryRun = False
     bound: Bound = ""
@@ -183,7 +185,7 @@ class SessionToDrop(Form):
     """How a session is removed."""
 
     force: Annotated[
-        bool, Field(description="Also one that runs, which ends its pipeline.")
+        bool, Field(description="Also if it is running; this ends its pipeline.")
     ] = False
     dry_run: DryRun = False
     bound: Bound = ""
@@ -206,7 +208,7 @@ class Sweeping(Form):
         str,
         Field(
             pattern=r"^[0-9]{0,9}$",
-            description="What a dry run answered: no more sessions are swept.",
+            description="The `bound` of the dry run; no further sessions are removed.",
         ),
     ] = ""
 
@@ -251,10 +253,10 @@ async def list_sessions(
         str,
         Field(
             pattern=r"^([0-9]{1,16}-[A-Za-z0-9_-]{1,64})?$",
-            description="The `after` of the page before.",
+            description="Pagination cursor: the `after` of the previous page.",
         ),
     ] = "",
-    limit: Annotated[int, Field(ge=1, le=200, description="At most so many.")] = 50,
+    limit: Annotated[int, Field(ge=1, le=200, description="Maximum number.")] = 50,
 ) -> SessionPage:
     """List the sessions, the last updated first."""
     caller.demand_unbound()
@@ -312,7 +314,7 @@ async def show_session(
 async def show_session_stats(
     services: SessionServices, caller: Caller, session_id: SessionId
 ) -> SessionSavings:
-    """Show how often entries were used, and how much time that saved."""
+    """Show how often entries were reused, and how much time that saved."""
     await _demand_root(services, caller, session_id)
     return SessionSavings(**asdict(await services.cache.stats(session_id)))
 
@@ -338,7 +340,7 @@ async def get_session_entry(
         Field(max_length=1024, description="An entry, such as analysis:dependencyMap."),
     ],
 ) -> Text:
-    """Return the value of an entry as JSON; looking at it counts as no use of it."""
+    """Return the value of an entry as JSON; this is not counted as a use."""
     read_key(key)
     await _demand_root(services, caller, session_id)
     [found] = await services.cache.peek(session_id, [key])
@@ -397,9 +399,9 @@ async def export_session(
 async def import_session(
     services: SessionServices, caller: Caller, upload: SessionUpload
 ) -> SessionLoaded:
-    """Put a file in as a session that is not there yet; entries whose time is over are left out.
+    """Import a file as a new session; expired entries are omitted.
 
-    Entries that break a rule are left out as well, and told; nothing is made when that leaves none.
+    Invalid entries are omitted too, and listed; if none is left, no session is created.
     """
     caller.demand_unbound()
     document = _read_document(upload.file)
@@ -434,7 +436,7 @@ async def import_session(
     mounted="operations",
     problems=(404, 409),
     shows=Shows(
-        confirm="Entries to remove: {concerns}. Go on?",
+        confirm="Entries to remove: {concerns}. Continue?",
         example=(
             "sessions invalidate health-3f9a2c71d0 --key analysis:results\n"
             "sessions invalidate health-3f9a2c71d0 --downstream analysis"
@@ -447,10 +449,10 @@ async def invalidate_entries(
     session_id: SessionId,
     wanted: EntriesToInvalidate,
 ) -> EntriesInvalidated:
-    """Remove entries, and tell which.
+    """Remove entries, and list them.
 
-    A task that runs for one of their phases writes nothing any more. Of a run, invalidating its phases by
-    `pipelines invalidate` lets them run again as well.
+    Tasks that are still running for one of their phases can no longer write. For a
+    pipeline run use `pipelines invalidate`, which also runs the phases again.
     """
     given = [wanted.key, wanted.phase, wanted.downstream]
     if sum(one is not None for one in given) != 1:
@@ -480,7 +482,7 @@ async def invalidate_entries(
     mounted="operations",
     problems=(404, 409),
     shows=Shows(
-        confirm="To remove, session {session_id} and its entries: {concerns}. Go on?",
+        confirm="Session {session_id} and its entries to remove: {concerns}. Continue?",
         example="sessions drop health-3f9a2c71d0",
     ),
 )
@@ -490,7 +492,7 @@ async def drop_session(
     session_id: SessionId,
     wanted: SessionToDrop,
 ) -> SessionDropped:
-    """Remove a session with its entries; its evidence, and the project's memory, stay."""
+    """Remove a session with its entries; its evidence and the records of its project stay."""
     root = await _demand_root(services, caller, session_id)
     if root.state == "running" and not wanted.force:
         raise Refused(409, "running", str(refuse_running(session_id)))
@@ -514,14 +516,14 @@ async def drop_session(
     mounted="operations",
     waits=True,
     shows=Shows(
-        confirm="Sessions and entries to sweep away: {concerns}. Go on?",
+        confirm="Expired sessions and entries to remove: {concerns}. Continue?",
         example="sessions sweep",
     ),
 )
 async def sweep_sessions(
     services: SessionServices, caller: Caller, wanted: Sweeping
 ) -> SessionsSwept:
-    """Remove expired entries and sessions; never one that runs."""
+    """Remove expired entries and sessions; never a running one."""
     caller.demand_unbound()
     expired = await services.cache.count_expired()
     if wanted.dry_run:
@@ -563,7 +565,8 @@ async def _demand_root(
     root = await services.cache.root(session_id)
     if root is None:
         raise UnknownSession(
-            f"there is no session {session_id!r}, or its time is over; GET /v1/sessions lists those there are"
+            f"there is no session {session_id!r}, or it has expired; GET /v1/sessions "
+            "lists them"
         )
     return root
 
@@ -628,10 +631,10 @@ def _read_document(file: dict[str, JsonValue] | str) -> dict[str, Any]:
             found = json.loads(file)
         except (ValueError, RecursionError) as error:
             raise unusable(
-                [Fault(where="file", message=f"is no JSON ({error}); mend it")]
+                [Fault(where="file", message=f"is not valid JSON ({error}); fix it")]
             ) from error
     if not isinstance(found, dict) or not isinstance(found.get("cache"), dict):
-        told = "is no file of a session; write one with `sessions export`"
+        told = "is not a session file; write one with `sessions export`"
         raise unusable([Fault(where="file", message=told)])
     return found
 

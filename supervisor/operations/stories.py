@@ -78,9 +78,11 @@ class NewStory(Form):
     relations: Annotated[
         Relations, Field(description="Tiers, tastes, and the scores of pairs.")
     ] = Field(default_factory=Relations)
-    threads: Annotated[tuple[StoryThread, ...], Field(description="What is open.")] = ()
+    threads: Annotated[
+        tuple[StoryThread, ...], Field(description="Open plot threads.")
+    ] = ()
     knowledge: Annotated[
-        tuple[KnownFact, ...], Field(description="What is known of its world.")
+        tuple[KnownFact, ...], Field(description="Known facts of its world.")
     ] = ()
 
     @model_validator(mode="before")
@@ -230,10 +232,10 @@ async def list_stories(
         str,
         Field(
             pattern=r"^([0-9]{1,16}-[A-Za-z0-9_-]{1,64})?$",
-            description="The `after` of the page before.",
+            description="Pagination cursor: the `after` of the previous page.",
         ),
     ] = "",
-    limit: Annotated[int, Field(ge=1, le=200, description="At most so many.")] = 100,
+    limit: Annotated[int, Field(ge=1, le=200, description="Maximum number.")] = 100,
 ) -> StoryList:
     """List the stories that are loaded, the last changed first."""
     caller.demand_unbound()
@@ -263,7 +265,7 @@ async def list_stories(
 async def show_story(
     services: StoryServices, caller: Caller, story_id: StoryId
 ) -> StoryStanding:
-    """Show how a story stands after its last response: settings, relationships, open threads, how much is known.
+    """Show the state of a story after its last response: settings, relationships, open threads, how much is known.
 
     Raises:
         UnknownStory: there is none.
@@ -309,9 +311,9 @@ async def show_story(
 async def load_story(
     services: StoryServices, caller: Caller, new: NewStory
 ) -> LoadedStory:
-    """Load where a story begins, for the agents.
+    """Load the initial state of a story, for the agents.
 
-    What responses changed stays. The same again changes nothing.
+    Changes by responses are kept. Repeating it changes nothing.
 
     Raises:
         Refused: 422, a name or an id stands twice.
@@ -359,7 +361,7 @@ async def delete_story(
     story_id: StoryId,
     *,
     dry_run: Annotated[
-        bool, Field(description="Remove nothing, only show what would go.")
+        bool, Field(description="Only show what would be removed.")
     ] = False,
 ) -> DeletedStory:
     """Remove a story with its responses and their analyses; its folder stays.

@@ -59,7 +59,8 @@ class StreamToOpen(Form):
         str | None,
         Field(
             max_length=8192,
-            description="As the stream wrote it: `1.1.5` of a task, `2` of a request, `1.5-4-0` of a run.",
+            description="Resume after this event id, as received: `1.1.5` of a task, "
+            "`2` of a request, `1.5-4-0` of a run.",
         ),
     ] = None
 
@@ -115,9 +116,10 @@ class OpenableStream(View):
 async def make_stream_token(
     services: StreamTokenServices, caller: Caller, wanted: StreamToOpen
 ) -> OpenableStream:
-    """Let a browser open one stream without a key.
+    """Create a token by which a browser can open one stream without an API key.
 
-    The token is for this stream and this key alone, and opens it, also again, until `expires_at`.
+    The token is valid for this stream and this key only, any number of times, until
+    `expires_at`.
 
     Raises:
         Refused: 404, there is no such stream, it is another user's, or no tokens are made here; 401, the key was just
@@ -129,7 +131,8 @@ async def make_stream_token(
         return OpenableStream(url=wanted.path, token=None, expires_at=None)
     if services.signer is None:
         raise not_found(
-            "there are no tokens of streams without TASKLORE_APPROVAL_SECRET; set it for every supervisor"
+            "stream tokens require TASKLORE_APPROVAL_SECRET; set it for every "
+            "supervisor"
         )
     try:
         token, expires = services.signer.make(

@@ -75,7 +75,7 @@ from tasklore.supervisor.requests.outcome_parts import cancel_task
 TaskId = Annotated[
     str,
     Field(
-        pattern=NAME_PATTERN, description="The id of a task, as the answer to it says."
+        pattern=NAME_PATTERN, description="Task id, as returned when the task was sent."
     ),
 ]
 SignalName = Annotated[
@@ -114,7 +114,8 @@ class SendOptions(Later):
         Field(
             min_length=1,
             max_length=256,
-            description="In whose name, and with whose memory; that of the key, where it has one.",
+            description="User on whose behalf it runs, and whose memory it sees; "
+            "default: that of the key, if it has one.",
         ),
     ] = None
     tenant: Annotated[
@@ -122,12 +123,13 @@ class SendOptions(Later):
         Field(
             min_length=1,
             max_length=200,
-            description="Whose budgets it spends; that of the key, where it has one.",
+            description="Tenant whose budgets it uses; default: that of the key, if it "
+            "has one.",
         ),
     ] = None
     priority: Annotated[
         Literal["interactive", "normal", "batch"],
-        Field(description="Whose turn is sooner where tasks of an agent wait."),
+        Field(description="Priority among the queued tasks of the agent."),
     ] = "normal"
     conversation: Annotated[
         str | None,
@@ -138,13 +140,15 @@ class SendOptions(Later):
     memory: Annotated[
         Literal["use", "refresh", "bypass"],
         Field(
-            description="Whether a remembered result may serve, is computed anew and kept, or neither."
+            description="Result cache: use = read and write, refresh = recompute and "
+            "overwrite, bypass = ignore."
         ),
     ] = "use"
     within_seconds: Annotated[
         Annotated[Seconds, Field(gt=0, le=604_800)] | None,
         Field(
-            description="How long it may take from its start, its time in the queue included.",
+            description="Deadline, counted from its start time and including its time "
+            "in the queue.",
             json_schema_extra={"x-cli": {"option": "--within", "metavar": "SPAN"}},
         ),
     ] = None
@@ -154,7 +158,7 @@ class SendOptions(Later):
             ge=1,
             le=1000,
             strict=False,
-            description="Runs at most, the first included.",
+            description="Maximum number of runs, including the first.",
         ),
     ] = None
     wait_seconds: Annotated[
@@ -162,7 +166,7 @@ class SendOptions(Later):
         Field(
             ge=0,
             le=600,
-            description="How long the answer waits for the task's end.",
+            description="How long to wait for the task to end.",
             json_schema_extra={"x-cli": {"option": "--wait", "metavar": "SPAN"}},
         ),
         SPAN,
@@ -170,7 +174,8 @@ class SendOptions(Later):
     callback_url: Annotated[
         str | None,
         Field(
-            description="Hears of its end, and of questions that it asks, by signed webhooks."
+            description="URL that receives signed webhooks when the task ends or asks "
+            "a question."
         ),
     ] = None
 
@@ -184,7 +189,7 @@ class Send(SendOptions):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
 
-    agent_id: Annotated[Name | None, Field(description="Whose task.")] = None
+    agent_id: Annotated[Name | None, Field(description="The agent.")] = None
     task: Annotated[Name, Field(description="The task to run."), WithJsonSchema(_CALL)]
     parameters: Annotated[
         dict[str, JsonValue],
@@ -213,52 +218,55 @@ class Send(SendOptions):
 class Signal(Form):
     """The value of a signal."""
 
-    value: Annotated[JsonValue, Field(description="What the task is told.")] = None
+    value: Annotated[JsonValue, Field(description="The signal's payload.")] = None
 
 
 class TaskQuery(Form):
     """Which tasks are listed: those to which all of it applies. An unknown name is refused: it would filter nothing."""
 
     agent: Annotated[Name | None, Field(description="The id of their agent.")] = None
-    state: Annotated[
-        RunState | None, Field(description="How they stand, or ended.")
-    ] = None
+    state: Annotated[RunState | None, Field(description="Status.")] = None
     tenant: Annotated[
         str | None,
         Field(
             min_length=1,
             max_length=200,
-            description="Whose budgets they spend; the key's own, where it has one.",
+            description="Tenant whose budgets they use; default: that of the key, if "
+            "it has one.",
         ),
     ] = None
     user: Annotated[
         str | None,
         Field(
-            min_length=1, max_length=256, description="Whose they are; the key's own."
+            min_length=1,
+            max_length=256,
+            description="User id; default: the user of the key.",
         ),
     ] = None
     created_after: Annotated[
         When | None,
         Field(
-            description="Only what was created since: so long ago, such as 2h, or a time; included.",
+            description="Only tasks created since this age or time, such as 2h "
+            "(inclusive).",
             json_schema_extra={"x-cli": {"option": "--since", "metavar": "WHEN"}},
         ),
     ] = None
     created_before: Annotated[
         When | None,
         Field(
-            description="Only what was created before: so long ago, such as 2h, or a time; left out.",
+            description="Only tasks created before this age or time, such as 2h "
+            "(exclusive).",
             json_schema_extra={"x-cli": {"option": "--until", "metavar": "WHEN"}},
         ),
     ] = None
     ended_after: Annotated[
         When | None,
         Field(
-            description="Only what ended since: so long ago, such as 1h, or a time.",
+            description="Only tasks that ended since this age or time, such as 1h.",
             json_schema_extra={"x-cli": {"option": "--ended-since", "metavar": "WHEN"}},
         ),
     ] = None
-    open: Annotated[bool, Field(description="Only those that have not ended.")] = False
+    open: Annotated[bool, Field(description="Only unfinished tasks.")] = False
     parent: Annotated[
         Name | None, Field(description="The id of the task that called them.")
     ] = None
@@ -267,14 +275,19 @@ class TaskQuery(Form):
         Field(
             min_length=1,
             max_length=64,
-            description="The class of the error that ended them, as `TaskExpired`.",
+            description="The class of the error that ended them, such as "
+            "`TaskExpired`.",
         ),
     ] = None
     after: Annotated[
-        str, Field(max_length=100, description="The `after` of the page before.")
+        str,
+        Field(
+            max_length=100,
+            description="Pagination cursor: the `after` of the previous page.",
+        ),
     ] = ""
     limit: Annotated[
-        int, Field(ge=1, le=MOST_OF_PAGE, description="Tasks of a page.")
+        int, Field(ge=1, le=MOST_OF_PAGE, description="Tasks on a page.")
     ] = 50
 
     def filter_for(self, caller: Caller) -> TaskFilter:
@@ -309,7 +322,7 @@ class WaitCount(View):
 
 
 class TaskCounts(View):
-    """How tasks stand at one time.
+    """Counts of tasks at one time.
 
     `open` are all that have not ended, and `oldest_ms` is when the first of them was created, ms since 1970. States and
     waits are those of the newest `looked_at` open ones. `failed` ended so within the last hour, of those created within
@@ -338,9 +351,10 @@ class TaskCounts(View):
     ),
 )
 async def list_tasks(services: TaskLooks, caller: Caller, query: TaskQuery) -> TaskPage:
-    """List tasks, the last created first; of one user those that ended last.
+    """List tasks, the most recently created first; for one user, the most recently ended first.
 
-    The last 100,000 of each agent are listed, of seven days (TASKLORE_LEDGER_KEEP_DAYS). A page may be short, or empty.
+    Covers the last 100,000 tasks of each agent, of seven days
+    (TASKLORE_LEDGER_KEEP_DAYS). A page may be short or empty even if there are more.
 
     Raises:
         NotPermitted: another user or tenant is asked for than the key's own.
@@ -358,9 +372,9 @@ async def list_tasks(services: TaskLooks, caller: Caller, query: TaskQuery) -> T
     shows=Shows(picture="task_counts", example="tasks count"),
 )
 async def count_tasks(services: TaskLooks, caller: Caller) -> TaskCounts:
-    """Count open tasks by state and by the reason of their waiting, and those that failed in the last hour.
+    """Count open tasks by state and by why they wait, and those that failed in the last hour.
 
-    A key of one user or tenant counts theirs alone.
+    A key restricted to a user or tenant counts only theirs.
     """
     tasks = TaskList(services.redis)
     everybody = TaskQuery().filter_for(caller)
@@ -443,7 +457,7 @@ async def send(
     shows=Shows(example="tasks show 0199a1b2-3c4d"),
 )
 async def show_task(services: TaskLooks, caller: Caller, task_id: TaskId) -> Sent:
-    """See what became of a task."""
+    """Show the status and the result of a task."""
     return await read_task(services, caller, task_id)
 
 
@@ -456,9 +470,9 @@ async def show_task(services: TaskLooks, caller: Caller, task_id: TaskId) -> Sen
     shows=Shows(shortcut="trace", picture="trace", example="tasks trace 0199a1b2-3c4d"),
 )
 async def trace_task(services: TaskLooks, caller: Caller, task_id: TaskId) -> Trace:
-    """See the tree of the tasks that a task called: states, times, runs, recalled answers, tokens and cost.
+    """Show the tree of tasks that a task called: states, times, runs, cached answers, tokens and cost.
 
-    Open tasks have the steps that a crash would not repeat.
+    For unfinished tasks, completed steps (which a crash would not repeat) are shown.
     """
     await read_task(services, caller, task_id)
     if (found := await TaskTree(services.redis).read(task_id)) is None:
@@ -503,7 +517,7 @@ class TaskAssigned(View):
 async def show_assignment(
     services: TaskLooks, caller: Caller, task_id: TaskId
 ) -> TaskAssigned:
-    """See the parameters of an open task, and who sent it. They are not kept once it has ended.
+    """Show the parameters of an open task, and who sent it. They are not kept after it has ended.
 
     Raises:
         Refused: 404, there is no such task, or it has ended.
@@ -513,7 +527,7 @@ async def show_assignment(
     kept = None if entry is None else entry.generations[entry.newest].assignment
     if kept is None:
         raise not_found(
-            f"the parameters of task {task_id!r} are not kept any more: it has ended"
+            f"the parameters of task {task_id!r} are no longer kept: it has ended"
         )
     try:
         sent = TaskAssignment.model_validate_json(kept)
@@ -554,7 +568,7 @@ async def show_assignment(
     shows=Shows(example="tasks words r-1f2e3d"),
 )
 async def show_words(services: TaskLooks, caller: Caller, task_id: TaskId) -> TaskWords:
-    """See what a person said that became a task, and how it was read; as long as their conversation has it.
+    """Show the original words behind a task and how they were understood, as long as the conversation is kept.
 
     Raises:
         Refused: 404, there is no such task, or no words of it are known.
@@ -562,8 +576,8 @@ async def show_words(services: TaskLooks, caller: Caller, task_id: TaskId) -> Ta
     await read_task(services, caller, task_id)
     if (found := await find_words(services, caller, task_id)) is None:
         raise not_found(
-            f"no words are known of task {task_id!r}: it was sent by its name, by nobody who is known, or the "
-            "conversation does not hold them any more"
+            f"no words are stored for task {task_id!r}: it was sent by its name, "
+            "without a user, or they are no longer in the conversation"
         )
     return found
 
@@ -586,16 +600,17 @@ async def cancel(
     task_id: TaskId,
     *,
     reason: Annotated[
-        str, Field(max_length=500, description="Why; it stands in the report.")
+        str, Field(max_length=500, description="Reason; included in the report.")
     ] = "",
     ahead: Annotated[
         bool,
         Field(
-            description="Also one that has not come yet: it is cancelled before it starts. Takes the role `operate`."
+            description="Also cancel a task that has not been submitted yet, before it "
+            "starts. Requires the role `operate`."
         ),
     ] = False,
 ) -> Cancelled:
-    """Cancel a task: one that waits never starts, one that runs is asked to stop, and no later success counts.
+    """Cancel a task: a waiting one never starts, a running one is asked to stop; a later success does not count.
 
     Raises:
         NotPermitted: an unknown one, with a key that is for one user or tenant, or lacks the role.

@@ -22,7 +22,8 @@ from tasklore.supervisor.operations.table import Shows, operation
 WebhookId = Annotated[
     str,
     Field(
-        max_length=80, description="An id of the list, which its receiver sees as well."
+        max_length=80,
+        description="Webhook id from the list; its receiver sees the same id.",
     ),
 ]
 
@@ -36,7 +37,7 @@ class WebhookServices:
 
 
 class WebhookView(View):
-    """A webhook: `problem` is what the last of its `attempts` met, or why it rests; `due` is when it is sent next."""
+    """A webhook: `problem` is the result of its last attempt, or why it is paused; `due` is when it is sent next."""
 
     id: str
     type: str
@@ -79,12 +80,12 @@ async def list_webhooks(
     state: Annotated[
         Undelivered,
         Field(
-            description="Those that were given up, the last first, or that wait, by host."
+            description="Failed ones, the most recent first, or waiting ones, by host."
         ),
     ] = "failed",
-    limit: Annotated[int, Field(ge=1, le=1000, description="At most so many.")] = 100,
+    limit: Annotated[int, Field(ge=1, le=1000, description="Maximum number.")] = 100,
 ) -> WebhookList:
-    """List webhooks that were given up, or wait to be sent.
+    """List webhooks that failed for good, or wait to be sent.
 
     Raises:
         MemoryUnavailable: the outbox cannot be read.
@@ -108,7 +109,7 @@ async def list_webhooks(
 async def show_webhook(
     services: WebhookServices, caller: Caller, webhook_id: WebhookId
 ) -> WholeWebhook:
-    """Show a webhook with its body: how often it was sent, what the last attempt met, and when the next one is."""
+    """Show a webhook with its body: how often it was sent, the result of the last attempt, and when the next one is."""
     caller.demand_unbound()
     kept = await _demand(services, webhook_id)
     return WholeWebhook(**_view(kept).model_dump(), body=kept.webhook.body)
@@ -125,9 +126,10 @@ async def show_webhook(
 async def retry_webhook(
     services: WebhookServices, caller: Caller, webhook_id: WebhookId
 ) -> WebhookView:
-    """Send a webhook again at once, and as long as a new one: for a day.
+    """Send a webhook again at once; if that fails, it is retried for a day like a new one.
 
-    One that rests, as the key of its maker was removed, is sent all the same.
+    A webhook that is paused because the API key of its creator was removed is sent as
+    well.
     """
     caller.demand_unbound()
     kept = await _demand(services, webhook_id)
@@ -148,7 +150,7 @@ async def retry_webhook(
 async def remove_webhook(
     services: WebhookServices, caller: Caller, webhook_id: WebhookId
 ) -> WebhookView:
-    """Remove a webhook: it is not sent any more."""
+    """Remove a webhook; it is not sent again."""
     caller.demand_unbound()
     kept = await _demand(services, webhook_id)
     await services.outbox.remove(webhook_id)

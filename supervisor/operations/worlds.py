@@ -68,7 +68,7 @@ class WorldServices(WorldLooks):
 
 
 class WorldMessage(Form):
-    """Something said to an agent, which hears it in its next task.
+    """A message to an agent, which receives it with its next task.
 
     The same `message_id` of a sender again is the same message; without it there is a new one. `time` is in seconds of
     the world; without it that of what the agent observed last, 0 where it never did.
@@ -83,11 +83,16 @@ class WorldMessage(Form):
         SpelledWorldTime | None, Field(description="When, in seconds of the world.")
     ] = None
     message_id: Annotated[
-        MessageId | None, Field(description="The same each time that it is sent.")
+        MessageId | None,
+        Field(description="Message id; use the same id when you send it again."),
     ] = None
     user: Annotated[
         str | None,
-        Field(min_length=1, max_length=256, description="Whose words they are."),
+        Field(
+            min_length=1,
+            max_length=256,
+            description="User on whose behalf the words are said.",
+        ),
     ] = None
 
 
@@ -101,7 +106,7 @@ class DeliveredMessage(View):
 
 
 class UnheardMessage(View):
-    """A message that its agent has not heard yet."""
+    """A message that its agent has not received yet."""
 
     message_id: str
     sender: str
@@ -194,14 +199,14 @@ async def list_unheard(
         str,
         Field(
             pattern=r"^[0-9]{0,9}$",
-            description="The `after` of the page before.",
+            description="Pagination cursor: the `after` of the previous page.",
         ),
     ] = "",
-    limit: Annotated[int, Field(ge=1, le=200, description="At most so many.")] = 50,
+    limit: Annotated[int, Field(ge=1, le=200, description="Maximum number.")] = 50,
 ) -> UnheardMessages:
-    """List what an agent has been sent and has not heard yet.
+    """List messages that an agent has been sent and has not received yet.
 
-    To a key for one user only what that user said is shown.
+    A key for one user shows only messages of that user.
 
     Raises:
         Refused: 404, the conversation is another user's or tenant's.

@@ -73,7 +73,8 @@ def read_pipelines(folder: Path) -> dict[str, Pipeline]:
     """
     if not folder.is_dir():
         raise ConfigurationError(
-            f"TASKLORE_PIPELINES_DIR is {str(folder)!r}, which is no folder; make it, or leave it out"
+            f"TASKLORE_PIPELINES_DIR is {str(folder)!r}, which is not a folder; create "
+            "it, or omit it"
         )
     found: dict[str, Pipeline] = {}
     for file in sorted(folder.glob("*.toml")):
@@ -341,7 +342,9 @@ def _assignment_in(delivery: Delivery) -> TaskAssignment:
         first = error.errors(
             include_url=False, include_input=False, include_context=False
         )[0]
-        raise InvalidInput(f"this is no task assignment: {fault_of(first)}") from error
+        raise InvalidInput(
+            f"this is not a task assignment: {fault_of(first)}"
+        ) from error
     if assignment.agent_id != PIPELINE_AGENT:
         raise InvalidInput(
             f"agent_id is {assignment.agent_id!r}, but the subject is of {PIPELINE_AGENT!r}"

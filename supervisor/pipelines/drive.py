@@ -236,7 +236,7 @@ class Drive:
             if left_s[-1] <= 0:
                 live.late.add(name)
                 live.meanwhile(self._note_late(live, name))
-                text = f"late after {late_after.total_seconds():g} s: the phases after it go on without it"
+                text = f"late after {late_after.total_seconds():g} s: the phases after it continue without it"
                 self._parts.tell(
                     live.event("phase_progress", self._parts.now(), name, text=text)
                 )

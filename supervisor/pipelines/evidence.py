@@ -225,7 +225,7 @@ def read_bundle(path: Path) -> dict[str, Any]:
         msg = f"cannot read evidence {str(path)!r} ({type(error).__name__}); name a file '...-failed.json'"
         raise InvalidInput(msg) from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        msg = f"{str(path)!r} is no evidence of the format {FORMAT!r}; name a file '...-failed.json'"
+        msg = f"{str(path)!r} is not evidence of the format {FORMAT!r}; name a file '...-failed.json'"
         raise InvalidInput(msg)
     return found
 
@@ -281,8 +281,9 @@ def _read_run(
     masked = read.masked
     if masked.pipeline:
         raise InvalidInput(
-            f"the declaration held secrets, which are masked in the evidence ({', '.join(masked.pipeline)}); make "
-            "them inputs with `secret = true`, and run the pipeline anew"
+            "the declaration held secrets, which are masked in the evidence "
+            f"({', '.join(masked.pipeline)}); make them inputs with `secret = true`, "
+            "and run the pipeline again"
         )
     new = NewRun(
         session_id=checked_name(read.session_id, "session id"),
@@ -414,7 +415,8 @@ def _give_inputs(
     if missing:
         flags = " ".join(f"--input {name}=..." for name in missing)
         raise InvalidInput(
-            f"inputs {', '.join(missing)} are secret and not in the evidence; give them anew: {flags}"
+            f"inputs {', '.join(missing)} are secret and not in the evidence; pass them "
+            f"again: {flags}"
         )
     changed = [
         name
@@ -423,7 +425,8 @@ def _give_inputs(
     ]
     if changed:
         raise InvalidInput(
-            f"inputs {', '.join(changed)} cannot change when a run goes on; start a new run with them instead"
+            f"inputs {', '.join(changed)} cannot change when a run is resumed; start a "
+            "new run with them instead"
         )
     inputs = fill_defaults(pipeline, {**known, **given})
     if problems := problems_in_inputs(pipeline, inputs):

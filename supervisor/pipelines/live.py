@@ -228,7 +228,8 @@ def root_of(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> str:
     found = resolve(pipeline.root, lookup)  # type: ignore[arg-type] # inputs are JSON
     if not isinstance(found, str) or not found:
         raise InvalidInput(
-            f"the root {pipeline.root!r} of the pipeline is no folder: it became {found!r}"
+            f"the root {pipeline.root!r} of the pipeline is not a folder: it became "
+            f"{found!r}"
         )
     return found
 

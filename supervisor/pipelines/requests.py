@@ -342,7 +342,7 @@ class PipelineRequests:
         return PipelineReply(
             session_id=record.session_id,
             kind="accepted",
-            text=f"it goes on as yours: {loss}",
+            text=f"it continues as yours: {loss}",
         )
 
     async def _invalidate(self, request: PipelineRequest) -> PipelineReply:
@@ -385,8 +385,9 @@ class PipelineRequests:
             else "there is none"
         )
         raise UnknownSession(
-            f"no run {request.session_id!r}: {ended}; `tasklore pipelines list` shows those there are, and one that "
-            "failed can go on from its evidence: `tasklore pipelines restore FILE`"
+            f"no run {request.session_id!r}: {ended}; `tasklore pipelines list` lists "
+            "them, and a failed one can be resumed from its evidence: `tasklore "
+            "pipelines restore FILE`"
         )
 
     async def _announce(self, reply: PipelineReply) -> PipelineReply:

@@ -435,7 +435,7 @@ def _refuse_inputs(problems: list[str]) -> None:
 
 def _overtaken(record: RunRecord) -> InvalidInput:
     return InvalidInput(
-        f"somebody else made run {record.session_id!r} go on just now; look at its status"
+        f"somebody else has just resumed run {record.session_id!r}; check its status"
     )
 
 

@@ -112,5 +112,8 @@ def _without_result(
     text: str, report: CompletionReport
 ) -> tuple[str, CompletionReport]:
     where = subjects.report(report.supervisor_id, report.task_id, report.generation)
-    short = f"{text[:_KEPT_WORDS]}\nThe whole result is too large for a reply; its report lies at {where} for an hour."
+    short = (
+        f"{text[:_KEPT_WORDS]}\nThe whole result is too large for a reply; its "
+        f"report is kept at {where} for an hour."
+    )
     return short, report.model_copy(update={"result": None})

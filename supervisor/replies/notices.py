@@ -29,7 +29,7 @@ _VERBS = {"is": "are", "has": "have", "was": "were", "does": "do", "wants": "wan
 _CANNOT_TELL = re.compile(
     r"I cannot tell what to do with (?:that|\".*?\")\.", re.DOTALL
 )
-_KEPT = "I have kept that, but no agent here has a task for it."
+_KEPT = "I have stored that, but no agent here has a task for it."
 
 
 class Learned:

@@ -50,12 +50,13 @@ _YEARS = frozenset({"year", "years"})
 _LAST_YEAR = 9_999
 
 _WAYS_OUT = {
-    "completed": "It completed, and its result is no longer there: {message}",
-    "rejected": "It was rejected: {message} Say it again with that mended.",
+    "completed": "It completed, but its result is no longer stored: {message}",
+    "rejected": "It was rejected: {message} Correct this and ask again.",
     "expired": "It expired: {message} Ask again.",
-    "cancelled": "It was cancelled: {message} Ask again to start it anew.",
+    "cancelled": "It was cancelled: {message} Ask again to restart it.",
     "failed": "It failed after {attempts}: {message}",
-    "other": "It ended in a way this version does not know: {message} Update the supervisor.",
+    "other": "It ended with a status that this version does not know: {message} Update "
+    "the supervisor.",
 }
 
 
@@ -119,8 +120,9 @@ def report_reply(
         if (needed := assignment.approval) is not None:
             later = f"; they are asked at {at}" if is_later else ""
             stands = (
-                f"needs the yes of {needed.who} before it starts {assignment.task.name}, for which it waits up to"
-                f" {APPROVED_WITHIN.days} days{later} (question {assignment.approval_id})"
+                f"needs the approval of {needed.who} before it starts "
+                f"{assignment.task.name}; it waits up to {APPROVED_WITHIN.days} "
+                f"days{later} (question {assignment.approval_id})"
             )
         where = f"{assignment.agent_id} {stands}"
         if wait is not None and needed is None and not is_later:
@@ -131,9 +133,9 @@ def report_reply(
             )
         task_id = assignment.task_id
         text = (
-            f"{where}. Ask again with the request id {request_id} for the answer:"
-            f" nothing is started twice. `tasklore trace {task_id}` says how it stands,"
-            f" `tasklore cancel {task_id}` stops it.{taken}"
+            f"{where}. Ask again with the request id {request_id} for the answer: "
+            f"nothing is started twice. `tasklore trace {task_id}` shows its status, "
+            f"`tasklore cancel {task_id}` stops it.{taken}"
         )
     else:
         kind = "answer" if has_result(report) else "failed"
@@ -190,12 +192,13 @@ def _describe_parameters(
 def _describe_problem(problem: NotAccepted | MessageTooLarge, request_id: str) -> str:
     """Return why a task could not be handed over, and when to ask again."""
     if isinstance(problem, MessageTooLarge | OwnerFull):
-        return f"I could not hand this over, and nothing was started: {_sentence(str(problem))}"
+        return f"The task could not be queued, and nothing was started: {_sentence(str(problem))}"
     if isinstance(problem, QueueFull):
-        return f"The queue is full, so I could not hand this over, and nothing was started: {_sentence(str(problem))}"
+        return f"The queue is full, and nothing was started: {_sentence(str(problem))}"
     return (
-        f"I could not hand this over: {_sentence(str(problem))} It may have arrived all the same. Ask again in"
-        f" {problem.retry_after_s:g} s with the request id {request_id}: nothing is started twice."
+        f"It is not known whether the task was queued: {_sentence(str(problem))} Ask "
+        f"again in {problem.retry_after_s:g} s with the request id {request_id}: "
+        "nothing is started twice."
     )
 
 
@@ -253,7 +256,7 @@ def describe_result(
     if len(lines) > _MOST_LINES:
         lines = [
             *lines[:_MOST_LINES],
-            f"... and {len(lines) - _MOST_LINES} lines more; the report holds them all.",
+            f"... and {len(lines) - _MOST_LINES} more lines; the report has them all.",
         ]
     heading = describe_heading(
         report, card=card, call=call, remembered=remembered, computed=computed
@@ -285,15 +288,18 @@ def describe_origin(
     took = describe_time(report.run_ms)
     if note.outcome in {"hit", "near"}:
         age = (
-            f" from {describe_time(note.age_ms)} ago" if note.age_ms is not None else ""
+            f", computed {describe_time(note.age_ms)} ago"
+            if note.age_ms is not None
+            else ""
         )
-        return f"Remembered{age}{_describe_nearness(note, card, call)}; answered in {took}."
+        return f"From the cache{age}{_describe_nearness(note, card, call)}; answered in {took}."
     return {
-        "joined": f"Computed once for several who asked the same at once; answered in {took}.",
-        "refreshed": f"Computed afresh in {took}, and remembered.",
-        "miss": f"Computed in {took}, and remembered.",
-        "unavailable": f"Computed in {took}; the memory did not answer, so it may not be remembered.",
-        "bypassed": f"Computed in {took}; the memory was left out, as asked.",
+        "joined": f"Computed once for several identical requests; answered in {took}.",
+        "refreshed": f"Recomputed in {took}, and cached.",
+        "miss": f"Computed in {took}, and cached.",
+        "unavailable": f"Computed in {took}; the cache did not answer, so it may not be "
+        "cached.",
+        "bypassed": f"Computed in {took}; the cache was bypassed, as requested.",
     }.get(note.outcome, f"Computed in {took}.")
 
 
@@ -315,7 +321,7 @@ def _describe_nearness(
             if note.distance is not None
             else ""
         )
-        return f", for a neighbouring question{f' ({values})' if values else ''}{away}"
+        return f", for a similar question{f' ({values})' if values else ''}{away}"
     asked = call.parameters if call is not None else {}
     fields = card.parameters.get("properties") if card is not None else None
     steps = []
@@ -352,7 +358,11 @@ def describe_failure(report: CompletionReport) -> str:
         message=message, attempts=attempts
     )
     if report.status == "failed" and error is not None:
-        text += " Asking again may help." if error.retryable else f" ({error.type})"
+        text += (
+            " This error may be temporary; ask again later."
+            if error.retryable
+            else f" ({error.type})"
+        )
         text += f" `tasklore dead-letters show {report.task_id}` shows more."
     return text
 

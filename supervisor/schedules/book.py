@@ -165,7 +165,7 @@ class ScheduleBook:
         is_of_all = done == -2 or (done == -1 and not schedule.user_id)
         full = _FULL[-2 if is_of_all else done]
         error = QueueFull if is_of_all else OwnerFull
-        raise error(f"there are {full} already; remove one that is not needed any more")
+        raise error(f"there are {full} already; remove one that is no longer needed")
 
     async def set_paused(
         self, schedule_id: str, by: Caller, *, paused: bool
@@ -204,7 +204,7 @@ class ScheduleBook:
             and offer is not None
             and offer.task.schedule is not None
         ):
-            msg = f"{schedule_id!r} stands in the code of {kept.schedule.target}; remove it there, or pause it"
+            msg = f"{schedule_id!r} is defined in the code of {kept.schedule.target}; remove it there, or pause it"
             raise InvalidInput(msg)
         await self.store.remove(kept.schedule)
         return ScheduleChange(kept, self.find_ahead(kept.state))

@@ -12,6 +12,7 @@ from tasklore.contracts.quantities.errors import InvalidAmount
 from tasklore.contracts.quantities.numerals import FoundAmount
 from tasklore.supervisor.understanding.conclusion import Filled
 from tasklore.supervisor.understanding.cues import Cue
+from tasklore.supervisor.understanding.questions import ask_value
 from tasklore.supervisor.understanding.schema import Slot
 from tasklore.supervisor.understanding.utterance import ReadUtterance, stem, word_set
 from tasklore.supervisor.understanding.values import amount_for
@@ -235,9 +236,11 @@ def put_change(
                 f"{_spell(before)} {'plus' if change.sign > 0 else 'minus'} {worded}"
             )
         if slot.kind == "integer" and after != after.to_integral_value():
-            question = f"What is {slot.label} as a whole number? {words.capitalize()} is {_spell(after)}."
+            question = f"{ask_value(slot, ' as a whole number')} {words.capitalize()} is {_spell(after)}."
     except (InvalidAmount, Inexact):
-        question = f"What is {slot.label}? I cannot work out '{text}' of the earlier {earlier}."
+        question = (
+            f"{ask_value(slot)} I cannot compute '{text}' from the earlier {earlier}."
+        )
     else:
         value = wire_form(Amount(after))
         if not question and filled.values.get(slot.name, value) != value:

@@ -12,6 +12,7 @@ from tasklore.supervisor.understanding.outcome import (
     TextSpan,
     Understood,
 )
+from tasklore.supervisor.understanding.questions import ask_value
 from tasklore.supervisor.understanding.schema import Slot
 
 
@@ -55,7 +56,7 @@ def settle_currencies(
         return
     for slot in open_fields or fields:
         values.pop(slot.name, None)
-        questions[slot.name] = f"What is {slot.label}? You wrote {first.text!r}."
+        questions[slot.name] = f"{ask_value(slot)} You wrote {first.text!r}."
 
 
 def settle_earlier(
@@ -119,6 +120,6 @@ def _ask_for_one(labels: Mapping[str, str], said: Mapping[str, FoundAmount]) -> 
     """Return the question for all amounts that were *said*: which of them is to be said again is not known."""
     told = [f"{label} {said[name].text!r}" for name, label in labels.items()]
     return (
-        f"You wrote {' and '.join(told)}, in two currencies. What are"
-        f" {' and '.join(labels.values())} in one of them?"
+        f"You wrote {' and '.join(told)}, in two currencies. What should"
+        f" {' and '.join(labels.values())} be in one of them?"
     )

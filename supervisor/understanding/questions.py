@@ -16,6 +16,14 @@ _WHICH_TASK = "Do you mean "
 _OFFERED = re.compile(r"(?:mean |, | or )([^,()]{1,200}) \(([A-Za-z0-9_-]{1,64})\)")
 _WHOSE = "What is '"
 _VALUE = re.compile(r"What is '(.{1,400})': ([^?]{1,2000})\?", re.DOTALL)
+_WHICH = "Which"
+_HOW_MANY = "How many"
+#: How a question for one value opens; 0.2 asked "What is", and its turns are kept.
+_OPENINGS = ("What is", _WHICH, _HOW_MANY, "Is")
+#: "number of copies" is no count of numbers.
+_OF = " of "
+#: A last word that is a plural: no "status", "address", "basis" or "gas".
+_PLURAL = re.compile(r"people|children|men|women|feet|[a-z]+[^aisu\W\d_]s|[a-z]{3,}as")
 _ONE_OF = " One of: "
 _LEAVE_OUT = "Shall I leave it out?"
 #: Characters of a description that a question repeats; a longer one explains how to write the value to programs.
@@ -63,9 +71,33 @@ def ask_for(slots: Sequence[Slot]) -> str:
     """Return the question for values that were not given."""
     labels = [slot.label for slot in slots]
     if len(labels) == 1:
-        opening = "Which" if slots[0].is_list else "What is"
-        return f"{opening} {labels[0]}{_explain(slots[0])}?{_hint(slots[0])}"
-    return f"What are {', '.join(labels[:-1])} and {labels[-1]}?"
+        return f"{ask_value(slots[0], _explain(slots[0]))}{_hint(slots[0])}"
+    return f"What should {', '.join(labels[:-1])} and {labels[-1]} be?"
+
+
+def ask_value(slot: Slot, wanted: str = "") -> str:
+    """Return the question for the value of *slot*; *wanted*, such as " in EUR", says more about it."""
+    if slot.is_list:
+        return f"{_WHICH} {slot.label}{wanted}?"
+    if _is_counted(slot):
+        return f"{_HOW_MANY} {slot.label}{wanted}?"
+    return f"{_open_question(slot)}{wanted}?"
+
+
+def _open_question(slot: Slot) -> str:
+    return f"What should {slot.label} be"
+
+
+def _is_counted(slot: Slot) -> bool:
+    """Return whether "how many" asks for *slot*: a whole number of what its label names in the plural."""
+    label = slot.label.lower()
+    return (
+        slot.kind == "integer"
+        and slot.unit is None
+        and not slot.choices
+        and _OF not in label
+        and _PLURAL.fullmatch(label.rpartition(" ")[2]) is not None
+    )
 
 
 def _hint(slot: Slot) -> str:
@@ -79,7 +111,7 @@ def _hint(slot: Slot) -> str:
 
 
 def _explain(slot: Slot) -> str:
-    """Return the description of *slot* in parentheses, as in "What is every (how often)?"."""
+    """Return the description of *slot* in parentheses, as in "What should every be (how often)?"."""
     description = slot.description.rstrip(".")
     if not 0 < len(description) <= _LONGEST_HINT or slot.choices or slot.examples:
         return ""
@@ -144,7 +176,7 @@ def ask_to_leave_out(texts: Sequence[str], label: str) -> str:
 def tell_useless(texts: Sequence[str], label: str) -> str:
     """Return the sentence before another question about a task that has no use for *texts*."""
     quoted = " and ".join(f"'{text[:_MOST_QUOTED]}'" for text in texts)
-    return f"I have no use for {quoted} in {label}."
+    return f"{label} has no parameter for {quoted}."
 
 
 def asks_to_leave_out(turn: ChatTurn) -> bool:
@@ -154,12 +186,12 @@ def asks_to_leave_out(turn: ChatTurn) -> bool:
 
 def leave(what: str, abilities: str) -> str:
     """Return the reply to a person who leaves the questions, *what* is "it" or "them"."""
-    return f"All right, I leave {what}. {abilities}"
+    return f"OK, I will not start {what}. {abilities}"
 
 
 def ask_unknown_reference(slot: Slot) -> str:
     """Return the question for "same history" when the conversation holds none."""
-    return f"This conversation has no earlier {slot.label}. What is {slot.label}?"
+    return f"This conversation has no earlier {slot.label}. {ask_value(slot)}"
 
 
 def ask_which_task(offers: Sequence[Offer]) -> str:
@@ -210,20 +242,17 @@ def slots_asked(turn: ChatTurn, schema: TaskSchema) -> tuple[Slot, ...]:
     if (found := value_asked(turn, schema)) is not None:
         return found[1]
     known = turn.task.parameters if turn.task else {}
-    openings = ("What is", "Which", "Is")
-    ends = "? ,"
     return tuple(
         slot
         for slot in schema.slots
-        if slot.name not in known
-        and (
-            slot.is_required
-            or any(
-                f"{one} {slot.label}{end}" in turn.text
-                for one in openings
-                for end in ends
-            )
-        )
+        if slot.name not in known and (slot.is_required or _asks_for(turn.text, slot))
+    )
+
+
+def _asks_for(text: str, slot: Slot) -> bool:
+    """Return whether *text* asks for a value of *slot*."""
+    return _open_question(slot) in text or any(
+        f"{one} {slot.label}{end}" in text for one in _OPENINGS for end in "? ,"
     )
 
 

@@ -25,7 +25,11 @@ from tasklore.contracts.quantities.numerals import FoundAmount
 from tasklore.contracts.quantities.numerals.words import PART, PARTS
 from tasklore.contracts.quantities.times import FoundMoment
 from tasklore.contracts.quantities.units import CURRENCIES
-from tasklore.supervisor.understanding.questions import ask_for, ask_which_value
+from tasklore.supervisor.understanding.questions import (
+    ask_for,
+    ask_value,
+    ask_which_value,
+)
 from tasklore.supervisor.understanding.schema import Kind, Slot
 from tasklore.supervisor.understanding.utterance import ReadUtterance, stems_of
 
@@ -196,7 +200,7 @@ def amount_for(slot: Slot, found: FoundAmount, utterance: ReadUtterance) -> Cand
     """Return the candidate of *found*, an amount of *utterance*, for *slot*."""
     text = utterance.text
     if part := _part_in(slot, found, text):
-        question = f"What is {slot.label} in all? You wrote {part!r}, which is a part of something."
+        question = f"{ask_value(slot, ' in all')} You wrote {part!r}, a fraction of something that is not known."
         return Candidate(
             slot,
             start=found.start,
@@ -211,7 +215,7 @@ def amount_for(slot: Slot, found: FoundAmount, utterance: ReadUtterance) -> Cand
     if slot.kind == "integer" and found.unit is None and is_beside:
         values = ()
         question = (
-            f"What is {slot.label} in all? You wrote {found.text!r} beside yourself."
+            f"{ask_value(slot, ' in all')} You wrote {found.text!r} and yourself."
         )
     is_of_type = not question and found.unit is not None
     if is_of_type:
@@ -270,9 +274,9 @@ def _worth(
     slot: Slot, found: FoundAmount, utterance: ReadUtterance
 ) -> tuple[tuple[Any, ...], str]:
     if found.is_vague:
-        return (), f"What is {slot.label} exactly? You wrote {found.text!r}."
+        return (), f"{ask_value(slot, ' exactly')} You wrote {found.text!r}."
     if slot.kind == "quantity" and found.unit is None and slot.unit is None:
-        return (), f"What is {slot.label} with its unit? You wrote {found.text!r}."
+        return (), f"{ask_value(slot, ', with its unit')} You wrote {found.text!r}."
     if (readings := _colliding(slot, found)) is not None:
         return readings, ask_which_value(
             slot, [f"{one} {slot.unit}" for one in readings], found.text
@@ -301,7 +305,7 @@ def _worth(
         wanted = _WANTED.get(slot.kind, "as a plain number")
         return (
             (),
-            f"What is {slot.label} {wanted}? I cannot keep {found.text!r} exactly.",
+            f"{ask_value(slot, f' {wanted}')} I cannot store {found.text!r} exactly.",
         )
 
 
@@ -313,13 +317,13 @@ def _read_in_unit(slot: Slot, found: FoundAmount) -> tuple[tuple[Any, ...], str]
             return _check_bounds(slot, Amount(number), found)
     if slot.unit is None and slot.kind not in _WANTED and found.unit in CURRENCIES:
         return (), (
-            f"What is {slot.label} as a number alone? You wrote {found.text!r}, and it takes no currency."
+            f"{ask_value(slot, ' as a plain number')} You wrote {found.text!r}, but {slot.label} has no currency."
         )
     wanted = (
         f"in {slot.unit}" if slot.unit else _WANTED.get(slot.kind, "without a unit")
     )
     unit = f", which is in {found.unit}" if found.unit else ""
-    return (), f"What is {slot.label} {wanted}? You wrote {found.text!r}{unit}."
+    return (), f"{ask_value(slot, f' {wanted}')} You wrote {found.text!r}{unit}."
 
 
 def _colliding(slot: Slot, found: FoundAmount) -> tuple[Any, ...] | None:
@@ -363,9 +367,9 @@ def _check_bounds(
             if least
             else f"at most {most}"
         )
-        return (), f"What is {slot.label}, {bounds}? You wrote {found.text!r}."
+        return (), f"{ask_value(slot, f', {bounds}')} You wrote {found.text!r}."
     if slot.kind == "integer" and value != value.to_integral_value():
-        return (), f"What is {slot.label} as a whole number? You wrote {found.text!r}."
+        return (), f"{ask_value(slot, ' as a whole number')} You wrote {found.text!r}."
     return (wire_form(Amount(value)),), ""
 
 
@@ -437,8 +441,9 @@ def _duration_for(slot: Slot, text: str, start: int, end: int) -> Candidate:
             question=f"{ask_for([slot])} You wrote {text!r}.",
         )
     if duration.months and not slot.keeps_months:
-        cure = f"What is {slot.label} in weeks or days ('90 days')? A month has no fixed length. You wrote {text!r}."
-        return Candidate(slot, start=start, end=end, values=(), question=cure)
+        wanted = ask_value(slot, " in weeks or days ('90 days')")
+        question = f"{wanted} A month has no fixed length. You wrote {text!r}."
+        return Candidate(slot, start=start, end=end, values=(), question=question)
     return Candidate(slot, start, end, (str(duration),))
 
 

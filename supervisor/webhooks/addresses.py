@@ -76,8 +76,9 @@ class Addresses:
         )
         if found is None or not 0 < int(found[3] or 443) < 65_536:
             raise NotAllowed(
-                f"is no address such as https://example.com/hooks of at most {_LONGEST:,} characters, in ASCII, "
-                "without a user, a password or a fragment"
+                "is not a valid URL such as https://example.com/hooks of at most "
+                f"{_LONGEST:,} characters, in ASCII, without a user, a password or a "
+                "fragment"
             )
         scheme = found[1]
         host = found[2].lower()

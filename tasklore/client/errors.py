@@ -16,7 +16,8 @@ class NotDone(ClientError):
 
     def __init__(self, identity: str, within_s: float) -> None:
         super().__init__(
-            f"{identity} is not done after {within_s:g} s; look it up later, it goes on"
+            f"{identity} is not done after {within_s:g} s; look it up later, it "
+            "continues"
         )
         self.identity = identity
 

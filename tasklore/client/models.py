@@ -56,11 +56,12 @@ class AccountView(Model):
 class AgentLoad(Model):
     """The work of an agent, and its workers.
 
-    `slots` are tasks that its live workers hold at once, null while that is not known, and `code` is theirs.
-    `open` tasks have not ended, and `oldest_ms` is when the first of them was created, ms since 1970. `states` are
-    those of the newest `looked_at` of them. Of the last `ended` tasks that ended within a day, at most 200, `failed`
-    did so; `p50_ms` and `p95_ms` are what half and 95 % of the completed ones took at most, those left out that were
-    answered from memory.
+    `slots` are tasks that its live workers hold at once, null while that is not known,
+    and `code` is theirs. `open` tasks have not ended, and `oldest_ms` is when the first
+    of them was created, ms since 1970. `states` are those of the newest `looked_at` of
+    them. Of the last `ended` tasks that ended within a day, at most 200, `failed` did
+    so; `p50_ms` and `p95_ms` are what half and 95 % of the completed ones took at most,
+    except those answered from the cache.
     """
 
     agent_id: str
@@ -185,7 +186,7 @@ class Answered(Model):
 
 
 class ApprovalQuestion(Model):
-    """A question as it stands; `refused_left_out` is how many answers did not count beside those in `refused`."""
+    """A question with its state; `refused_left_out` is how many answers did not count beside those in `refused`."""
 
     agent_id: str
     answer: Answered | None = None
@@ -211,10 +212,10 @@ class ApprovalReply(Model):
 
 
 class Ask(Model):
-    """A person's wish, in plain words; `wait_seconds` 0 does not wait for the answer.
+    """A person's question or request, in plain language; `wait_seconds` 0 does not wait for the answer.
 
-    `time_zone`, by IANA's name, is where the person is, so that "tomorrow" is their day, and `at` by their clocks; UTC
-    where it is left out.
+    `time_zone`, by IANA's name, is the time zone of the person, in which "tomorrow" and
+    `at` are read; default: UTC.
     """
 
     after: float | str | None = None
@@ -321,9 +322,10 @@ class ChangedItem(Model):
 
 
 class ChangedLimits(Model):
-    """The version that holds now, and the change: `concerns` many things.
+    """The current version, and the change: `concerns` many things.
 
-    Of a dry run the `version` is the one over which it was tried, and `limits` are those that would hold.
+    Of a dry run the `version` is the current one, and `limits` are those that would
+    apply.
     """
 
     concerns: int
@@ -604,9 +606,10 @@ class FactPage(Model):
 
 
 class Forgetting(Model):
-    """Counts by kind of removed data and of data that is left: none is the proof that all is gone.
+    """Counts by kind of deleted data and of data that are left: none is the proof that all are deleted.
 
-    `beside` counts messages of others in files that may keep remains, and files that could not be written anew.
+    `beside` counts other messages in files that may still contain deleted data, and
+    files that could not be rewritten.
     """
 
     beside: dict[str, int]
@@ -968,7 +971,7 @@ class LimitsHistory(Model):
 
 
 class LimitsVersion(Model):
-    """The limits that hold; version 0 has none."""
+    """The current limits; version 0 has none."""
 
     limits: Limits
     version: int
@@ -1185,7 +1188,7 @@ class ModelOutage(Model):
 
 
 class ModelOutages(Model):
-    """Models whose providers do not answer, those that are away for longest first; at most 50.
+    """Models that are unavailable, the longest first; at most 50.
 
     Each worker finds that out by itself, says it within five seconds, and asks again every few. `is_known` is false
     while it cannot be read who is alive.
@@ -1214,7 +1217,7 @@ class NewItem(Model):
 
 
 class NewLimits(Model):
-    """All limits, over those of `version`: that of the last `GET /v1/limits`, or whichever holds."""
+    """All limits, replacing those of `version`: that of the last `GET /v1/limits`, or the current one."""
 
     dry_run: bool = False
     limits: Limits
@@ -1746,8 +1749,8 @@ class Rerun(Model):
 class ResponseToAnalyse(Model):
     """A response of a story; with `text` it is stored first, without it was stored before.
 
-    The same text of the same story again is served from memory; agents that failed or were late are asked again, with
-    `refresh` every one.
+    For the same text of the same story stored findings are returned; agents that failed
+    or were late are asked again, with `refresh` every one.
     """
 
     chapter: int | None = None
@@ -1782,7 +1785,7 @@ class Restoration(Model):
 
 
 class RestoredRun(Model):
-    """A restored run, as failed, with its number of `entries`; `masked` and `expired` ones are computed anew."""
+    """A restored run, as failed, with its number of `entries`; `masked` and `expired` ones are recomputed."""
 
     entries: int
     expired: tuple[str, ...]
@@ -1806,7 +1809,7 @@ class ResultPage(Model):
 
 
 class ResultStats(Model):
-    """How much is remembered, and what that saved, in all and by task."""
+    """How many results are cached, and what that saved, in total and by task."""
 
     entries: int
     hits: int
@@ -1816,7 +1819,7 @@ class ResultStats(Model):
 
 
 class ResultSummary(Model):
-    """A remembered result without its content. `user_token` is whose own it is, None where all may share it.
+    """A cached result without its content. `user_token` is whose own it is, None where all may share it.
 
     `computed_ms` is what it took to compute, `hits` how often it was served since; `expires_in_ms` None is for ever.
     """
@@ -1834,7 +1837,7 @@ class ResultSummary(Model):
 
 
 class ResultView(Model):
-    """A remembered result, and the parameters that it answers."""
+    """A cached result, and the parameters that it answers."""
 
     agent_id: str
     computed_ms: int
@@ -1859,7 +1862,7 @@ class ResultsForgotten(Model):
 
 
 class ResultsImported(Model):
-    """What became of a file: how many were stored, or known already.
+    """The outcome of an import: how many were stored, or existed already.
 
     `quarantined` are keys of results that are never served: five values in a list may be the rest of more.
     """
@@ -1871,9 +1874,10 @@ class ResultsImported(Model):
 
 
 class ResultsToForget(Model):
-    """Results that fit every given condition, or all of them.
+    """Results that match all given conditions, or all results.
 
-    A dry run answers with a `bound`: with that, nothing is forgotten that was remembered since.
+    A dry run answers with a `bound`: with that, results that were cached since are not
+    deleted.
     """
 
     agent: str | None = None
@@ -1927,7 +1931,7 @@ class Run(Model):
 
 
 class RunDoneEvent(Model):
-    """How the run stands at its end; nothing follows."""
+    """The final state of the run; nothing follows."""
 
     data: RunView
     event: Literal["done"]
@@ -1937,8 +1941,9 @@ class RunDoneEvent(Model):
 class RunEvidence(Model):
     """A run as one document with secrets masked; a run can be restored from it.
 
-    `session` is the session in the form of its own files. `masked` names the parts that are not complete: `inputs` by
-    name, `entries` by key, which count as missing, `pipeline` as places in the declaration.
+    `session` is the session in the form of its own files. `masked` names the parts that
+    are incomplete: `inputs` by name, `entries` by key, which count as missing,
+    `pipeline` as places in the declaration.
     """
 
     caller: dict[str, JsonValue] | None
@@ -1984,7 +1989,7 @@ class RunListed(Model):
 
 
 class RunStateEvent(Model):
-    """How the run stands now: the first event of a client that says no place."""
+    """The current state of the run: the first event of a client that resumes from no event."""
 
     data: RunView
     event: Literal["state"]
@@ -2505,7 +2510,7 @@ class StayedLetter(Model):
 
 
 class StoredFile(Model):
-    """The end of a file: the revisions that it led to, none when it is remembered, or why it was refused."""
+    """The end of a file: the revisions that it led to, none if it was stored already, or why it was refused."""
 
     error: str | None = None
     file: str
@@ -2701,7 +2706,7 @@ class TaskCard(Model):
 
 
 class TaskCounts(Model):
-    """How tasks stand at one time.
+    """Counts of tasks at one time.
 
     `open` are all that have not ended, and `oldest_ms` is when the first of them was created, ms since 1970. States and
     waits are those of the newest `looked_at` open ones. `failed` ended so within the last hour, of those created within
@@ -2958,7 +2963,7 @@ class TurnsTaken(Model):
 
 
 class Undo(Model):
-    """The edit to take back: the `plan_id` of a plan, or the end of it; without one the last that stands."""
+    """The edit to undo: the `plan_id` of a plan, or the end of it; default: the last one that is in effect."""
 
     plan_id: str | None = None
     wait_seconds: float | str = 30.0
@@ -2975,7 +2980,7 @@ class Undone(Model):
 
 
 class UnheardMessage(Model):
-    """A message that its agent has not heard yet."""
+    """A message that its agent has not received yet."""
 
     message: str
     message_id: str
@@ -3046,7 +3051,7 @@ class WaitRefusal(Model):
 
 
 class Waiting(Model):
-    """A turn or a fact that is not learned yet, or could not be, with the reason and the cure."""
+    """A turn or a fact that is not learned yet, or could not be, with the reason and the fix."""
 
     attempts: int
     cure: str
@@ -3081,7 +3086,7 @@ class WebhookList(Model):
 
 
 class WebhookView(Model):
-    """A webhook: `problem` is what the last of its `attempts` met, or why it rests; `due` is when it is sent next."""
+    """A webhook: `problem` is the result of its last attempt, or why it is paused; `due` is when it is sent next."""
 
     attempts: int
     created_at: datetime
@@ -3106,7 +3111,7 @@ class WholeWebhook(Model):
 
 
 class WorldMessage(Model):
-    """Something said to an agent, which hears it in its next task.
+    """A message to an agent, which receives it with its next task.
 
     The same `message_id` of a sender again is the same message; without it there is a new one. `time` is in seconds of
     the world; without it that of what the agent observed last, 0 where it never did.

@@ -58,19 +58,19 @@ class AgentsFlows:
         """Ask an agent in a world for its next action.
 
         Args:
-            agents: Names of others that there are.
+            agents: Names of the other agents.
             allowed: Actions that it may choose.
-            bounds: Where the world ends.
-            conversation: Where it is kept.
+            bounds: Bounds of the world.
+            conversation: Conversation in which it is kept.
             conversations: Conversations with others, by name.
             name: Its name in the world.
-            new_messages: What it was told since it was last asked.
+            new_messages: New messages since the last decision.
             reach: How far away it can act.
             sensory_data: What it senses.
-            simulation_time: Seconds of the world.
-            step: How far it gets at once.
+            simulation_time: Time of the world, in seconds.
+            step: Maximum distance of one move.
             tell_prompt: Answer with the prompt as well.
-            user: Decide as this user's.
+            user: Decide on behalf of this user.
             wait_seconds: How long it may take.
         """
         return fetch(
@@ -109,8 +109,8 @@ class AgentsFlows:
         """List every agent that was ever started, with its live workers.
 
         Args:
-            limit: Agents at most; all without it.
-            after: Those behind this page.
+            limit: Maximum number of agents; default: all.
+            after: Pagination cursor: agents after this id.
         """
         return fetch(
             Call("GET", "/v1/agents", query={"limit": limit, "after": after}),
@@ -128,13 +128,13 @@ class AgentsFlows:
         after: str | None = None,
         agent: str | None = None,
     ) -> Flow[models.AgentLoads]:
-        """List what agents have to do: slots, open tasks and the oldest of them, times of late, code of live workers.
+        """Show the load of agents: slots, open tasks, the oldest of them, recent times, code of live workers.
 
-        A key of one user or tenant counts their tasks alone.
+        A key restricted to a user or tenant counts only their tasks.
 
         Args:
-            limit: Agents at most, of a page.
-            after: Those behind this page.
+            limit: Agents on a page.
+            after: Pagination cursor: agents after this id.
             agent: Only of this agent.
         """
         return fetch(
@@ -153,16 +153,16 @@ class AgentsFlows:
         )
 
     def outages(self) -> Flow[models.ModelOutages]:
-        """List models whose providers do not answer: tasks wait for them, and nothing else asks them."""
+        """List models that are unavailable (circuit breaker open): tasks that need them wait."""
         return fetch(Call("GET", "/v1/model-outages"), models.ModelOutages)
 
     def retire(
         self, agent_id: str, *, force: bool | None = None
     ) -> Flow[models.AgentRetired]:
-        """Take an agent out of the catalogue: it can no longer be asked until a worker of it starts again.
+        """Take an agent out of the catalogue: it accepts no tasks until one of its workers starts again.
 
         Args:
-            force: Also when workers of it are alive.
+            force: Retire it even if it has live workers.
         """
         return fetch(
             Call(
@@ -198,15 +198,15 @@ class AgentsFlows:
         Args:
             at: When it begins, such as 2026-12-24T18:00:00+01:00.
             after: How long from now it begins, such as 2h.
-            user: In whose name, and with whose memory; that of the key, where it has one.
-            tenant: Whose budgets it spends; that of the key, where it has one.
-            priority: Whose turn is sooner where tasks of an agent wait.
+            user: User on whose behalf it runs, and whose memory it sees; default: that of the key, if it has one.
+            tenant: Tenant whose budgets it uses; default: that of the key, if it has one.
+            priority: Priority among the queued tasks of the agent.
             conversation: The conversation it belongs to.
-            memory: Whether a remembered result may serve, is computed anew and kept, or neither.
-            within_seconds: How long it may take from its start, its time in the queue included.
-            max_attempts: Runs at most, the first included.
-            wait_seconds: How long the answer waits for the task's end.
-            callback_url: Hears of its end, and of questions that it asks, by signed webhooks.
+            memory: Result cache: use = read and write, refresh = recompute and overwrite, bypass = ignore.
+            within_seconds: Deadline, counted from its start time and including its time in the queue.
+            max_attempts: Maximum number of runs, including the first.
+            wait_seconds: How long to wait for the task to end.
+            callback_url: URL that receives signed webhooks when the task ends or asks a question.
         """
         return fetch(
             Call(
@@ -279,12 +279,13 @@ class AnalysesFlows:
     ) -> Flow[models.AnalysisContext]:
         """Return the context for the prompt of the next response.
 
-        The least important lines are left out first, and counted; alerts, critical threads and who is in the scene last.
-        Tokens are counted exactly where the extra `tokens` is installed, else rather too many than too few.
+        The least important lines are dropped first, and counted; alerts, critical threads
+        and the characters in the scene last. Tokens are counted exactly if the extra
+        `tokens` is installed, else overestimated.
 
         Args:
-            response: Which response of the story; without it the latest that was analysed.
-            tokens: At most so many tokens of o200k_base.
+            response: The number of the response; default: the latest that was analysed.
+            tokens: Maximum number of tokens (o200k_base).
         """
         return fetch(
             Call(
@@ -300,12 +301,12 @@ class AnalysesFlows:
     ) -> Flow[Any]:
         """Return the value at a place of an analysis, as JSON.
 
-        A name may be any name of an entity of the story. A path that begins at no key of the root may begin at any part
-        where only one place fits.
+        A name may be any name of an entity of the story. A path that does not begin at a
+        key of the root may begin anywhere in the document, if that is unambiguous.
 
         Args:
             path: A place in the document, by short keys or long names.
-            response: Which response of the story; without it the latest that was analysed.
+            response: The number of the response; default: the latest that was analysed.
         """
         return fetch(
             Call(
@@ -327,15 +328,15 @@ class AnalysesFlows:
         until: Literal["immediate", "all"] | None = None,
         wait_seconds: float | str | None = None,
     ) -> Flow[models.Analysis]:
-        """Have agents analyse a response side by side; once that is answered, it goes on without its client.
+        """Have agents analyse a response in parallel; once accepted, the analysis continues without the client.
 
         Args:
             chapter: The chapter it is in.
-            refresh: Ask every agent again, also those that have answered.
+            refresh: Ask every agent again, including those that have answered.
             response: The number of the response.
-            text: The response itself; left out, it is as it was stored.
+            text: The text of the response; default: the stored one.
             until: Wait for what the next response needs, or for every agent.
-            wait_seconds: How long it is waited for.
+            wait_seconds: How long to wait for it.
         """
         return fetch(
             Call(
@@ -356,10 +357,10 @@ class AnalysesFlows:
     def show(
         self, story_id: str, *, response: int | None = None
     ) -> Flow[models.Analysis]:
-        """Show the findings of each agent for a response, and which ones are still at work.
+        """Show the findings of each agent for a response, and which agents are still running.
 
         Args:
-            response: Which response of the story; without it the latest that was analysed.
+            response: The number of the response; default: the latest that was analysed.
         """
         return fetch(
             Call(
@@ -395,11 +396,11 @@ class ApprovalsFlows:
     def answer(
         self, approval_id: str, *, answer: JsonValue, digest: str | None = None
     ) -> Flow[models.ApprovalQuestion]:
-        """Answer a question. The first answer counts; the task goes on at once.
+        """Answer a question. The first answer counts; the task continues at once.
 
         Args:
-            answer: The answer, as the schema of the question says.
-            digest: Of the question as it was shown: another one is not answered.
+            answer: The answer, matching the schema of the question.
+            digest: Digest of the question you saw; the answer is refused if the question has changed.
         """
         return fetch(
             Call(
@@ -418,12 +419,12 @@ class ApprovalsFlows:
         dry_run: bool | None = None,
         note: str | None = None,
     ) -> Flow[models.ApprovalQuestion]:
-        """Answer yes to the question as it is shown. The first answer counts; the task goes on at once.
+        """Answer yes to the question as it is shown. The first answer counts; the task continues at once.
 
         Args:
-            digest: Of the question as it was shown: another one is not answered.
-            dry_run: Answer nothing, only show the question.
-            note: Why; the task sees it.
+            digest: Digest of the question you saw; the answer is refused if the question has changed.
+            dry_run: Only show the question; send no answer.
+            note: Reason; shown to the task.
         """
         return fetch(
             Call(
@@ -439,13 +440,13 @@ class ApprovalsFlows:
     def link(
         self, approval_id: str, *, who: str, within_seconds: int | None = None
     ) -> Flow[models.SignedLink]:
-        """Make a link that answers a question in the name of one person, once.
+        """Create a link by which one person can answer a question, once.
 
-        It ends with the key that it was made with.
+        The link becomes invalid when the API key that created it is removed.
 
         Args:
-            who: Such as user:ana or role:finance.
-            within_seconds: How long it answers.
+            who: Who may answer by it, such as user:ana or role:finance.
+            within_seconds: How long the link is valid.
         """
         return fetch(
             Call(
@@ -459,11 +460,11 @@ class ApprovalsFlows:
     def list(
         self, *, limit: int | None = None, task_id: str | None = None
     ) -> Flow[models.Questions]:
-        """List the questions that wait for you, the one that ends first on top; of one task in its own order.
+        """List the questions that wait for your answer, the next deadline first; those of one task in their own order.
 
         Args:
-            limit: Questions at most.
-            task_id: Those of this task alone.
+            limit: Maximum number of questions.
+            task_id: Only questions of this task.
         """
         return fetch(
             Call("GET", "/v1/approvals", query={"limit": limit, "task_id": task_id}),
@@ -478,12 +479,12 @@ class ApprovalsFlows:
         dry_run: bool | None = None,
         note: str | None = None,
     ) -> Flow[models.ApprovalQuestion]:
-        """Answer no to the question as it is shown. The first answer counts; the task goes on at once.
+        """Answer no to the question as it is shown. The first answer counts; the task continues at once.
 
         Args:
-            digest: Of the question as it was shown: another one is not answered.
-            dry_run: Answer nothing, only show the question.
-            note: Why; the task sees it.
+            digest: Digest of the question you saw; the answer is refused if the question has changed.
+            dry_run: Only show the question; send no answer.
+            note: Reason; shown to the task.
         """
         return fetch(
             Call(
@@ -497,7 +498,7 @@ class ApprovalsFlows:
         )
 
     def show(self, approval_id: str) -> Flow[models.ApprovalQuestion]:
-        """Show a question, its answer, and the answers that did not count: who, when, and through which door."""
+        """Show a question, its answer, and the rejected answers: who, when, and by which interface."""
         return fetch(
             Call(
                 "GET", fill_path("/v1/approvals/{approval_id}", approval_id=approval_id)
@@ -539,17 +540,18 @@ class BudgetFlows:
         tree: str | None = None,
         limit: int | None = None,
     ) -> Flow[models.BudgetOverview]:
-        """Show the room under each limit, and the spending of today and this month, by agent.
+        """Show what is left of each limit, and the spending of today and this month, by agent.
 
-        An account has the spending of its present window, the most that calls under way may cost, and the cost of calls
-        whose worker died. A limit for each value (`*`), task or tree has an account for each. Amounts by list
-        price; days are UTC, those of limits in their time zone. Saved is what recalled answers had cost.
+        An account shows the spending of its current window, the maximum cost of calls in
+        progress, and the cost of calls whose worker crashed. A limit for each value (`*`),
+        task or tree has an account for each. Amounts are list prices; days are UTC, those
+        of limits in their time zone. Saved is the original cost of cached answers.
 
         Args:
             by: How spending is grouped.
-            days: Spending of so many days; else of today and the month.
-            tree: Only the tree of this task.
-            limit: At most so many accounts.
+            days: Spending of this many days; default: today and this month.
+            tree: Only this task and the tasks below it.
+            limit: Maximum number of accounts.
         """
         return fetch(
             Call(
@@ -606,9 +608,9 @@ class ConversationsFlows:
         """List the conversations of a user.
 
         Args:
-            user: Whose; the key's own.
-            after: The `after` of the page before.
-            limit: Ids of a page.
+            user: User id; default: the user of the key.
+            after: Pagination cursor: the `after` of the previous page.
+            limit: Ids on a page.
         """
         return fetch(
             Call(
@@ -636,8 +638,8 @@ class ConversationsFlows:
         """Read a conversation.
 
         Args:
-            before: Messages before this number.
-            limit: Messages of a page.
+            before: Pagination cursor: messages before this number.
+            limit: Messages on a page.
         """
         return fetch(
             Call(
@@ -685,7 +687,7 @@ class DeadLettersFlows:
         bound: str | None = None,
         after: str | None = None,
     ) -> Flow[models.LetterGroups]:
-        """Count the letters of each agent and error, the most frequent first.
+        """Count the dead letters by agent and error, the most frequent first.
 
         Args:
             agent: Only of this agent.
@@ -693,11 +695,11 @@ class DeadLettersFlows:
             reason: Only these: attempts, code_error, gave_up, crashes, deadline, unreadable, unproven or foreign.
             error: Only of this class of error.
             tenant: Only of this tenant.
-            user: Only of this user, as assigned.
-            since: Only what died since then: 2h ago, or a time.
-            until: Only what died before then.
-            bound: The `bound` of the call before: nothing that came later is meant.
-            after: The `after` of the call before.
+            user: Only of this user, as named in the task.
+            since: Only dead letters created since then: 2h ago, or a time.
+            until: Only dead letters created before then.
+            bound: The `bound` of the previous call; newer dead letters are excluded.
+            after: Pagination cursor: the `after` of the previous call.
         """
         return fetch(
             Call(
@@ -766,7 +768,7 @@ class DeadLettersFlows:
         after: str | None = None,
         limit: int | None = None,
     ) -> Flow[models.LetterPageView]:
-        """List the tasks that were given up, the newest first.
+        """List the tasks that failed for good (dead letters), the newest first.
 
         Args:
             agent: Only of this agent.
@@ -774,12 +776,12 @@ class DeadLettersFlows:
             reason: Only these: attempts, code_error, gave_up, crashes, deadline, unreadable, unproven or foreign.
             error: Only of this class of error.
             tenant: Only of this tenant.
-            user: Only of this user, as assigned.
-            since: Only what died since then: 2h ago, or a time.
-            until: Only what died before then.
+            user: Only of this user, as named in the task.
+            since: Only dead letters created since then: 2h ago, or a time.
+            until: Only dead letters created before then.
             oldest: The oldest first.
-            after: The `after` of the page before.
-            limit: At most so many.
+            after: Pagination cursor: the `after` of the previous page.
+            limit: Maximum number.
         """
         return fetch(
             Call(
@@ -850,24 +852,24 @@ class DeadLettersFlows:
         until: str | None = None,
         user: str | None = None,
     ) -> Flow[models.LettersPurged]:
-        """Delete letters for good, also from the server's files.
+        """Delete dead letters permanently, also from the server's files.
 
-        Overwriting takes about 5 ms for each; everything at once drops the files.
+        Overwriting takes about 5 ms for each; deleting everything drops the files at once.
 
         Args:
-            after: The `after` of the call before.
+            after: Pagination cursor: the `after` of the previous call.
             agent: Only of this agent.
-            bound: The `bound` of the call before: nothing that came later is meant.
-            dry_run: Only say what would be done.
+            bound: The `bound` of the previous call; newer dead letters are excluded.
+            dry_run: Only show what would be done.
             error: Only of this class of error.
             everything: All of them.
             reason: Only these: attempts, code_error, gave_up, crashes, deadline, unreadable, unproven or foreign.
-            sequences: Letters by their numbers.
-            since: Only what died since then: 2h ago, or a time.
+            sequences: Dead letters by their numbers.
+            since: Only dead letters created since then: 2h ago, or a time.
             task: Only of this task.
             tenant: Only of this tenant.
-            until: Only what died before then.
-            user: Only of this user, as assigned.
+            until: Only dead letters created before then.
+            user: Only of this user, as named in the task.
         """
         return fetch(
             Call(
@@ -913,29 +915,30 @@ class DeadLettersFlows:
         until: str | None = None,
         user: str | None = None,
     ) -> Flow[models.LettersRedriven]:
-        """Send letters again, as new generations of the same tasks.
+        """Send dead letters again, as new generations of the same tasks.
 
-        Each is deleted once its task is stored; repeating a redrive that was interrupted runs nothing twice. One whose
-        deadline has passed stays, unless it is given another, and so does one whose task was done with after it was
-        written, which carries no readable task, or whose agent was retired.
+        Each is deleted once its task is queued; repeating an interrupted redrive runs
+        nothing twice. A dead letter is kept if its deadline has passed (unless you set a
+        new one), if its task has completed or was cancelled since, if it contains no
+        readable task, or if its agent was retired.
 
         Args:
-            after: The `after` of the call before.
+            after: Pagination cursor: the `after` of the previous call.
             agent: Only of this agent.
-            bound: The `bound` of the call before: nothing that came later is meant.
-            dry_run: Only say what would be done.
+            bound: The `bound` of the previous call; newer dead letters are excluded.
+            dry_run: Only show what would be done.
             error: Only of this class of error.
             everything: All of them.
-            force: Also those whose task was completed or cancelled since, and those that carry no readable task.
-            new_deadline: Allow them so long from now: 90s, 15m, 2h.
+            force: Include those whose task was completed or cancelled since, and those that contain no readable task.
+            new_deadline: New deadline, counted from now: 90s, 15m, 2h.
             no_deadline: Drop the deadline that their sender had set.
             reason: Only these: attempts, code_error, gave_up, crashes, deadline, unreadable, unproven or foreign.
-            sequences: Letters by their numbers.
-            since: Only what died since then: 2h ago, or a time.
+            sequences: Dead letters by their numbers.
+            since: Only dead letters created since then: 2h ago, or a time.
             task: Only of this task.
             tenant: Only of this tenant.
-            until: Only what died before then.
-            user: Only of this user, as assigned.
+            until: Only dead letters created before then.
+            user: Only of this user, as named in the task.
         """
         return fetch(
             Call(
@@ -965,7 +968,7 @@ class DeadLettersFlows:
         )
 
     def show(self, letter: str) -> Flow[models.LetterDetails]:
-        """Show why and where a task was given up, its cost and its content, and why it would not be sent again."""
+        """Show why and where a task failed, its cost and its content, and why it would not be sent again."""
         return fetch(
             Call("GET", fill_path("/v1/dead-letters/{letter}", letter=letter)),
             models.LetterDetails,
@@ -1008,12 +1011,12 @@ class LimitsFlows:
     ) -> Flow[models.ChangedLimits]:
         """Replace all limits.
 
-        Where nothing differs there is no new version.
+        Unchanged limits create no new version.
 
         Args:
-            dry_run: Change nothing, only show what would change.
+            dry_run: Only show what would change.
             limits: All of them, in TOML or JSON.
-            version: Only over this version, that of the last look.
+            version: Expected current version (optimistic locking); a newer one is not overwritten.
         """
         return fetch(
             Call(
@@ -1030,8 +1033,8 @@ class LimitsFlows:
         """List the versions of the limits, the newest first: who, when, and what changed; the last 100 are kept.
 
         Args:
-            after: The `after` of the page before.
-            limit: At most so many.
+            after: Pagination cursor: the `after` of the previous page.
+            limit: Maximum number.
         """
         return fetch(
             Call("GET", "/v1/limits/versions", query={"after": after, "limit": limit}),
@@ -1045,10 +1048,10 @@ class LimitsFlows:
     def remove(
         self, name: str, *, version: int | str | None = None
     ) -> Flow[models.ChangedLimits]:
-        """Remove a limit; its spending stays in the books.
+        """Remove a limit; its recorded spending is kept.
 
         Args:
-            version: Only over this version, that of the last look.
+            version: Expected current version (optimistic locking); a newer one is not overwritten.
         """
         return fetch(
             Call(
@@ -1069,8 +1072,8 @@ class LimitsFlows:
         """Set the limits of an earlier version again, as a new version.
 
         Args:
-            dry_run: Change nothing, only show what would change.
-            version: Only over this version, that of the last look.
+            dry_run: Only show what would change.
+            version: Expected current version (optimistic locking); a newer one is not overwritten.
         """
         return fetch(
             Call(
@@ -1099,22 +1102,22 @@ class LimitsFlows:
         user: str | None = None,
         version: int | str | None = None,
     ) -> Flow[models.ChangedLimits]:
-        """Set a limit: a new one, or the given fields of one that is there.
+        """Add a limit, or change the given fields of an existing one.
 
         Args:
-            agent: For tasks of this agent; "" is all, "*" counts each apart.
-            at_limit: Wait without a slot, ask the next model, or refuse.
-            at_most: So many tasks that run at once.
-            at_once: So many requests under way.
-            every: In each of these; a tree is a task and all that it calls.
-            model: Of this model, or gpt-*; "" is all, "*" counts each apart.
-            requests: So many requests.
-            task: For tasks of this name; "" is all, "*" counts each apart.
-            tenant: For this tenant; "" is all, "*" counts each apart.
-            tokens: So many tokens.
-            usd: So many US dollars.
-            user: For this user; "" is all, "*" counts each apart.
-            version: Only over this version, that of the last look.
+            agent: For tasks of this agent; "" is all, "*" counts each separately.
+            at_limit: What a call over the limit does: wait without a slot, ask the next model, or be refused.
+            at_most: Maximum number of concurrent tasks.
+            at_once: Maximum number of concurrent requests.
+            every: Window of the limit; a tree is a task and all tasks that it calls.
+            model: Of this model, or gpt-*; "" is all, "*" counts each separately.
+            requests: Maximum number of requests.
+            task: For tasks of this name; "" is all, "*" counts each separately.
+            tenant: For this tenant; "" is all, "*" counts each separately.
+            tokens: Maximum number of tokens.
+            usd: Maximum amount in US dollars.
+            user: For this user; "" is all, "*" counts each separately.
+            version: Expected current version (optimistic locking); a newer one is not overwritten.
         """
         return fetch(
             Call(
@@ -1140,7 +1143,7 @@ class LimitsFlows:
         )
 
     def show(self) -> Flow[models.LimitsVersion]:
-        """Show the limits that hold, their version, who set it and when."""
+        """Show the current limits, their version, who set it and when."""
         return fetch(Call("GET", "/v1/limits"), models.LimitsVersion)
 
 
@@ -1187,13 +1190,13 @@ class MemoryFlows:
         """Add an item.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
-            category: Its list, such as food.likes.
-            since: The first day on which it holds.
-            subject: Whom it is about, if not the user.
-            until: The last day on which it holds.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
+            category: The list to add it to, such as food.likes.
+            since: The first day on which it is valid.
+            subject: The person it is about, if not the user.
+            until: The last day on which it is valid.
             value: The text of the item.
-            wait_seconds: How long the answer may take.
+            wait_seconds: How long to wait for the answer.
         """
         return fetch(
             Call(
@@ -1221,12 +1224,13 @@ class MemoryFlows:
         scope: Literal["user", "agent", "run", "org"] | None = None,
         resource: str | None = None,
     ) -> Flow[models.Audit]:
-        """Tell how good a memory is.
+        """Report the quality of a user's memory.
 
-        Which share of it is said twice, stale, never read, in conflict or out of place, and where that is.
+        Shows the shares of duplicate, stale, unread, conflicting and misplaced entries,
+        with their locations.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
             resource: Only this document: its id, or a word for it such as food.
         """
         return fetch(
@@ -1250,9 +1254,9 @@ class MemoryFlows:
         """Read a memory as a prompt quotes it.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
-            q: What it is for.
-            tokens: For what answers that.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
+            q: The query that the entries are selected for.
+            tokens: Token budget for entries relevant to the query.
         """
         return fetch(
             Call(
@@ -1276,15 +1280,15 @@ class MemoryFlows:
         wait_seconds: float | str | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.ItemChanged]:
-        """Change an item in its place.
+        """Change an item.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
-            since: The first day on which it holds.
-            subject: Whom it is about, if not the user.
-            until: The last day on which it holds.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
+            since: The first day on which it is valid.
+            subject: The person it is about, if not the user.
+            until: The last day on which it is valid.
             value: The text of the item.
-            wait_seconds: How long the answer may take.
+            wait_seconds: How long to wait for the answer.
         """
         return fetch(
             Call(
@@ -1317,11 +1321,11 @@ class MemoryFlows:
         is_on: bool | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.Settled]:
-        """Say whether turns are kept, and for how long; fields that are left out are as without any settings.
+        """Set whether turns are kept, and for how long; omitted fields are reset to their defaults.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
-            days: Keep turns for so many days.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
+            days: Days to keep turns.
             is_on: Whether turns are kept word for word from now on.
         """
         return fetch(
@@ -1344,11 +1348,11 @@ class MemoryFlows:
         scope: Literal["user", "agent", "run", "org"] | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.ForgottenMemory]:
-        """Forget turns, facts, documents and conversations; `elsewhere` names data out of the memory worker's reach.
+        """Delete turns, facts, documents and conversations; `elsewhere` names data that the memory worker cannot delete.
 
         Args:
             confirm: `forget`: it cannot be undone.
-            scope: What `user` names: a user, an agent, a run or an organisation.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
         """
         return fetch(
             Call(
@@ -1371,7 +1375,7 @@ class MemoryFlows:
         """List the entries of a memory that contradict others.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
             resource: Only this document: its id, or a word for it such as food.
         """
         return fetch(
@@ -1394,7 +1398,7 @@ class MemoryFlows:
         """Delete an item.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
         """
         return fetch(
             Call(
@@ -1420,12 +1424,12 @@ class MemoryFlows:
         from_: int | None = None,
         to: int | None = None,
     ) -> Flow[models.Difference]:
-        """Show what changed between two revisions of a document.
+        """Show the changes between two revisions of a document.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
-            from_: By default the one before.
-            to: By default the present one.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
+            from_: Default: the revision before.
+            to: Default: the current revision.
         """
         return fetch(
             Call(
@@ -1451,7 +1455,7 @@ class MemoryFlows:
         """Read a document as it is stored; its `ETag` begins with its revision.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
             format: Markdown is for prompts.
         """
         return fetch(
@@ -1479,9 +1483,9 @@ class MemoryFlows:
         """List the edits of a document, the newest first.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
-            after: The `after` of the page before.
-            limit: At most so many.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
+            after: Pagination cursor: the `after` of the previous page.
+            limit: Maximum number.
         """
         return fetch(
             Call(
@@ -1521,12 +1525,12 @@ class MemoryFlows:
         wait_seconds: float | str | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.Undone]:
-        """Take an edit of a document back, in every document that it touched.
+        """Undo an edit of a document, in every document that it changed.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
-            plan_id: A plan of the history, or the end of its id; without it the last one.
-            wait_seconds: How long the answer may take.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
+            plan_id: A plan of the history, or the end of its id; default: the last one.
+            wait_seconds: How long to wait for the answer.
         """
         return fetch(
             Call(
@@ -1552,14 +1556,15 @@ class MemoryFlows:
         scope: Literal["user", "agent", "run", "org"] | None = None,
         resource: str | None = None,
     ) -> Flow[models.Explanation]:
-        """Explain how an entry came about, and why.
+        """Explain where an entry comes from, and why.
 
-        The words, the fact in them, who decided and on which grounds: every edit that touched it, newest first.
+        Shows the original words, the fact found in them, who decided and why: every edit of
+        the entry, newest first.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
-            path: A place in a document, as it is shown.
-            resource: Which document; by default the one that has it.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
+            path: A path in a document, as shown.
+            resource: The document; default: the one that contains the path.
         """
         return fetch(
             Call(
@@ -1577,10 +1582,10 @@ class MemoryFlows:
         scope: Literal["user", "agent", "run", "org"] | None = None,
         resource: str | None = None,
     ) -> JsonLines[models.MemoryFile]:
-        """Return each document as a JSON file; those that were never edited are left out unless one is named.
+        """Return each document as a JSON file; documents that were never edited are omitted unless you name one.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
             resource: Only this document: its id, or a word for it such as food.
         """
         return JsonLines(
@@ -1602,12 +1607,12 @@ class MemoryFlows:
     ) -> Flow[models.FactPage]:
         """List the facts found in the words of a person.
 
-        In the order of their states: those that wait, those that wait for a model, then the last that were done.
+        Ordered by state: waiting, waiting for a model, then the last ones that were done.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
-            after: The `after` of the page before.
-            limit: At most so many.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
+            after: Pagination cursor: the `after` of the previous page.
+            limit: Maximum number.
         """
         return fetch(
             Call(
@@ -1628,12 +1633,13 @@ class MemoryFlows:
         )
 
     def forget(self, user: str) -> Flow[models.Forgetting]:
-        """Remove all data of a person, and prove that nothing is left.
+        """Delete all data of a person, and verify that nothing is left.
 
-        Everywhere: documents, history, facts, turns, conversations, answers that only they asked for, sessions of
-        pipelines and the evidence of those that failed here, and the messages that carried their words, erased from the
-        servers' files. Their decisions for a project stay as records without text and name. It cannot be
-        undone. The name can be used again at once. Given up in the middle, the same again finishes.
+        Deletes documents, history, facts, turns, conversations, cached answers that only
+        they asked for, sessions of pipelines and the evidence of those that failed here,
+        and erases the messages with their words from the servers' files. Their decisions
+        for a project stay as records without text and name. It cannot be undone. The name
+        can be used again at once. If interrupted, repeat the command to finish.
         """
         return fetch(
             Call(
@@ -1651,10 +1657,10 @@ class MemoryFlows:
         turns: Sequence[models.Said | Mapping[str, Any]],
         scope: Literal["user", "agent", "run", "org"] | None = None,
     ) -> Flow[models.TurnsTaken]:
-        """Hand in turns of other chats; answered once all of them are stored.
+        """Store turns of other chats; answers once all of them are stored.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
             turns: Each with `turn_id`, `text`, `conversation_id`, `speaker` and `at`.
         """
         return fetch(
@@ -1679,10 +1685,10 @@ class MemoryFlows:
         """List the edits of a memory, the newest first.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
             resource: Only this document: its id, or a word for it such as food.
-            after: The `after` of the page before.
-            limit: At most so many.
+            after: Pagination cursor: the `after` of the previous page.
+            limit: Maximum number.
         """
         return fetch(
             Call(
@@ -1720,13 +1726,13 @@ class MemoryFlows:
         *,
         scope: Literal["user", "agent", "run", "org"] | None = None,
     ) -> Flow[tuple[models.ImportedFiles, ...]]:
-        """Put JSON documents in the place of those that are remembered.
+        """Replace stored documents by JSON documents.
 
-        Each line is an object of `content`, the text of a file, with `file` and `resource` beside it where they are needed.
-        Each is an edit that `undo` takes back.
+        Each line is an object of `content`, the text of a file, and `file` and `resource`
+        if needed. Each is an edit that `undo` can revert.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
         """
         return send_lines(
             Call(
@@ -1749,9 +1755,9 @@ class MemoryFlows:
         """List the items of a memory.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
-            category: Of this path, or below it.
-            state: As it stands today; all, when left out.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
+            category: Only items at this path or below it.
+            state: Only items in this state; default: all.
         """
         return fetch(
             Call(
@@ -1768,7 +1774,7 @@ class MemoryFlows:
         """List the documents of a memory.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
         """
         return fetch(
             Call(
@@ -1784,11 +1790,11 @@ class MemoryFlows:
         scope: Literal["user", "agent", "run", "org"] | None = None,
         plan_id: str | None = None,
     ) -> Flow[models.PlanView]:
-        """Apply an edit again that was taken back.
+        """Redo an edit that was undone.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
-            plan_id: Its id, or the end of it; without it the last one.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
+            plan_id: Its id, or the end of it; default: the last one.
         """
         return fetch(
             Call(
@@ -1817,13 +1823,13 @@ class MemoryFlows:
 
         Args:
             q: A question, in any words.
-            scope: What `user` names: a user, an agent, a run or an organisation.
-            at: As it stood on that day, such as 2026-05-01.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
+            at: As of that day, such as 2026-05-01.
             since: Said on that day or later.
             until: Said by the end of that day.
             speaker: Who said it.
             conversation_id: Said in it.
-            limit: How much at most.
+            limit: Maximum number of results.
         """
         return fetch(
             Call(
@@ -1846,10 +1852,10 @@ class MemoryFlows:
     def settings(
         self, user: str, *, scope: Literal["user", "agent", "run", "org"] | None = None
     ) -> Flow[models.KeptTurns]:
-        """See whether turns are kept word for word, and for how long.
+        """Show whether turns are kept word for word, and for how long.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
         """
         return fetch(
             Call(
@@ -1872,7 +1878,7 @@ class MemoryFlows:
         """Show the documents of a memory, entry by entry.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
             resource: Only this document: its id, or a word for it such as food.
             at: As it was on that day, such as 2026-05-01; or, with `resource`, a revision.
             format: Markdown is for prompts.
@@ -1902,12 +1908,12 @@ class MemoryFlows:
     ) -> Flow[models.TurnOutcome]:
         """Say something as in a chat, and see the edits that follow.
 
-        A turn that is not settled within the wait is kept, and settled later.
+        A turn that is not processed within the wait is kept and processed later.
 
         Args:
             conversation: The conversation it was said in.
             text: What the person said, in their own words.
-            wait_seconds: How long the answer may take.
+            wait_seconds: How long to wait for the answer.
         """
         return fetch(
             Call(
@@ -1925,7 +1931,7 @@ class MemoryFlows:
         )
 
     def turn(self, user: str, turn_id: str) -> Flow[models.TurnOutcome]:
-        """See the outcome of a turn; one that no worker has read yet has no state."""
+        """Show the outcome of a turn; it has no state until a worker has read it."""
         return fetch(
             Call(
                 "GET",
@@ -1945,14 +1951,14 @@ class MemoryFlows:
         wait_seconds: float | str | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.Undone]:
-        """Take an edit back, in every document that it touched.
+        """Undo an edit, in every document that it changed.
 
-        An older one is taken back beneath later ones; when a later one touched the same place it is refused.
+        An older edit can be undone unless a later edit changed the same entry.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
-            plan_id: A plan of the history, or the end of its id; without it the last one.
-            wait_seconds: How long the answer may take.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
+            plan_id: A plan of the history, or the end of its id; default: the last one.
+            wait_seconds: How long to wait for the answer.
         """
         return fetch(
             Call(
@@ -1972,7 +1978,7 @@ class MemoryFlows:
         """List turns and facts that are not learned yet, and why.
 
         Args:
-            scope: What `user` names: a user, an agent, a run or an organisation.
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
         """
         return fetch(
             Call(
@@ -2064,10 +2070,10 @@ class PipelinesFlows:
     def cancel(
         self, session_id: str, *, reason: str | None = None
     ) -> Flow[models.AcceptedRun]:
-        """End a run: its running tasks are cancelled, and no phase starts any more; results are kept.
+        """Cancel a run: its running tasks are cancelled and no further phase starts; results are kept.
 
         Args:
-            reason: Why; it is kept with the run.
+            reason: Reason; kept with the run.
         """
         return fetch(
             Call(
@@ -2084,7 +2090,7 @@ class PipelinesFlows:
         pipeline: Mapping[str, JsonValue],
         inputs: Mapping[str, JsonValue] | None = None,
     ) -> Flow[models.PipelineProblems]:
-        """Check whether a pipeline can run with the agents that are known now, and run nothing.
+        """Check whether a pipeline can run with the agents known now; runs nothing.
 
         Args:
             inputs: Inputs of a run.
@@ -2123,7 +2129,7 @@ class PipelinesFlows:
     def evidence(self, session_id: str) -> Flow[models.RunEvidence]:
         """Return a run as one document: inputs, entries, reports, errors and times, secrets masked.
 
-        A failed run leaves such a file by itself, where its supervisor runs.
+        A failed run also writes such a file on the machine of its supervisor.
         """
         return fetch(
             Call(
@@ -2134,7 +2140,7 @@ class PipelinesFlows:
         )
 
     def follow(self, session_id: str) -> Events[models.RunStreamEvent]:
-        """Hear what becomes of a run."""
+        """Follow the events of a run."""
         return Events(
             Call(
                 "GET",
@@ -2155,14 +2161,15 @@ class PipelinesFlows:
     ) -> Flow[models.AcceptedRun]:
         """Mark phases stale, with their dependents, and return them with the reason; the next resume runs them again.
 
-        Without options those whose files, standards or decisions have changed since they read them.
+        Default: phases whose files, standards or decisions have changed since they read
+        them.
 
         Args:
-            changed: What reads these files.
-            design: What reads decisions with these tags.
-            keys: What wrote these entries.
-            phase: What this phase wrote.
-            standards: What reads standards with these tags.
+            changed: Phases that read these files.
+            design: Phases that read decisions with these tags.
+            keys: Phases that wrote these entries.
+            phase: The phase.
+            standards: Phases that read standards with these tags.
         """
         return fetch(
             Call(
@@ -2188,12 +2195,12 @@ class PipelinesFlows:
         after: str | None = None,
         limit: int | None = None,
     ) -> Flow[models.RunList]:
-        """List the runs whose sessions are there, the last updated first; a key for one user or tenant sees theirs.
+        """List runs whose sessions still exist, most recently updated first; a key for one user or tenant sees only theirs.
 
         Args:
-            state: How they stand, or ended; all, when left out.
-            after: The `after` of the page before.
-            limit: At most so many.
+            state: Status; default: all.
+            after: Pagination cursor: the `after` of the previous page.
+            limit: Maximum number.
         """
         return fetch(
             Call(
@@ -2224,12 +2231,12 @@ class PipelinesFlows:
     ) -> Flow[models.AcceptedRun]:
         """Run a phase again with its dependents; everything else is reused.
 
-        The session must still be there: one that was kept, or that failed.
+        The session must still exist: it was kept, or the run failed.
 
         Args:
             inputs: The inputs of the run.
-            phase: Where to begin again.
-            pipeline: Go on by this declaration; without it as when the run began.
+            phase: The phase to begin with.
+            pipeline: Resume with this declaration; default: the one the run began with.
         """
         return fetch(
             Call(
@@ -2243,12 +2250,13 @@ class PipelinesFlows:
     def restore(
         self, session_id: str, lines: Iterable[Mapping[str, Any]]
     ) -> Flow[tuple[models.RestoredRun, ...]]:
-        """Make a run anew, as failed, from its evidence, so that it can be resumed.
+        """Recreate a run, as failed, from its evidence, so that it can be resumed.
 
-        The first line is `{"evidence": {...}, "inputs": {...}}`: the evidence, with or without entries in its session, and
-        the inputs that are masked in it. Further ones, also of later requests, are entries of it: `{"key": "...",
-        "entry": {...}}`, but for those that its `masked` names. The same lines again do no harm. The run is its maker's
-        where an operator restores it, else the caller's.
+        The first line is `{"evidence": {...}, "inputs": {...}}`: the evidence, with or
+        without entries in its session, and the inputs that are masked in it. Further ones,
+        also of later requests, are entries of it: `{"key": "...", "entry": {...}}`, but for
+        those that its `masked` names. Repeating the same lines is safe. The run belongs to
+        its creator if an operator restores it, else to the caller.
         """
         return send_lines(
             Call(
@@ -2266,15 +2274,16 @@ class PipelinesFlows:
         inputs: Mapping[str, JsonValue] | None = None,
         pipeline: Mapping[str, JsonValue] | None = None,
     ) -> Flow[models.AcceptedRun]:
-        """Go on with a run that is over: only failed and missing phases, and their dependents, run.
+        """Resume a run that has ended: only failed and missing phases, and their dependents, run.
 
-        One that runs, and rests as the key of its maker was removed, goes on as yours.
+        A run that is paused because the API key of its creator was removed continues as
+        yours.
 
         An input may be the text of a value of its declared type.
 
         Args:
             inputs: The inputs of the run.
-            pipeline: Go on by this declaration; without it as when the run began.
+            pipeline: Resume with this declaration; default: the one the run began with.
         """
         return fetch(
             Call(
@@ -2304,7 +2313,7 @@ class PipelinesFlows:
             inputs: The inputs of the run.
             keep: Keep the session after success, for its time to live.
             pipeline: The pipeline, as it is declared.
-            session_id: Call the session so; a repeat starts nothing twice.
+            session_id: Id of the session; repeating it does not start a second run.
             user: Run as this user.
         """
         return fetch(
@@ -2325,7 +2334,7 @@ class PipelinesFlows:
         )
 
     def status(self, session_id: str) -> Flow[models.RunView]:
-        """Show how far a run is, or how it ended; for a day also when its session is gone."""
+        """Show the progress or the end of a run; for a day even after its session is gone."""
         return fetch(
             Call("GET", fill_path("/v1/pipelines/{session_id}", session_id=session_id)),
             models.RunView,
@@ -2381,13 +2390,13 @@ class ProjectsFlows:
         tags: Sequence[str] | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.NotedRecord]:
-        """Note a decision; a project begins with its first record.
+        """Record a decision; a project is created with its first record.
 
         Args:
-            by: Which user says so; forgetting them takes the words away.
-            supersedes: The record that no longer holds; it stays readable.
-            tags: A word that it is found by; capitals do not count.
-            text: What is to be remembered, at most 8,000 characters.
+            by: The user who says so; deleting that user's data deletes the text.
+            supersedes: The record that this one supersedes; it stays readable.
+            tags: Tag to find it by; case-insensitive.
+            text: The text to record, at most 8,000 characters.
         """
         return fetch(
             Call(
@@ -2423,11 +2432,11 @@ class ProjectsFlows:
         """List the runs of a project, the newest first.
 
         Args:
-            tags: Only with this tag; capitals do not count.
+            tags: Only with this tag; case-insensitive.
             since: Only from then on: 2h or 7d ago, or 2026-11-21T10:00:00Z.
-            until: Only before then, said in the same way.
-            after: The `after` of the page before.
-            limit: At most so many.
+            until: Only before then, in the same format.
+            after: Pagination cursor: the `after` of the previous page.
+            limit: Maximum number.
         """
         return fetch(
             Call(
@@ -2470,8 +2479,9 @@ class ProjectsFlows:
     ) -> Flow[tuple[models.ProjectRecordsImported, ...]]:
         """Add the records of a file.
 
-        They keep their ids and times. Those that are there already stay as they are, so that it can be repeated. A record
-        whose id is taken by another one is refused, and so is a line that is no record; the others are added.
+        Records keep their ids and times. Existing records stay as they are, so that an
+        import can be repeated. A record whose id is taken by another one is refused, and so
+        is a line that is not a valid record; the others are added.
         """
         return send_lines(
             Call(
@@ -2488,8 +2498,8 @@ class ProjectsFlows:
         """List the projects, the one with the newest record first.
 
         Args:
-            after: The `after` of the page before.
-            limit: At most so many.
+            after: Pagination cursor: the `after` of the previous page.
+            limit: Maximum number.
         """
         return fetch(
             Call("GET", "/v1/projects", query={"after": after, "limit": limit}),
@@ -2516,14 +2526,14 @@ class ProjectsFlows:
         """Find records that fit every given condition, the newest first.
 
         Args:
-            text: Words, or how they begin; each has to be there.
+            text: Words or their beginnings; a record must contain all of them.
             kind: Only these.
-            tags: Only with this tag; capitals do not count.
+            tags: Only with this tag; case-insensitive.
             since: Only from then on: 2h or 7d ago, or 2026-11-21T10:00:00Z.
-            until: Only before then, said in the same way.
-            in_force: Not what was superseded.
-            after: The `after` of the page before.
-            limit: At most so many.
+            until: Only before then, in the same format.
+            in_force: Exclude superseded records.
+            after: Pagination cursor: the `after` of the previous page.
+            limit: Maximum number.
         """
         return fetch(
             Call(
@@ -2596,15 +2606,15 @@ class ProjectsFlows:
         tags: Sequence[str] | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.NotedRecord]:
-        """Note a standard.
+        """Record a standard.
 
-        Pipelines and agents are given it by its tags, as long as it is in force.
+        Pipelines and agents get it by its tags, as long as it is in force.
 
         Args:
-            by: Which user says so; forgetting them takes the words away.
-            supersedes: The record that no longer holds; it stays readable.
-            tags: A word that it is found by; capitals do not count.
-            text: What is to be remembered, at most 8,000 characters.
+            by: The user who says so; deleting that user's data deletes the text.
+            supersedes: The record that this one supersedes; it stays readable.
+            tags: Tag to find it by; case-insensitive.
+            text: The text to record, at most 8,000 characters.
         """
         return fetch(
             Call(
@@ -2667,18 +2677,18 @@ class RequestsFlows:
         wait_seconds: float | str | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[models.Lookup]:
-        """Ask a question, or give a task, in plain words.
+        """Ask a question, or request a task, in plain language.
 
         Args:
             after: How long from now it begins, such as 2h.
             at: When it begins, such as 2026-12-24T18:00:00+01:00.
-            conversation: Go on with this conversation, or begin it.
-            memory: Whether a remembered result may serve, is computed anew and kept, or neither.
-            pending_reply: What is not done by then has a `reply` of the kind `pending`, which says why; it comes soon where no worker of the agent is alive.
-            text: What is wished for, in plain words.
-            time_zone: Where the person is, such as Europe/Berlin.
+            conversation: Continue this conversation, or begin it.
+            memory: Result cache: use = read and write, refresh = recompute and overwrite, bypass = ignore.
+            pending_reply: If it is not done by then, `reply` has the kind `pending` and says why; it comes early if no worker of the agent is alive.
+            text: The question or request, in plain language.
+            time_zone: Time zone of the person, such as Europe/Berlin.
             user: Ask as this user.
-            wait_seconds: How long the answer is waited for.
+            wait_seconds: How long to wait for the answer.
         """
         return fetch(
             Call(
@@ -2711,7 +2721,7 @@ class RequestsFlows:
         )
 
     def follow(self, request_id: str) -> Events[models.RequestStreamEvent]:
-        """Hear what becomes of a request."""
+        """Follow the events of a request."""
         return Events(
             Call(
                 "GET",
@@ -2721,7 +2731,7 @@ class RequestsFlows:
         )
 
     def show(self, request_id: str) -> Flow[models.Lookup]:
-        """See what became of a request."""
+        """Show the status and the answer of a request."""
         return fetch(
             Call("GET", fill_path("/v1/requests/{request_id}", request_id=request_id)),
             models.Lookup,
@@ -2750,7 +2760,7 @@ class ResultsFlows:
     """The requests about results, without sending them."""
 
     def export(self, agent_id: str) -> JsonLines[models.ResultLine]:
-        """Return an agent's shared results as lines that `import` reads: of each task those of the version used last."""
+        """Return an agent's shared cached results as lines for `import`: per task, those of the last used version."""
         return JsonLines(
             Call("GET", fill_path("/v1/agents/{agent_id}/results", agent_id=agent_id)),
             models.ResultLine,
@@ -2769,19 +2779,19 @@ class ResultsFlows:
         task: str | None = None,
         user: str | None = None,
     ) -> Flow[models.ResultsForgotten]:
-        """Forget the results that fit every given condition.
+        """Delete the cached results that match all given conditions.
 
-        An agent as a whole, or everything, takes its quarantine along.
+        With only an agent, or with `everything`, quarantined entries are deleted too.
 
         Args:
             agent: Only of this agent.
-            bound: What a dry run answered: nothing that came later is forgotten.
-            dry_run: Only say how many that would be.
-            everything: All of it.
-            older_than: Only what is older: 1h, 30d.
-            stale: Only what edits of an agent's code, or another version, left behind.
+            bound: The `bound` of the dry run; newer results are not deleted.
+            dry_run: Only show how many that would be.
+            everything: All results.
+            older_than: Only results older than this: 1h, 30d.
+            stale: Only results of an older code or version of the agent.
             task: Only of this task.
-            user: Only what this user's tasks stored.
+            user: Only results stored by this user's tasks.
         """
         return fetch(
             Call(
@@ -2806,10 +2816,11 @@ class ResultsFlows:
     def import_(
         self, agent_id: str, lines: Iterable[Mapping[str, Any]]
     ) -> Flow[tuple[models.ResultsImported, ...]]:
-        """Remember results of a file: lines of a key and its result, or of a memory file whole.
+        """Import cached results: lines of a key and its result, or a whole memory file of an older version.
 
-        Known results stay as they are. A result whose key has exactly five values in a list may have been cut there by
-        another program and would answer another question: it is put in quarantine, and never served.
+        Existing results stay as they are. A result whose key has exactly five values in a
+        list may have been truncated by another program and would answer another question:
+        it is quarantined, and never served.
         """
         return send_lines(
             Call("POST", fill_path("/v1/agents/{agent_id}/results", agent_id=agent_id)),
@@ -2826,14 +2837,14 @@ class ResultsFlows:
         after: str | None = None,
         limit: int | None = None,
     ) -> Flow[models.ResultPage]:
-        """List the remembered results, the newest first.
+        """List the cached results, the newest first.
 
         Args:
-            since: Only what was remembered since then: 1h ago, or a time.
+            since: Only results cached since then: 1h ago, or a time.
             agent: Only of this agent.
             task: Only of this task.
-            after: The `after` of the page before.
-            limit: At most so many.
+            after: Pagination cursor: the `after` of the previous page.
+            limit: Maximum number.
         """
         return fetch(
             Call(
@@ -2867,7 +2878,7 @@ class ResultsFlows:
         )
 
     def set(self, key: str, *, result: JsonValue) -> Flow[models.ResultView]:
-        """Replace a remembered result, or remember one under a whole key.
+        """Replace a cached result, or add one under a whole key.
 
         Args:
             result: The result, as its task would return it.
@@ -2880,13 +2891,13 @@ class ResultsFlows:
         )
 
     def show(self, key: str) -> Flow[models.ResultView]:
-        """Show one remembered result."""
+        """Show a cached result."""
         return fetch(
             Call("GET", fill_path("/v1/results/{key}", key=key)), models.ResultView
         )
 
     def stats(self, *, agent: str | None = None) -> Flow[models.ResultStats]:
-        """Tell how much is remembered, and how much time that saved.
+        """Show how many results are cached, and how much time that saved.
 
         Args:
             agent: Only of this agent.
@@ -2947,17 +2958,17 @@ class SchedulesFlows:
 
         Args:
             after: How long from now it begins, such as 2h.
-            agent_id: Whose task.
-            at: Once: RFC 3339; without its zone by the clocks of `time_zone`.
+            agent_id: The agent.
+            at: Run once at this time (RFC 3339; in `time_zone` if it has no offset).
             cron: Five fields, or six with seconds first.
-            dry_run: Keep nothing, only show the next times.
+            dry_run: Only show the next times; add nothing.
             every: Whole seconds, such as 90s or 6h.
-            id: What to call it.
-            missed: Ticks that are made up for.
+            id: Id of the schedule; default: a new one.
+            missed: Policy for missed runs: `skip` drops them, `once` runs the last, `all` runs each.
             parameters: Its parameters, or the inputs of a pipeline.
             pipeline: A pipeline instead, as it is declared.
             task: The task to run.
-            time_zone: By whose clocks.
+            time_zone: Time zone of the times.
             user: Run as this user.
         """
         return fetch(
@@ -2994,8 +3005,8 @@ class SchedulesFlows:
 
         Args:
             user: Only of this user.
-            after: The `after` of the page before.
-            limit: At most so many.
+            after: Pagination cursor: the `after` of the previous page.
+            limit: Maximum number.
         """
         return fetch(
             Call(
@@ -3013,7 +3024,7 @@ class SchedulesFlows:
         )
 
     def pause(self, schedule_id: str) -> Flow[models.ScheduleView]:
-        """Let no tick come until it is resumed; one in the code of an agent stays paused when that is deployed."""
+        """Pause a schedule. One that is defined in the code of an agent stays paused across deployments."""
         return fetch(
             Call(
                 "POST",
@@ -3023,7 +3034,7 @@ class SchedulesFlows:
         )
 
     def remove(self, schedule_id: str) -> Flow[models.ScheduleView]:
-        """Remove a schedule, and the task of its next tick if that waits already."""
+        """Remove a schedule, and its next task if that is already queued."""
         return fetch(
             Call(
                 "DELETE",
@@ -3033,9 +3044,10 @@ class SchedulesFlows:
         )
 
     def resume(self, schedule_id: str) -> Flow[models.ScheduleView]:
-        """Let ticks come again; those of the pause are not made up for.
+        """Resume a schedule; runs missed during the pause are not made up for.
 
-        One whose maker's key was removed, or has lost the role `ask`, is yours from then on.
+        If the key of its creator was removed, or has lost the role `ask`, the schedule is
+        yours from then on.
         """
         return fetch(
             Call(
@@ -3104,12 +3116,12 @@ class SessionsFlows:
         dry_run: bool | None = None,
         force: bool | None = None,
     ) -> Flow[models.SessionDropped]:
-        """Remove a session with its entries; its evidence, and the project's memory, stay.
+        """Remove a session with its entries; its evidence and the records of its project stay.
 
         Args:
-            bound: What a dry run answered: nothing else than it counted is touched.
-            dry_run: Only say what would be done.
-            force: Also one that runs, which ends its pipeline.
+            bound: The `bound` of the dry run; nothing else is removed.
+            dry_run: Only show what would be done.
+            force: Also if it is running; this ends its pipeline.
         """
         return fetch(
             Call(
@@ -3131,7 +3143,7 @@ class SessionsFlows:
         )
 
     def get(self, session_id: str, key: str) -> Flow[Any]:
-        """Return the value of an entry as JSON; looking at it counts as no use of it."""
+        """Return the value of an entry as JSON; this is not counted as a use."""
         return fetch(
             Call(
                 "GET",
@@ -3147,13 +3159,13 @@ class SessionsFlows:
     def import_(
         self, *, file: Mapping[str, JsonValue] | str, session_id: str | None = None
     ) -> Flow[models.SessionLoaded]:
-        """Put a file in as a session that is not there yet; entries whose time is over are left out.
+        """Import a file as a new session; expired entries are omitted.
 
-        Entries that break a rule are left out as well, and told; nothing is made when that leaves none.
+        Invalid entries are omitted too, and listed; if none is left, no session is created.
 
         Args:
-            file: What export wrote.
-            session_id: Call it so instead of as in the file.
+            file: The output of `export`.
+            session_id: Session id to use instead of the one in the file.
         """
         return fetch(
             Call(
@@ -3174,15 +3186,15 @@ class SessionsFlows:
         key: str | None = None,
         phase: str | None = None,
     ) -> Flow[models.EntriesInvalidated]:
-        """Remove entries, and tell which.
+        """Remove entries, and list them.
 
-        A task that runs for one of their phases writes nothing any more. Of a run, invalidating its phases by
-        `pipelines invalidate` lets them run again as well.
+        Tasks that are still running for one of their phases can no longer write. For a
+        pipeline run use `pipelines invalidate`, which also runs the phases again.
 
         Args:
-            bound: What a dry run answered: nothing else than it counted is touched.
-            downstream: Every entry of what depends on this phase.
-            dry_run: Only say what would be done.
+            bound: The `bound` of the dry run; nothing else is removed.
+            downstream: Every entry of phases that depend on this phase.
+            dry_run: Only show what would be done.
             key: This entry.
             phase: Every entry of this phase.
         """
@@ -3215,8 +3227,8 @@ class SessionsFlows:
 
         Args:
             state: Only in this state.
-            after: The `after` of the page before.
-            limit: At most so many.
+            after: Pagination cursor: the `after` of the previous page.
+            limit: Maximum number.
         """
         return fetch(
             Call(
@@ -3246,7 +3258,7 @@ class SessionsFlows:
         )
 
     def stats(self, session_id: str) -> Flow[models.SessionSavings]:
-        """Show how often entries were used, and how much time that saved."""
+        """Show how often entries were reused, and how much time that saved."""
         return fetch(
             Call(
                 "GET",
@@ -3258,11 +3270,11 @@ class SessionsFlows:
     def sweep(
         self, *, bound: str | None = None, dry_run: bool | None = None
     ) -> Flow[models.SessionsSwept]:
-        """Remove expired entries and sessions; never one that runs.
+        """Remove expired entries and sessions; never a running one.
 
         Args:
-            bound: What a dry run answered: no more sessions are swept.
-            dry_run: Only say what would be done.
+            bound: The `bound` of the dry run; no further sessions are removed.
+            dry_run: Only show what would be done.
         """
         return fetch(
             Call(
@@ -3314,7 +3326,7 @@ class StoriesFlows:
         """Remove a story with its responses and their analyses; its folder stays.
 
         Args:
-            dry_run: Remove nothing, only show what would go.
+            dry_run: Only show what would be removed.
         """
         return fetch(
             Call(
@@ -3331,8 +3343,8 @@ class StoriesFlows:
         """List the stories that are loaded, the last changed first.
 
         Args:
-            after: The `after` of the page before.
-            limit: At most so many.
+            after: Pagination cursor: the `after` of the previous page.
+            limit: Maximum number.
         """
         return fetch(
             Call("GET", "/v1/stories", query={"after": after, "limit": limit}),
@@ -3353,17 +3365,17 @@ class StoriesFlows:
         relations: models.Relations | Mapping[str, Any] | None = None,
         threads: Sequence[models.StoryThread | Mapping[str, Any]] | None = None,
     ) -> Flow[models.LoadedStory]:
-        """Load where a story begins, for the agents.
+        """Load the initial state of a story, for the agents.
 
-        What responses changed stays. The same again changes nothing.
+        Changes by responses are kept. Repeating it changes nothing.
 
         Args:
             entities: Characters, places and things.
-            knowledge: What is known of its world.
+            knowledge: Known facts of its world.
             memories: What characters remember.
             relations: Tiers, tastes, and the scores of pairs.
             settings: Its id, its title, and how it is analysed.
-            threads: What is open.
+            threads: Open plot threads.
         """
         return fetch(
             Call(
@@ -3382,7 +3394,7 @@ class StoriesFlows:
         )
 
     def show(self, story_id: str) -> Flow[models.StoryStanding]:
-        """Show how a story stands after its last response: settings, relationships, open threads, how much is known."""
+        """Show the state of a story after its last response: settings, relationships, open threads, how much is known."""
         return fetch(
             Call("GET", fill_path("/v1/stories/{story_id}", story_id=story_id)),
             models.StoryStanding,
@@ -3415,12 +3427,13 @@ class StreamTokensFlows:
     def make(
         self, *, path: str, last_event_id: str | None = None
     ) -> Flow[models.OpenableStream]:
-        """Let a browser open one stream without a key.
+        """Create a token by which a browser can open one stream without an API key.
 
-        The token is for this stream and this key alone, and opens it, also again, until `expires_at`.
+        The token is valid for this stream and this key only, any number of times, until
+        `expires_at`.
 
         Args:
-            last_event_id: As the stream wrote it: `1.1.5` of a task, `2` of a request, `1.5-4-0` of a run.
+            last_event_id: Resume after this event id, as received: `1.1.5` of a task, `2` of a request, `1.5-4-0` of a run.
             path: `/v1/tasks/ID/output`, `/v1/requests/ID/events` or `/v1/pipelines/ID/events`.
         """
         return fetch(
@@ -3449,7 +3462,7 @@ class TasksFlows:
     """The requests about tasks, without sending them."""
 
     def assignment(self, task_id: str) -> Flow[models.TaskAssigned]:
-        """See the parameters of an open task, and who sent it. They are not kept once it has ended."""
+        """Show the parameters of an open task, and who sent it. They are not kept after it has ended."""
         return fetch(
             Call("GET", fill_path("/v1/tasks/{task_id}/assignment", task_id=task_id)),
             models.TaskAssigned,
@@ -3458,11 +3471,11 @@ class TasksFlows:
     def cancel(
         self, task_id: str, *, reason: str | None = None, ahead: bool | None = None
     ) -> Flow[models.Cancelled]:
-        """Cancel a task: one that waits never starts, one that runs is asked to stop, and no later success counts.
+        """Cancel a task: a waiting one never starts, a running one is asked to stop; a later success does not count.
 
         Args:
-            reason: Why; it stands in the report.
-            ahead: Also one that has not come yet: it is cancelled before it starts. Takes the role `operate`.
+            reason: Reason; included in the report.
+            ahead: Also cancel a task that has not been submitted yet, before it starts. Requires the role `operate`.
         """
         return fetch(
             Call(
@@ -3474,14 +3487,14 @@ class TasksFlows:
         )
 
     def count(self) -> Flow[models.TaskCounts]:
-        """Count open tasks by state and by the reason of their waiting, and those that failed in the last hour.
+        """Count open tasks by state and by why they wait, and those that failed in the last hour.
 
-        A key of one user or tenant counts theirs alone.
+        A key restricted to a user or tenant counts only theirs.
         """
         return fetch(Call("GET", "/v1/task-counts"), models.TaskCounts)
 
     def follow(self, task_id: str) -> Events[models.TaskStreamEvent]:
-        """Follow what becomes of a task."""
+        """Follow the events of a task."""
         return Events(
             Call("GET", fill_path("/v1/tasks/{task_id}/output", task_id=task_id)),
             models.TaskStreamEvent,
@@ -3514,23 +3527,24 @@ class TasksFlows:
         after: str | None = None,
         limit: int | None = None,
     ) -> Flow[models.TaskPage]:
-        """List tasks, the last created first; of one user those that ended last.
+        """List tasks, the most recently created first; for one user, the most recently ended first.
 
-        The last 100,000 of each agent are listed, of seven days (TASKLORE_LEDGER_KEEP_DAYS). A page may be short, or empty.
+        Covers the last 100,000 tasks of each agent, of seven days
+        (TASKLORE_LEDGER_KEEP_DAYS). A page may be short or empty even if there are more.
 
         Args:
             agent: The id of their agent.
-            state: How they stand, or ended.
-            tenant: Whose budgets they spend; the key's own, where it has one.
-            user: Whose they are; the key's own.
-            created_after: Only what was created since: so long ago, such as 2h, or a time; included.
-            created_before: Only what was created before: so long ago, such as 2h, or a time; left out.
-            ended_after: Only what ended since: so long ago, such as 1h, or a time.
-            open: Only those that have not ended.
+            state: Status.
+            tenant: Tenant whose budgets they use; default: that of the key, if it has one.
+            user: User id; default: the user of the key.
+            created_after: Only tasks created since this age or time, such as 2h (inclusive).
+            created_before: Only tasks created before this age or time, such as 2h (exclusive).
+            ended_after: Only tasks that ended since this age or time, such as 1h.
+            open: Only unfinished tasks.
             parent: The id of the task that called them.
-            error: The class of the error that ended them, as `TaskExpired`.
-            after: The `after` of the page before.
-            limit: Tasks of a page.
+            error: The class of the error that ended them, such as `TaskExpired`.
+            after: Pagination cursor: the `after` of the previous page.
+            limit: Tasks on a page.
         """
         return fetch(
             Call(
@@ -3621,19 +3635,19 @@ class TasksFlows:
 
         Args:
             after: How long from now it begins, such as 2h.
-            agent_id: Whose task.
+            agent_id: The agent.
             at: When it begins, such as 2026-12-24T18:00:00+01:00.
-            callback_url: Hears of its end, and of questions that it asks, by signed webhooks.
+            callback_url: URL that receives signed webhooks when the task ends or asks a question.
             conversation: The conversation it belongs to.
-            max_attempts: Runs at most, the first included.
-            memory: Whether a remembered result may serve, is computed anew and kept, or neither.
+            max_attempts: Maximum number of runs, including the first.
+            memory: Result cache: use = read and write, refresh = recompute and overwrite, bypass = ignore.
             parameters: Its parameters.
-            priority: Whose turn is sooner where tasks of an agent wait.
+            priority: Priority among the queued tasks of the agent.
             task: The task to run.
-            tenant: Whose budgets it spends; that of the key, where it has one.
-            user: In whose name, and with whose memory; that of the key, where it has one.
-            wait_seconds: How long the answer waits for the task's end.
-            within_seconds: How long it may take from its start, its time in the queue included.
+            tenant: Tenant whose budgets it uses; default: that of the key, if it has one.
+            user: User on whose behalf it runs, and whose memory it sees; default: that of the key, if it has one.
+            wait_seconds: How long to wait for the task to end.
+            within_seconds: Deadline, counted from its start time and including its time in the queue.
         """
         return fetch(
             Call(
@@ -3662,7 +3676,7 @@ class TasksFlows:
         )
 
     def show(self, task_id: str) -> Flow[models.Sent]:
-        """See what became of a task."""
+        """Show the status and the result of a task."""
         return fetch(
             Call("GET", fill_path("/v1/tasks/{task_id}", task_id=task_id)), models.Sent
         )
@@ -3673,7 +3687,7 @@ class TasksFlows:
         """Send a signal to a task.
 
         Args:
-            value: What the task is told.
+            value: The signal's payload.
         """
         return fetch(
             Call(
@@ -3687,9 +3701,9 @@ class TasksFlows:
         )
 
     def trace(self, task_id: str) -> Flow[models.Trace]:
-        """See the tree of the tasks that a task called: states, times, runs, recalled answers, tokens and cost.
+        """Show the tree of tasks that a task called: states, times, runs, cached answers, tokens and cost.
 
-        Open tasks have the steps that a crash would not repeat.
+        For unfinished tasks, completed steps (which a crash would not repeat) are shown.
         """
         return fetch(
             Call("GET", fill_path("/v1/tasks/{task_id}/trace", task_id=task_id)),
@@ -3697,7 +3711,7 @@ class TasksFlows:
         )
 
     def words(self, task_id: str) -> Flow[models.TaskWords]:
-        """See what a person said that became a task, and how it was read; as long as their conversation has it."""
+        """Show the original words behind a task and how they were understood, as long as the conversation is kept."""
         return fetch(
             Call("GET", fill_path("/v1/tasks/{task_id}/words", task_id=task_id)),
             models.TaskWords,
@@ -3745,11 +3759,11 @@ class WebhooksFlows:
         state: Literal["waiting", "failed"] | None = None,
         limit: int | None = None,
     ) -> Flow[models.WebhookList]:
-        """List webhooks that were given up, or wait to be sent.
+        """List webhooks that failed for good, or wait to be sent.
 
         Args:
-            state: Those that were given up, the last first, or that wait, by host.
-            limit: At most so many.
+            state: Failed ones, the most recent first, or waiting ones, by host.
+            limit: Maximum number.
         """
         return fetch(
             Call("GET", "/v1/webhooks", query={"state": state, "limit": limit}),
@@ -3757,7 +3771,7 @@ class WebhooksFlows:
         )
 
     def remove(self, webhook_id: str) -> Flow[models.WebhookView]:
-        """Remove a webhook: it is not sent any more."""
+        """Remove a webhook; it is not sent again."""
         return fetch(
             Call(
                 "DELETE", fill_path("/v1/webhooks/{webhook_id}", webhook_id=webhook_id)
@@ -3766,9 +3780,10 @@ class WebhooksFlows:
         )
 
     def retry(self, webhook_id: str) -> Flow[models.WebhookView]:
-        """Send a webhook again at once, and as long as a new one: for a day.
+        """Send a webhook again at once; if that fails, it is retried for a day like a new one.
 
-        One that rests, as the key of its maker was removed, is sent all the same.
+        A webhook that is paused because the API key of its creator was removed is sent as
+        well.
         """
         return fetch(
             Call(
@@ -3779,7 +3794,7 @@ class WebhooksFlows:
         )
 
     def show(self, webhook_id: str) -> Flow[models.WholeWebhook]:
-        """Show a webhook with its body: how often it was sent, what the last attempt met, and when the next one is."""
+        """Show a webhook with its body: how often it was sent, the result of the last attempt, and when the next one is."""
         return fetch(
             Call("GET", fill_path("/v1/webhooks/{webhook_id}", webhook_id=webhook_id)),
             models.WholeWebhook,
@@ -3823,10 +3838,10 @@ class WorldsFlows:
         Args:
             conversation_id: The conversation of the agent, such as coins.Ana.
             message: What they say.
-            message_id: The same each time that it is sent.
+            message_id: Message id; use the same id when you send it again.
             sender: Who speaks.
             time: When, in seconds of the world.
-            user: Whose words they are.
+            user: User on whose behalf the words are said.
         """
         return fetch(
             Call(
@@ -3853,14 +3868,14 @@ class WorldsFlows:
         after: str | None = None,
         limit: int | None = None,
     ) -> Flow[models.UnheardMessages]:
-        """List what an agent has been sent and has not heard yet.
+        """List messages that an agent has been sent and has not received yet.
 
-        To a key for one user only what that user said is shown.
+        A key for one user shows only messages of that user.
 
         Args:
             conversation_id: The conversation of the agent, such as coins.Ana.
-            after: The `after` of the page before.
-            limit: At most so many.
+            after: Pagination cursor: the `after` of the previous page.
+            limit: Maximum number.
         """
         return fetch(
             Call(

@@ -29,27 +29,30 @@ app = Typer(**SETTLED)
 
 #: Nouns in the order of the help, each with its sentence; `sentences_of_nouns` has all of them.
 GROUPS = {
-    "requests": "Ask in plain words, and find an answer again.",
-    "tasks": "List tasks, send and cancel them, and see how they went.",
-    "conversations": "See conversations and their turns.",
-    "pipelines": "Run pipelines, look at their runs, resume what failed.",
-    "sessions": "Look into sessions, export and import them, drop stale entries.",
-    "projects": "Note what was decided, and find it again.",
-    "agents": "See which agents there are, check what their cards understand, and retire one.",
+    "requests": "Ask in plain language, and look up an answer later.",
+    "tasks": "List tasks, send and cancel them, and show their results.",
+    "conversations": "Show conversations and their turns.",
+    "pipelines": "Run pipelines, show their runs, resume failed ones.",
+    "sessions": "Show sessions, export and import them, remove stale entries.",
+    "projects": "Record and search decisions and standards of a project.",
+    "agents": "List agents, check what their cards understand, and retire one.",
     "analyses": "Have agents analyse the responses of a story, and give their findings to the next prompt.",
-    "worlds": "Speak to agents that live in a world.",
-    "stories": "Check stories, load them, see how they stand.",
-    "results": "Look into the remembered results, mend them, forget.",
-    "memory": "Tell it something about a person, look at their memory, take edits back.",
-    "limits": "See and change limits on models and on runs; every change holds within a second, and nothing is started "
-    "again.",
-    "budget": "See the room under each limit, and the spending.",
+    "worlds": "Send messages to agents in a simulation.",
+    "stories": "Check stories, load them, show their state.",
+    "results": "Inspect, replace and delete cached results.",
+    "memory": "Store facts about a person, show their memory, undo edits.",
+    "limits": "Show and change limits on models and on runs; changes take effect "
+    "within a second, without a restart.",
+    "budget": "Show what is left of each limit, and the spending.",
     "console": "Open the web console.",
-    "approvals": "See what tasks ask persons, and answer it.",
-    "dead-letters": "See which tasks were given up, send them again, or delete them.",
-    "schedules": "Run tasks and pipelines later, and again and again.",
-    "stream-tokens": "Let a browser open one stream without a key.",
-    "webhooks": "See webhooks that were not delivered, send them again, or remove them.",
+    "approvals": "List and answer approvals: questions of tasks to a person.",
+    "dead-letters": "Show dead letters (tasks that failed for good), send them again, "
+    "or delete them.",
+    "schedules": "Schedule tasks and pipelines, once or repeatedly (cron).",
+    "stream-tokens": "Create tokens by which a browser can open one stream without an "
+    "API key.",
+    "webhooks": "Show webhooks that were not delivered, send them again, or remove "
+    "them.",
     "k8s": "Print manifests for Kubernetes.",
 }
 #: Nouns with commands that are written by hand: the `app` of each lies in `tasklore.commands.{noun}.app`, a dash of the
@@ -71,7 +74,7 @@ Agents = Annotated[
     Option(
         "--agents",
         metavar="REF",
-        help="Agents to run, repeatable; without it all that are installed.",
+        help="Agents to run, repeatable; default: all that are installed.",
     ),
 ]
 References = Annotated[
@@ -104,14 +107,16 @@ def front(
         bool,
         Option(
             "--direct",
-            help="Run an operation of the API in this process, on the servers' URLs and without a key, as an operator.",
+            help="Run the command in this process, directly on NATS and Valkey, as an "
+            "operator; needs no API and no key.",
         ),
     ] = False,
 ) -> None:
-    """Agent workers that remember: ask in plain words, compute once, recall ever after.
+    """Task queue for agents: ask in plain language; results are cached and reused.
 
-    Exit codes: 0 done, 1 the task failed or was not finished in time, 2 unusable input, 3 a server cannot be reached,
-    4 a question back, 5 no agent does that.
+    Exit codes: 0 done, 1 the task failed or was not finished in time, 2 unusable input,
+    3 a server cannot be reached, 4 a clarification is needed, 5 no agent can handle the
+    request.
     """
     if direct:
         from tasklore.commands.operations.target import DIRECT_VARIABLE
@@ -128,9 +133,10 @@ def front(
 
 @app.command(cls=Command, epilog=example("tasklore demo"))
 def demo() -> int:
-    """Start everything, ask, chat, run a pipeline, analyse a story, and leave nothing behind.
+    """Run a demo: start everything, ask, chat, run a pipeline, analyse a story, and clean up.
 
-    The second question is the first one in other words, and is answered from memory; the pipeline fails and goes on.
+    The second question is the first one in other words, and is answered from the cache;
+    the pipeline fails and is resumed.
     """
     from tasklore.commands.demo.demo import demonstrate
 
@@ -153,13 +159,11 @@ def up(
     ] = None,
     temporary: Annotated[
         bool,
-        Option("--temporary", help="Keep nothing: all data are gone at the end."),
+        Option("--temporary", help="Discard all data at the end."),
     ] = False,
     no_memory: Annotated[
         bool,
-        Option(
-            "--no-memory", help="Do not run the agents that remember what people say."
-        ),
+        Option("--no-memory", help="Do not run the agents that store what people say."),
     ] = False,
     workers: Annotated[
         int, Option("--workers", metavar="N", min=1, max=64, help="Worker processes.")
@@ -167,14 +171,16 @@ def up(
 ) -> int:
     """Run everything on this machine until Ctrl-C.
 
-    That is NATS and Valkey, a supervisor, its operations and workers, each a process of its own. Prints one line when
-    it is ready: `ready nats=... redis=... http=... api=... operations=...`, where http is the supervisor's health and
-    metrics, api its HTTP API, and operations the same with an operator's rights.
-    DIR/endpoints.json (without --data-dir: .tasklore/endpoints.json) then leads the other commands to it. What was
-    remembered, and the ports, are kept there and used again by the next start. Beside the given agents those run that
-    remember what people say. With
-    TASKLORE_NATS_URL and TASKLORE_REDIS_URL set, those servers are used and none is started. What dies is started
-    again. TASKLORE_LOG_LEVEL=info makes every process log more.
+    Starts NATS, Valkey, a supervisor, the admin API (`supervisor --operations`) and
+    workers, each as a separate process. Prints one line when it is ready: `ready
+    nats=... redis=... http=... api=... operations=...`, where http is the supervisor's
+    health and metrics, api its HTTP API, and operations the same with an operator's
+    rights. Other commands find it by DIR/endpoints.json (without --data-dir:
+    .tasklore/endpoints.json). Data and ports are kept in that folder and used again by
+    the next start. The memory agents are started as well (disable with --no-memory).
+    With TASKLORE_NATS_URL and TASKLORE_REDIS_URL set, those servers are used and none
+    is started. Crashed processes are restarted. TASKLORE_LOG_LEVEL=info makes every
+    process log more.
     """
     from tasklore.commands.up.serve import serve_all
 
@@ -213,22 +219,23 @@ def worker(
             metavar="N",
             min=1,
             max=4096,
-            help="Tasks held at once of each agent.",
+            help="Concurrent tasks of each agent.",
         ),
     ] = None,
     reload: Annotated[
         bool,
         Option(
             "--reload",
-            help="Start again when a Python file of the agents changes; for developing.",
+            help="Restart when a Python file of the agents changes; for development.",
         ),
     ] = False,
 ) -> int:
     """Serve agents until SIGTERM or Ctrl-C.
 
-    Prints `ready http=...`, the address of its health and metrics, once tasks are taken; logs go to stderr. A file may
-    switch the memory off ("enable_ltm_cache": false) or name an old memory file to import once ("ltm_path"); every
-    other field in it is a setting of the agent.
+    Prints `ready http=...`, the address of its health and metrics, once tasks are
+    taken; logs go to stderr. A file may disable the result cache ("enable_ltm_cache":
+    false) or name an old memory file to import once ("ltm_path"); every other field in
+    it is a setting of the agent.
     """
     if reload:
         from tasklore.commands.up.reload import serve_reloading
@@ -249,16 +256,18 @@ def supervisor(
         bool,
         Option(
             "--operations",
-            help="Serve operations instead, with the credentials of an operator, and take no requests in words.",
+            help="Serve the admin API instead, with the credentials of an operator; "
+            "accepts no requests in plain language.",
         ),
     ] = False,
 ) -> None:
     """Answer requests until SIGTERM or Ctrl-C.
 
-    Prints `ready http=...`, the address of its health and metrics, once requests are taken, and before that
-    `api http=...`, where its HTTP API is; logs go to stderr. With --operations that is where the operations are
-    (TASKLORE_OPERATIONS_HOST and TASKLORE_OPERATIONS_PORT): all of the API, and what needs more rights than a
-    supervisor has. Let no ingress lead there.
+    Prints `ready http=...`, the address of its health and metrics, once requests are
+    taken, and before that `api http=...`, where its HTTP API is; logs go to stderr.
+    With --operations that is the address of the admin API (TASKLORE_OPERATIONS_HOST and
+    TASKLORE_OPERATIONS_PORT): the whole API, including what needs more rights than a
+    supervisor has. Do not expose it by an ingress.
     """
     from tasklore.commands.up.serve import serve_operations, serve_supervisor
 
@@ -288,7 +297,7 @@ def bootstrap(
             metavar="S",
             min=0,
             max=3600,
-            help="Seconds to wait for a server to come up.",
+            help="Seconds to wait for a server to start.",
         ),
     ] = 120.0,
     ledger: Annotated[
@@ -298,21 +307,23 @@ def bootstrap(
             metavar="2",
             min=2,
             max=2,
-            help="Make nothing, but take the ledger to layout 2, as an operator; there is no way back.",
+            help="Only migrate the ledger to layout 2, as an operator; this cannot be "
+            "undone.",
         ),
     ] = None,
     drop_unknown: Annotated[
         bool,
         Option(
             "--drop-unknown",
-            help="With --ledger, forget tasks of which nothing says whose they are.",
+            help="With --ledger, drop tasks whose agent is unknown.",
         ),
     ] = False,
 ) -> int:
-    """Make the streams, buckets and consumers that a deployment needs, once, with the rights to do so.
+    """Create the NATS streams, buckets and consumers for a deployment, once (needs admin credentials).
 
-    For servers on which workers and supervisors may make nothing (TASKLORE_PROVISION=never there). Safe to repeat: what
-    exists is left as it is, or adjusted to the settings; what differs otherwise is named and ends with 2.
+    For servers on which workers and supervisors may create nothing
+    (TASKLORE_PROVISION=never there). Safe to repeat: existing objects are left as they
+    are, or adjusted to the settings; other differences are listed, and it ends with 2.
     """
     if ledger is not None:
         from tasklore.commands.ledger import migrate_ledger
@@ -321,7 +332,7 @@ def bootstrap(
     if drop_unknown:
         from tasklore.contracts.errors import InvalidInput
 
-        raise InvalidInput("--drop-unknown goes with --ledger 2 alone; add that")
+        raise InvalidInput("--drop-unknown is only valid with --ledger 2; add that")
     from tasklore.commands.bootstrap import bootstrap as make_everything
 
     return run(make_everything(references or [], agent_ids or [], wait))
@@ -335,16 +346,15 @@ def bootstrap(
 def api_key(
     name: Annotated[
         str,
-        Argument(
-            metavar="NAME", help="What the key is called; rates are counted by it."
-        ),
+        Argument(metavar="NAME", help="Name of the key; rate limits count by it."),
     ],
     roles: Annotated[
         list[str] | None,
         Option(
             "--role",
             metavar="ROLE",
-            help="ask, read, approve, operate or admin, repeatable; ask without it, admin is all.",
+            help="ask, read, approve, operate or admin (all roles), repeatable; "
+            "default: ask.",
         ),
     ] = None,
     user: Annotated[
@@ -356,7 +366,7 @@ def api_key(
         Option(
             "--tenant",
             metavar="NAME",
-            help="Whose budgets its tasks spend; they may name any without it.",
+            help="Tenant whose budgets its tasks use; without it they may name any.",
         ),
     ] = None,
     approves: Annotated[
@@ -372,13 +382,13 @@ def api_key(
         Option(
             "--file",
             metavar="FILE",
-            help="Where keys are kept; else TASKLORE_API_KEYS_FILE.",
+            help="File of the keys; default: TASKLORE_API_KEYS_FILE.",
         ),
     ] = None,
 ) -> None:
-    """Make a key for the HTTP API and print it, once; only its hash is kept.
+    """Create an API key and print it, once; only its hash is stored.
 
-    A supervisor reads the file again when it changes. Take a key back by removing its entry.
+    A supervisor reloads the file when it changes. Revoke a key by removing its entry.
     """
     from tasklore.commands.api_keys import print_new_key
 
@@ -396,12 +406,12 @@ def api_key(
 def init(
     name: Annotated[
         str,
-        Argument(metavar="NAME", help="What the project and its folder are called."),
+        Argument(metavar="NAME", help="Name of the project and its folder."),
     ],
 ) -> None:
-    """Write a small project: an agent, its test, what installs it, and what runs it in a container or in Kubernetes.
+    """Create a project: agent, test, pyproject.toml, Dockerfile and Kubernetes manifests.
 
-    Prints what to do next. Nothing that is there is written over.
+    Prints the next steps. Existing files are not overwritten.
     """
     from tasklore.commands.init.project import write_project
 
@@ -420,7 +430,8 @@ app.command(
 def config(as_json: Json = False) -> None:
     """Print every setting, its unit and where its value comes from.
 
-    Secrets are masked. Settings are environment variables; see docs/reference/settings.md for what each is for.
+    Secrets are masked. Settings are environment variables; docs/reference/settings.md
+    describes each.
     """
     from tasklore.commands.configuration import print_settings
 
@@ -437,9 +448,9 @@ def config(as_json: Json = False) -> None:
 def completion(
     shell: Annotated[str, Argument(metavar="SHELL", help="bash, zsh or fish.")],
 ) -> None:
-    """Print a script that completes commands, options and closed words in a shell.
+    """Print the shell completion script (commands, options, enum values).
 
-    The script holds them all and starts nothing; print it again after an upgrade.
+    The script is static and starts no process; print it again after an upgrade.
     """
     from tasklore.commands.completion import print_completion
 

@@ -90,7 +90,8 @@ async def bootstrap(
             await asyncio.sleep(_PAUSE_S)
         else:
             print(
-                f"Everything is there: the streams, {len(sources)} consumers and the functions."
+                f"Everything exists: the streams, {len(sources)} consumers and the "
+                "functions."
             )
             return OK
 

@@ -23,7 +23,7 @@ def print_completion(shell: str, root: Any) -> None:
         InvalidInput: there is none for it.
     """
     if shell not in _SCRIPTS:
-        raise InvalidInput(f"SHELL {shell!r} is none of {', '.join(_SCRIPTS)}")
+        raise InvalidInput(f"SHELL {shell!r} is not one of {', '.join(_SCRIPTS)}")
     print(_SCRIPTS[shell](dict(_walk(root, ""))), end="")
 
 

@@ -58,7 +58,7 @@ def send(
         )
     except ValueError as error:
         raise ConfigurationError(
-            "the path, the query or the headers are longer than is taken; shorten them"
+            "the path, the query or the headers are too long; shorten them"
         ) from error
     found = asyncio.run(_call(request))
     return found.status, dict(found.headers), found.body

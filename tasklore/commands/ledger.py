@@ -38,7 +38,7 @@ async def migrate_ledger(*, drops_unknown: bool, settled_s: float = SETTLED_S) -
             now_ms = time.time_ns() // 1_000_000
             count = await EntryIndex(redis, deadline_s=_DEADLINE_S).build(now_ms)
             await UserSchedules(redis, deadline_s=_DEADLINE_S).build_index()
-            print(f"{count:,} remembered results, and all schedules, are listed")
+            print(f"{count:,} cached results, and all schedules, are listed")
 
         moved = await migration.run(
             print, drops_unknown=drops_unknown, before_last=complete_lists

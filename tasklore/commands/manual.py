@@ -17,8 +17,9 @@ Made from the help of each command by `make generated`.
 - Where the servers are, for other commands: `TASKLORE_NATS_URL` and `TASKLORE_REDIS_URL`, else the `endpoints.json` of
   a running `tasklore up`, in `TASKLORE_DATA_DIR` or in `.tasklore` of the current directory.
 - Exit codes: 0 done, 1 the task failed or was not finished in time, 2 the command line, a file or a setting is
-  unusable, 3 a server cannot be reached, 4 a question back, 5 no agent does that, 130 interrupted by Ctrl-C.
-- Results go to stdout, everything else to stderr, an error in one line that names the cure. Colours and spinners appear
+  unusable, 3 a server cannot be reached, 4 a clarification is needed, 5 no agent can handle the request, 130
+  interrupted by Ctrl-C.
+- Results go to stdout, everything else to stderr, an error in one line that names the fix. Colours and spinners appear
   only on a terminal, colours never with `NO_COLOR` set. `--json` prints for programs.
 """
 

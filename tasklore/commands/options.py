@@ -199,7 +199,7 @@ class Command(_LightHelp, TyperCommand):
 
 #: What options say that commands made from the manifest take as well.
 JSON_HELP = "Print JSON for programs."
-API_HELP = "Ask the API there, not where TASKLORE_API_URL says."
+API_HELP = "API URL (overrides TASKLORE_API_URL)."
 
 Json = Annotated[bool, Option("--json", help=JSON_HELP)]
 Api = Annotated[str | None, Option("--api", metavar="URL", help=API_HELP)]

@@ -61,7 +61,7 @@ def test_the_same_response_again_is_served(place: tuple[System, Served]) -> None
     first = run(place, *words, "--json")
     assert first.returncode == 0, first.stderr
     again = run(place, *words)
-    assert again.stdout.splitlines()[0].endswith(", served from memory")
+    assert again.stdout.splitlines()[0].endswith(", stored findings returned")
     anew = run(place, *words, "--refresh", "--json")
     assert anew.stdout != first.stdout
     assert _findings(anew.stdout) == _findings(first.stdout)
@@ -130,7 +130,7 @@ async def test_ctrl_c_leaves_the_agents_at_work(
             worker.go_on()
         told = (tmp_path / "errors").read_text()
         assert told.endswith(
-            "tasklore: the agents go on; `tasklore analyses show lighthouse --response 5` looks at what they found\n"
+            "tasklore: the agents continue; `tasklore analyses show lighthouse --response 5` shows what they found\n"
         )
         await _until(
             analyses,

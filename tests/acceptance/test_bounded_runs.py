@@ -424,7 +424,9 @@ async def test_it_is_seen_that_a_task_waits_for_a_place(
                         trace = await tree.read(task_id)
                         wait = trace and trace.root.waits_for
             assert (wait.kind, wait.name) == ("limit", "agent")
-            assert wait.text == "a place under limit agent (at most 1 at once)"
+            assert (
+                wait.text == "a concurrency slot under limit agent (at most 1 at once)"
+            )
             await asyncio.gather(*asked)
             ended = await tree.read(task_id)
     assert ended is not None

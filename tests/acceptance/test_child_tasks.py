@@ -268,12 +268,12 @@ async def test_a_trace_draws_what_a_task_called(
         "--direct", "trace", report["task_id"]
     ).stdout.splitlines()
     assert lines[0].startswith("TreeAgent.twice  completed in ")
-    assert lines[1].startswith("│  in all 4 tasks (4 completed), ")
+    assert lines[1].startswith("│  total: 4 tasks (4 completed), ")
     assert [line[:27] for line in lines[2:]] == [
         *(["├─ TreeAgent.leaf  completed"[:27]] * 2),
         "└─ TreeAgent.remembered  co",
     ]
-    assert "recalled" in lines[4]
+    assert "cache hit" in lines[4]
     report = await ask(forester, "grow", label=label(), depth=2, width=3)
     grown = json.loads(
         forest.system.command("--direct", "trace", "--json", report["task_id"]).stdout

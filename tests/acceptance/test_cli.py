@@ -193,10 +193,10 @@ async def test_what_is_remembered_can_be_seen_changed_and_forgotten(
     old = f"tl:ltm:{{{AGENT}}}:v1.1-00000000:{KEY}"
     assert results("set", old, "@result.json").returncode == 0
     seen = " ".join(own("doctor").stdout.split())
-    assert f"1 answer of {AGENT} came from other code or another version" in seen
+    assert f"1 answer of {AGENT} from other code or another version" in seen
     unasked = results("forget", "--stale")
     assert unasked.returncode == 2
-    assert "say --yes" in unasked.stderr
+    assert "pass --yes" in unasked.stderr
     assert told("forget", "--stale", "--yes")["concerns"] == 1
     assert told("forget", "--stale")["concerns"] == 0
 

@@ -171,7 +171,7 @@ async def test_a_task_that_gave_up_is_seen_sent_again_and_runs_once_more(
         "Traceback (most recent call last)",
         "in live",
         '"user_id": "ann"',
-        f"Sent again by: tasklore dead-letters redrive {sequence}",
+        f"To send it again: tasklore dead-letters redrive {sequence}",
         f"tasklore trace {task_id}",
     ):
         assert told in shown.stdout

@@ -59,10 +59,10 @@ def test_it_computes_once_and_remembers_another_wording(
 ) -> None:
     said, _ = played
     assert re.findall(
-        r"^  (computed|remembered) in \d+\.\d ms$", said, re.MULTILINE
+        r"^  (computed|from cache) in \d+\.\d ms$", said, re.MULTILINE
     ) == [
         "computed",
-        "remembered",
+        "from cache",
         "computed",
     ]
     assert re.findall(r"understood as (\S+)", said) == [
@@ -111,7 +111,7 @@ def test_a_pipeline_fails_at_its_fourth_phase_and_goes_on_from_there(
         re.MULTILINE,
     )
     assert (
-        "Another supervisor, another worker or another day could have gone on as well."
+        "Another supervisor or worker could have resumed it as well, also on another day."
         in resumed
     )
 

@@ -119,4 +119,4 @@ def test_an_edited_agent_is_served_by_a_new_process(
         agent.touch()
         assert running.line().startswith("ready http=")
         assert running.end(signal.SIGINT) == 0
-    assert "tip_jar.py changed; starting the worker again" in errors.read_text()
+    assert "tip_jar.py changed; restarting the worker" in errors.read_text()

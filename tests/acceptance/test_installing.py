@@ -160,7 +160,7 @@ async def test_a_project_keeps_its_own_packages_of_plain_names(
         **dict.fromkeys(OWN_NAMES, "mine"),
         "quantities": "another distribution's",
     }
-    assert "remembered in" in run(python, "-m", "tasklore", "demo", cwd=project)
+    assert "from cache in" in run(python, "-m", "tasklore", "demo", cwd=project)
 
 
 def test_a_room_is_not_imported_by_the_name_of_its_folder() -> None:

@@ -41,7 +41,7 @@ def test_what_is_to_be_dropped_needs_the_move(own_system: System) -> None:
     """Else streams would be made, and the wish be passed over."""
     done = own_system.command("bootstrap", "--drop-unknown")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.strip().endswith("goes with --ledger 2 alone; add that")
+    assert done.stderr.strip().endswith("is only valid with --ledger 2; add that")
 
 
 async def test_it_is_broken_off_and_run_again_and_again(
@@ -84,7 +84,7 @@ async def test_it_is_broken_off_and_run_again_and_again(
             "In 0 s every process reads both layouts.",
             "In 0 s every process makes new entries in layout 2.",
             "1 entries are moved",
-            "1 remembered results, and all schedules, are listed",
+            "1 cached results, and all schedules, are listed",
             "The ledger has layout 2: 1 entries were moved. From here on no process of 0.2 may start.",
         ]
         assert await EntryIndex(client, deadline_s=PATIENCE_S).agents() == ["Scout"]

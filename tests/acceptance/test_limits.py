@@ -42,7 +42,7 @@ async def test_a_limit_is_seen_the_same_by_command_http_and_metrics(
     made = own_system.command("limits", "set", "openai", *words)
     assert (made.returncode, made.stdout.splitlines()[-1]) == (
         0,
-        "Version 2 holds within a second.",
+        "Version 2 takes effect within a second.",
     )
     supervisor.kill()
     again = own_system.supervisor(limits_file=file).ready()
@@ -74,9 +74,9 @@ async def test_every_command_on_limits_ends_with_its_code(
     for *words, code, line in (
         ("check", str(file), 0, "limits.toml: 1 limit, nothing is wrong."),
         ("apply", str(file), 2, "+ acme: $20.00 a day, tenant acme, park"),
-        ("apply", str(file), "--yes", 0, "Version 1 holds within a second."),
-        ("remove", "acme", 0, "Version 2 holds within a second."),
-        ("restore", "1", "--yes", 0, "Version 3 holds within a second."),
+        ("apply", str(file), "--yes", 0, "Version 1 takes effect within a second."),
+        ("remove", "acme", 0, "Version 2 takes effect within a second."),
+        ("restore", "1", "--yes", 0, "Version 3 takes effect within a second."),
         ("history", 0, "- acme: $20.00 a day, tenant acme, park"),
         ("show", 0, "operator:"),
         ("set", "acme", "--usd", "x", 2, "--usd: "),

@@ -152,7 +152,7 @@ async def test_an_outage_is_told_until_it_is_over(own_system: System) -> None:
             lambda: _holds(lambda: outage.worker.metric(series) >= 15)
         )
         said = outage.said()
-        assert said.startswith(f"{MODEL} has been away since ")
+        assert said.startswith(f"{MODEL} has been unavailable since ")
         assert "tasks wait for it" in said
         assert (
             outage.worker.get("/healthz")[0] == outage.worker.get("/readyz")[0] == 200
@@ -161,7 +161,10 @@ async def test_an_outage_is_told_until_it_is_over(own_system: System) -> None:
         [about] = [
             finding for finding in findings if finding["check"] == "processes.models"
         ]
-        assert (about["mark"], f"{MODEL} has been away since" in about["found"]) == (
+        assert (
+            about["mark"],
+            f"{MODEL} has been unavailable since" in about["found"],
+        ) == (
             "warning",
             True,
         )

@@ -479,7 +479,7 @@ async def test_a_role_does_at_valkey_what_the_page_says_and_nothing_else(
 
     told = {
         (row.does, what)
-        for row in rows("at Valkey")
+        for row in rows("Valkey permission")
         if row.role == kind_of(name)
         for what in row.what
     }
@@ -500,7 +500,7 @@ async def test_a_role_without_a_store_is_let_in_by_nobody(
     users = (pair.folder / "users.acl").read_text("utf-8")
     assert f"user {name} " not in users
     assert not (pair.folder / name / "valkey.password").exists()
-    assert [row for row in rows("at Valkey") if row.role == kind_of(name)] == []
+    assert [row for row in rows("Valkey permission") if row.role == kind_of(name)] == []
 
 
 @pytest.mark.parametrize("name", ROLES)
@@ -509,7 +509,7 @@ async def test_a_role_says_and_hears_at_nats_what_the_page_says_and_nothing_else
 ) -> None:
     role = ROLES[name]
     told = {"says": set[str](), "hears": set[str](), "answers": set[str]()}
-    for row in rows("at NATS"):
+    for row in rows("NATS permission"):
         if row.role == kind_of(name):
             for what in row.what:
                 told[row.does] |= _filled(what, name)

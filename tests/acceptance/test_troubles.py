@@ -137,7 +137,7 @@ class Reader:
         assert program == "tasklore"
         given = [self._find(word) for word in words]
         done = await asyncio.to_thread(self._system.command, "--direct", *given)
-        if "say --yes where nobody can be asked" in done.stderr:
+        if "not a terminal: pass --yes to confirm" in done.stderr:
             # At a terminal they are asked, and say yes.
             given.append("--yes")
             done = await asyncio.to_thread(self._system.command, "--direct", *given)
@@ -363,7 +363,7 @@ TROUBLES = {
         "TroubledAgent",
         ("TroubledAgent.add", "failed", "TypeError"),
     ),
-    "All that wait": Trouble(
+    "List all waiting tasks": Trouble(
         retry,
         "TroubledAgent",
         ("TroubledAgent.call", "waits for its next run, as run "),
@@ -418,16 +418,16 @@ TROUBLES = {
     "A worker was lost": Trouble(
         lose_worker,
         "ProbeAgent",
-        ("running for ", "on worker ", " that is lost: its lease ended "),
+        ("running for ", "on worker ", " that is lost: its lease expired "),
     ),
     "No task of that id is known": Trouble(
         poison,
         "TroubledAgent",
         (
             "there is no task 'half-a-task'",
-            "could not be read as a task",
+            "was not a readable task",
             "tasks.TroubledAgent.nap",
-            "this is no task assignment",
+            "this is not a task assignment",
         ),
     ),
     "Its user was forgotten": Trouble(
@@ -439,7 +439,7 @@ TROUBLES = {
             "no word of the task is kept",
         ),
     ),
-    "For room under a limit": Trouble(
+    "Waiting for a budget": Trouble(
         spend_budget,
         "AskerAgent",
         (
@@ -448,7 +448,7 @@ TROUBLES = {
         ),
         mended="completed",
     ),
-    "For a rate limit": Trouble(
+    "Waiting for a rate limit": Trouble(
         spend_rate,
         "AskerAgent",
         (
@@ -457,21 +457,21 @@ TROUBLES = {
         ),
         mended="completed",
     ),
-    "For a place": Trouble(
+    "Waiting for a concurrency slot": Trouble(
         take_place,
         "TroubledAgent",
-        ("waits for a place, as at most 1 runs of TroubledAgent.alone go on at once",),
+        ("waits for a concurrency slot of TroubledAgent.alone (at most 1 at once)",),
     ),
-    "For its turn": Trouble(
+    "Waiting for a free worker": Trouble(
         stand_in_line,
         "NapAgent",
         (
             "accepted for ",
-            "waits for its turn: no worker of NapAgent has taken it yet",
+            "waits for a free worker: no worker of NapAgent has picked it up yet",
             "1 task waits for NapAgent, of which no worker is alive",
         ),
     ),
-    "For its next run": Trouble(
+    "Waiting for its next run": Trouble(
         retry,
         "TroubledAgent",
         (
@@ -480,7 +480,7 @@ TROUBLES = {
             "runs again at 20",
         ),
     ),
-    "For a person": Trouble(
+    "Waiting for a person": Trouble(
         ask_person,
         "PayerAgent",
         (
@@ -490,15 +490,15 @@ TROUBLES = {
         ),
         mended="completed",
     ),
-    "For a signal": Trouble(
+    "Waiting for a signal": Trouble(
         await_signal,
         "PayerAgent",
         ("waiting, waits for signal 'paid', until 20",),
     ),
-    "For a time": Trouble(
+    "Waiting for a time": Trouble(
         begin_later,
         "TroubledAgent",
-        ("waits for the time that its sender named, until 20",),
+        ("waits for the time set by its sender, until 20",),
         mended="cancelled",
     ),
 }

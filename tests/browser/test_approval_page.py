@@ -104,7 +104,7 @@ def test_a_question_is_answered_by_keys_alone_on_a_phone(
         "note": "as ordered",
     }
     page.goto(url)
-    expect(page.get_by_text("There is nothing to decide any more.")).to_be_visible()
+    expect(page.get_by_text("There is nothing left to decide.")).to_be_visible()
     assert not [one for one in window.complaints if "favicon" not in one]
 
 

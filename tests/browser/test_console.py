@@ -558,19 +558,19 @@ def test_a_person_is_forgotten_by_their_name_alone(
     page.get_by_role("button", name="Open the memory").click()
     page.get_by_role("link", name="Why: Lox").click()
     expect(
-        page.get_by_role("heading", name="Why it is remembered", exact=True)
+        page.get_by_role("heading", name="Why it is stored", exact=True)
     ).to_be_visible()
     page.get_by_role("link", name="ana", exact=True).click()
     page.get_by_role("link", name="Forget…").click()
     page.get_by_label("Type the name ana").fill("anna")
     page.get_by_role("button", name="Forget ana").click()
-    expect(page.get_by_role("status")).to_contain_text("Nothing was forgotten")
+    expect(page.get_by_role("status")).to_contain_text("Nothing was deleted")
     page.get_by_label("Type the name ana").fill("ana")
     page.get_by_role("button", name="Forget ana").click()
     expect(page.get_by_role("heading", name="ana is forgotten")).to_be_visible()
     expect(page.get_by_role("status")).to_contain_text("Nothing is left")
     page.goto(f"{base}/console/people?user=ana")
-    expect(page.get_by_text("Nothing was remembered of ana.")).to_be_visible()
+    expect(page.get_by_text("Nothing was stored about ana.")).to_be_visible()
     assert not window.complaints
 
 
@@ -709,7 +709,7 @@ def test_by_keys_alone_a_task_is_approved_another_sent_again_and_runs_filtered(
     focus_by_keys(page, "TaskExpired")
     page.keyboard.type("NoSuchError")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("No run is like that.")).to_be_visible()
+    expect(page.get_by_text("No run matches.")).to_be_visible()
 
 
 def focus_by_keys(page: Page, name: str) -> None:

@@ -74,7 +74,7 @@ FAILURES = (
     Failure(
         kind="the parameters are refused",
         links=("runs?state=rejected&ended_after=1h", "runs/{rejected}"),
-        cause="ms: 'soon' is no amount",
+        cause="ms: 'soon' is not a valid amount",
     ),
     Failure(
         kind="no worker is alive",
@@ -84,7 +84,7 @@ FAILURES = (
     Failure(
         kind="a limit leaves no room",
         links=("runs?state=open", "runs/{limited}"),
-        cause="waits for a place under limit tellers (at most 1 at once)",
+        cause="waits for a concurrency slot under limit tellers (at most 1 at once)",
     ),
     Failure(
         kind="a person has not answered",
@@ -350,7 +350,7 @@ def test_a_run_shows_whether_the_memory_answered_it(
     page = window.page
     base = seeded.consoles.operations.api
     seeded.consoles.enter(page, base)
-    recalled = page.get_by_role("region", name="Answered from memory")
+    recalled = page.get_by_role("region", name="Answered from the cache")
     for name, count in (("computed", 0), ("recalled", 1)):
         page.goto(f"{base}/console/runs/{seeded.ids[name]}")
         expect(recalled).to_have_count(count)

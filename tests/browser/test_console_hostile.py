@@ -277,7 +277,9 @@ def test_no_text_of_a_form_is_more_than_text(place: Place, window: Window) -> No
         page.goto(f"{place.base}/console/approvals")
         page.get_by_label("Answer, as JSON").first.fill(text)
         page.get_by_role("button", name="Send the answer").first.click()
-        expect(page.get_by_role("status")).to_contain_text("The answer is no JSON")
+        expect(page.get_by_role("status")).to_contain_text(
+            "The answer is not valid JSON"
+        )
         check(window, place.base, text)
         page.get_by_placeholder("Note").first.fill(plain)
         page.get_by_role("button", name="Reject").first.click()

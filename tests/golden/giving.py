@@ -41,7 +41,7 @@ from tests.golden.seeded import Seeded, seeded_system
 from tests.golden.showing import Shell, give_until, put_webhooks
 
 #: What a command says that has to ask a person, where there is none.
-_ASKS = "say --yes where nobody can be asked"
+_ASKS = "not a terminal: pass --yes to confirm"
 #: Pages whose commands are given on tasks in trouble: tests/acceptance/test_troubles.py.
 _IN_TROUBLE = frozenset({"my-task-failed.md", "what-waits-and-why.md"})
 #: Pages that build up an agent and a system of their own, from an empty folder: tests/acceptance/test_quickstart.py.

@@ -192,5 +192,5 @@ async def test_a_server_that_forbids_rewriting_is_an_error_for_the_operator(
         "-bgsave",
     )
     async with Redis.from_url(server.url, username="guest", password="any") as guest:
-        with pytest.raises(ConfigurationError, match="whoever runs the server"):
+        with pytest.raises(ConfigurationError, match="the administrator of the server"):
             await rewrite(guest)

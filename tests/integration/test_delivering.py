@@ -217,7 +217,7 @@ async def test_an_undeliverable_message_becomes_a_dead_letter_with_field_and_cur
     for _, changes, wanted in BAD:
         assert any(one.startswith(wanted) for one in errors), (changes, errors)
     assert (
-        "the body is no JSON object; send the fields of an AgentMessage in UTF-8"
+        "the body is not a JSON object; send the fields of an AgentMessage in UTF-8"
         in errors
     )
     assert post.counts.seen == {"message:delivered": 1, "dead:unreadable": len(letters)}

@@ -171,7 +171,7 @@ async def test_a_refusal_that_waiting_does_not_mend_is_an_error_at_once(
 ) -> None:
     with pytest.raises(
         JetStreamRefused,
-        match=r"\(10074\); this NATS server is no cluster: set TASKLORE_REPLICAS=1",
+        match=r"\(10074\); this NATS server is not a cluster: set TASKLORE_REPLICAS=1",
     ):
         await declare_streams(client, StreamSizes(replicas=3))
     asked = grudging(client, "STREAM.CREATE", NO_ROOM)

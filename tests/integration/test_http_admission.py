@@ -336,7 +336,7 @@ ERRORS: tuple[tuple[str, str, object, dict[str, str], int, str], ...] = (
     ("GET", "/v2", None, {}, 404, "GET /docs"),
     ("PATCH", "/v1/requests/r1", None, {}, 405, "DELETE, GET"),
     ("POST", "/v1/requests", b"{", {}, 400, "no JSON"),
-    ("POST", "/v1/requests", b'{"text": "\xff"}', {}, 400, "no text in UTF-8"),
+    ("POST", "/v1/requests", b'{"text": "\xff"}', {}, 400, "not UTF-8 text"),
     (
         "POST",
         "/v1/requests",
@@ -360,7 +360,7 @@ ERRORS: tuple[tuple[str, str, object, dict[str, str], int, str], ...] = (
         {"txt": "x"},
         {},
         422,
-        "text: is needed; txt: is not known; take it out, or mend its name",
+        "text: is needed; txt: is not known; remove it, or correct its name",
     ),
     (
         "POST",

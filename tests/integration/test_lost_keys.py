@@ -112,7 +112,7 @@ async def test_a_schedule_rests_while_its_key_is_gone_and_goes_on_once_it_is_bac
         False,
     )
     assert held.state.problem == again.state.problem
-    assert "the key 'shop' that it was made with was removed" in held.state.problem
+    assert "the API key 'shop' that created it was removed" in held.state.problem
     assert "`tasklore schedules resume hourly`" in held.state.problem
     assert [one["event"] for one in logs] == ["schedule_paused"]
     seen = await show(stand, keys.headers["till"], "hourly")
@@ -181,9 +181,9 @@ async def test_who_resumes_one_whose_key_is_there_does_not_take_it_over(
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"roles": ["read"]}, "has not the role 'ask' any more"),
-        ({"tenant": "other"}, "for another user or tenant now"),
-        ({"user": "bob"}, "for another user or tenant now"),
+        ({"roles": ["read"]}, "no longer has the role 'ask'"),
+        ({"tenant": "other"}, "is now for another user or tenant"),
+        ({"user": "bob"}, "is now for another user or tenant"),
     ],
 )
 async def test_a_key_is_worth_what_it_may_do_now(

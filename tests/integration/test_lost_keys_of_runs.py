@@ -97,7 +97,7 @@ async def rest(scene: Scene, keys: KeyFile, gate: Gate) -> dict[str, Any]:
         "done",
         "pending",
     )
-    assert "the key 'shop' that it was made with was removed" in record.held
+    assert "the API key 'shop' that created it was removed" in record.held
     assert "`tasklore pipelines resume s`" in record.held
     return entry
 

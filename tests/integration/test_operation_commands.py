@@ -79,7 +79,7 @@ async def test_a_schedule_is_added_seen_and_removed(tasklore: Run) -> None:
     unasked = await tasklore(*add)
     assert (unasked.returncode, unasked.stderr) == (
         2,
-        "tasklore: say --yes where nobody can be asked\n",
+        "tasklore: not a terminal: pass --yes to confirm\n",
     )
     assert unasked.stdout.startswith("id            nightly\n")
     assert (await tasklore("schedules", "list")).stdout == "There are no schedules.\n"

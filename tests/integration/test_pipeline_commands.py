@@ -281,7 +281,7 @@ async def test_a_run_prints_its_result_and_each_phase(
         assert json.loads(capsys.readouterr().out)["result"] == {"said": "abc"}
     assert await asyncio.to_thread(run_pipeline, options(user="ana")) == USAGE
     assert "is taken by another run" in capsys.readouterr().err
-    with pytest.raises(ApiRefused, match="session is gone; run the pipeline anew"):
+    with pytest.raises(ApiRefused, match="session is gone; run the pipeline again"):
         await asyncio.to_thread(resume_run, session, ResumeOptions())
 
 
@@ -374,7 +374,7 @@ async def test_after_a_failure_only_what_failed_and_what_waits_for_it_runs_again
     assert out == ""
     assert "tasklore: second: GiveUp: b was to fail\n" in err
     assert f"{session}-failed.json" in err
-    assert f"tasklore: go on with: tasklore pipelines resume {session}\n" in err
+    assert f"tasklore: resume with: tasklore pipelines resume {session}\n" in err
     assert err.endswith(
         f"correct the file? `tasklore pipelines resume {session} --file FILE`\n"
     )
@@ -422,7 +422,7 @@ async def test_a_kept_run_is_run_again_from_a_phase_or_by_changed_files(
     assert await asyncio.to_thread(run_pipeline, options(keep=True)) == OK
     assert "the session is kept" in capsys.readouterr().err
     with pytest.raises(
-        ApiRefused, match="'fourth' is no phase of 'steps'; it has first"
+        ApiRefused, match="'fourth' is not a phase of 'steps'; it has first"
     ):
         await asyncio.to_thread(rerun_phase, session, "fourth", ResumeOptions())
     for unknown, message in (
@@ -542,7 +542,7 @@ async def test_a_run_goes_on_when_its_watcher_stops(
     assert await asyncio.to_thread(watching.wait, PATIENCE_S) == 128 + signal.SIGINT
     said = told.read_text("utf-8")
     assert (
-        f"the run goes on; `tasklore pipelines status {session} --follow` looks at it"
+        f"the run continues; `tasklore pipelines status {session} --follow` shows it"
         in said
     )
     assert f"`tasklore pipelines cancel {session}` ends it" in said

@@ -21,7 +21,7 @@ def _report(
 async def test_costs_of_runs_are_kept_and_those_of_recalled_answers_are_not(
     redis: Redis,
 ) -> None:
-    """Also not of a price that is not known; a store that is away loses them, and the supervisor goes on."""
+    """Also not of an unknown price; a store that is away loses them, and the supervisor goes on."""
     costs = TaskCosts()
     for cost_usd, run_ms in ((0.25, 10), (None, 10), (0.0, 10), (0.5, 0), (0.75, 10)):
         costs.note(_report("A", "t", cost_usd, run_ms))

@@ -151,10 +151,10 @@ async def test_superseding_an_old_unknown_or_other_record_is_refused(
     ):
         await memory.append(SHOP, "decision", "three", supersedes="d1")
     with pytest.raises(
-        InvalidInput, match="supersedes 'd9' is no record of project 'shop'"
+        InvalidInput, match="supersedes 'd9' is not a record of project 'shop'"
     ):
         await memory.append(SHOP, "decision", "three", supersedes="d9")
-    with pytest.raises(InvalidInput, match="supersedes 'd2' is no standard"):
+    with pytest.raises(InvalidInput, match="supersedes 'd2' is not a standard"):
         await memory.append(SHOP, "standard", "three", supersedes="d2")
     assert await found(memory) == ["d2", "d1"]
 
@@ -399,7 +399,7 @@ async def test_loading_refuses_each_wrong_record_with_its_reason(
                 at_ms=1,
                 supersedes="s9",
             ),
-            "supersedes 's9' is no record",
+            "supersedes 's9' is not a record",
         ),
         (
             Record(record_id="d4", kind="standard", text="which?", at_ms=1),
@@ -514,7 +514,7 @@ async def test_a_wrong_record_or_search_is_refused_with_the_field(
     for wrong, message in (
         ({"text": " \n"}, "text must not be empty"),
         ({"text": "x" * (MAX_TEXT + 1)}, "text has 8,001 characters, at most 8,000"),
-        ({"text": "half \ud800"}, "text holds half of a surrogate pair"),
+        ({"text": "half \ud800"}, "text contains an unpaired surrogate"),
         (
             {"kind": "rumour"},
             "kind 'rumour' must be one of decision, standard, history",
@@ -551,7 +551,7 @@ async def test_a_wrong_record_or_search_is_refused_with_the_field(
             {"text": " ".join(f"w{n}" for n in range(65))},
             "text has 65 different words, at most 64",
         ),
-        ({"before": "d77"}, "before 'd77' is no record"),
+        ({"before": "d77"}, "before 'd77' is not a record"),
     ):
         with pytest.raises(InvalidInput, match=message):
             await memory.search(SHOP, **wrong)

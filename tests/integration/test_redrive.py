@@ -245,7 +245,7 @@ async def test_a_body_that_was_cut_comes_out_of_the_ledger(morgue: Morgue) -> No
     [(sequence, why)] = outcome.kept
     assert sequence == 2
     assert "keeps 524,288 of" in why
-    assert "have its sender send it anew" in why
+    assert "have its sender send it again" in why
     [(_, headers, body)] = await morgue.tasks()
     assert (headers["Nats-Msg-Id"], json.loads(body)["user_id"]) == (
         "long:2",

@@ -435,7 +435,7 @@ async def test_a_page_that_finds_nothing_comes_back_short_and_goes_on(
 )
 async def test_a_place_that_is_none_is_refused(tasks: TaskList, after: str) -> None:
     """With the cure."""
-    with pytest.raises(InvalidInput, match="give the `after` of the page before"):
+    with pytest.raises(InvalidInput, match="use the `after` of the previous page"):
         await tasks.read(TaskFilter(), after=after)
 
 

@@ -247,7 +247,7 @@ async def test_a_value_over_the_limit_is_refused_with_the_whole_batch(
 async def test_a_value_that_is_not_json_is_refused(stage: StoreStage) -> None:
     await stage.cache.create(SESSION)
     for value in (float("nan"), {1, 2}, object(), b"x"):
-        with pytest.raises(InvalidInput, match="'analysis:map' is no JSON"):
+        with pytest.raises(InvalidInput, match="'analysis:map' is not valid JSON"):
             await stage.cache.set(SESSION, KEY, value)
 
 

@@ -28,16 +28,18 @@ class DeclaredAccess:
     def demand_use(self, use: str, attribute: str) -> None:
         """Refuse *attribute* of the context unless *use* is declared."""
         if use not in self.uses:
-            msg = f"{self.name} touches context.{attribute}; declare @agent.task(uses=({use!r},))"
+            msg = f"{self.name} uses context.{attribute}; declare @agent.task(uses=({use!r},))"
             raise UndeclaredAccess(msg)
 
     def demand_unremembered(self, attribute: str, holder: str) -> None:
         """Refuse *attribute* to a task whose answers are remembered, whatever *holder* holds."""
         if self.remember != "never":
             msg = (
-                f"{self.name} touches context.{attribute}, but its answers are remembered under its parameters, which "
-                f"do not tell what {holder} holds, and a remembered one writes nothing there; declare "
-                "@agent.task(remember=False), or take what it reads as parameters and let the phase write the result"
+                f"{self.name} uses context.{attribute}, but its results are cached by "
+                f"its parameters alone, which do not include the state of {holder}, and "
+                "a cached result writes nothing there; declare "
+                "@agent.task(remember=False), or take what it reads as parameters and "
+                "let the phase write the result"
             )
             raise UndeclaredAccess(msg)
 
@@ -45,7 +47,8 @@ class DeclaredAccess:
         """Refuse *attribute* to a task whose answers are shared by all users."""
         if self.remember == "shared":
             msg = (
-                f"{self.name} reads context.{attribute}, but its answers are shared by everybody; "
-                f'declare @agent.task(remember="user") or remember=False'
+                f"{self.name} reads context.{attribute}, but its cached results are "
+                'shared by all users; declare @agent.task(remember="user") or '
+                "remember=False"
             )
             raise UndeclaredAccess(msg)

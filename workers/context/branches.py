@@ -277,7 +277,7 @@ class Branches:
             CancelledError: as `demand_going`.
         """
         if _is_behind.get():
-            msg = f"{what} cannot wait behind its run; wait in the task or in before_run, not in after_run"
+            msg = f"{what} is not allowed in after_run; call it in the task or in before_run"
             raise InvalidInput(msg)
         await self.demand_going()
 

@@ -67,7 +67,7 @@ def find_callee(task: str | Callable[..., Any]) -> Callee:
             return Callee(agent_id, task_name, _JSON)
     elif (callee := _DECLARED.get(task)) is not None:
         return callee
-    msg = f"{task!r} is no task; pass a function with @agent.task on it, or its name as 'Agent.task'"
+    msg = f"{task!r} is not a task; pass a function with @agent.task on it, or its name as 'Agent.task'"
     raise InvalidInput(msg)
 
 
@@ -274,7 +274,7 @@ def _spell(
         )
         text = json.dumps(spelled, sort_keys=True)
     except (PydanticSerializationError, TypeError, ValueError) as error:
-        msg = f"the parameters of {name} are no JSON ({error}); pass a mapping of plain values, or its Parameters"
+        msg = f"the parameters of {name} are not JSON ({error}); pass a mapping of plain values, or its Parameters"
         raise InvalidInput(msg) from error
     return spelled, hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 

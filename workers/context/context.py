@@ -262,7 +262,7 @@ class Context(ChildCaller, TaskAsker):
         self._task.demand_unremembered("history", "the conversation")
         conversation_id = self._assignment.conversation_id
         if not conversation_id:
-            msg = f"conversation_id is missing; {self._task.name} hears what was said, so send it with a conversation"
+            msg = f"conversation_id is missing; {self._task.name} reads the conversation, so send it with one"
             raise InvalidInput(msg)
         return TaskHistory(self._assignment, conversation_id, self._services.inbox)
 
@@ -316,8 +316,9 @@ class Context(ChildCaller, TaskAsker):
         """
         if self._task.remember != "never" and not self._task.says_how_long:
             msg = (
-                f"{self._task.name} uses context.once, but its answers are remembered, and a remembered one makes no "
-                "effect; leave remember out, or say with remember_for=timedelta(...) for how long none is made again"
+                f"{self._task.name} uses context.once, but its results are cached, and "
+                "a cached result has no effect; omit remember, or say with "
+                "remember_for=timedelta(...) for how long the effect is not repeated"
             )
             raise UndeclaredAccess(msg)
         if not name:

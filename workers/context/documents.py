@@ -39,7 +39,7 @@ class UserDocuments:
     ) -> None:
         if not user_id:
             raise InvalidInput(
-                "user_id is missing; documents are somebody's, so say who asks"
+                "user_id is required to read documents; send the task with one"
             )
         self.user_id = user_id
         self._own = reader.of(user_id)

@@ -87,7 +87,7 @@ class TaskProject:
         if self._project_id is None:
             root = await self._sessions.root(self._session_id)
             if root is None:
-                msg = f"session {self._session_id!r} is not there, or its time to live is over; run its pipeline anew"
+                msg = f"session {self._session_id!r} does not exist, or has expired; run its pipeline again"
                 raise UnknownSession(msg)
             if not root.project:
                 msg = f"session {self._session_id!r} belongs to no project; create it with one"

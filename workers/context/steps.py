@@ -333,7 +333,7 @@ def _digest(name: str, arguments: tuple[Any, ...]) -> str:
     try:
         spelled = to_json(arguments)
     except PydanticSerializationError as error:
-        msg = f"the arguments of step {name!r} are no JSON ({error}); pass numbers, texts, lists, dicts or models"
+        msg = f"the arguments of step {name!r} are not JSON ({error}); pass numbers, texts, lists, dicts or models"
         raise InvalidInput(msg) from error
     return hashlib.blake2b(spelled, digest_size=16).hexdigest()
 

@@ -53,7 +53,7 @@ class TaskStory:
         """
         found = await self._store.response(self.story_id, self.number)
         if found is None:
-            msg = f"response {self.number} of story {self.story_id!r} is not there any more; analyse it with its text"
+            msg = f"response {self.number} of story {self.story_id!r} no longer exists; analyse it with its text"
             raise InvalidInput(msg)
         return found
 

@@ -291,8 +291,8 @@ class BoundedRuns:
         if isinstance(found, WouldDeadlock):
             name = f"{job.assignment.agent_id}.{job.task.name}"
             msg = (
-                f"{name} would wait for ever: a task above it holds its place "
-                f"(at_most={place.limit}) and waits for it"
+                f"{name} would wait for ever: a task above it holds its concurrency "
+                f"slot (at_most={place.limit}) and waits for it"
             )
             raise InvalidInput(
                 f"{msg}; do its work in that task, or call it with another value of `per`"
@@ -369,13 +369,13 @@ class BoundedRuns:
         """Note for readers of *job* that it waits for *place*."""
         name = f"{job.assignment.agent_id}.{job.task.name}"
         kind: WaitReason = "bound"
-        text = f"a place, as at most {place.limit:,} runs of {name} go on at once"
+        text = f"a concurrency slot of {name} (at most {place.limit:,} at once)"
         with contextlib.suppress(MemoryUnavailable):
             limit = (await self._read_limits()).bound_of(_payer_of(job), place.bound)
             if limit is not None:
                 kind = "limit"
                 name = limit.name
-                text = f"a place under limit {name} (at most {place.limit:,} at once)"
+                text = f"a concurrency slot under limit {name} (at most {place.limit:,} at once)"
             wait = RunWait(
                 kind=kind,
                 name=name,

@@ -585,14 +585,16 @@ class Executor:
         lost = "" if suspect.lost is None else f" (the last: {suspect.lost})"
         if suspect.crashes and not suspect.crashes_alone:
             outcome.error = WorkerLost(
-                f"the worker process ended in {suspect.crashes} of {suspect.runs} runs of this task{lost}, each time "
-                "beside other tasks, any of which may have ended it, and no more runs are allowed; look for what they "
-                "did, then redrive it"
+                f"the worker process ended in {suspect.crashes} of {suspect.runs} runs "
+                f"of this task{lost}, each time while other tasks ran in it, any of "
+                "which may have been the cause, and no more runs are allowed; check "
+                "what they did, then redrive it"
             )
         elif suspect.crashes:
             outcome.error = WorkerLost(
-                f"{suspect.crashes} runs of this task ended without a word{lost}, {suspect.crashes_alone} of them with "
-                "nothing beside it; it probably kills the process that runs it: mend it, then redrive it"
+                f"{suspect.crashes} runs of this task crashed without a report{lost}, "
+                f"{suspect.crashes_alone} of them while it ran alone; it probably kills "
+                "its worker process: fix it, then redrive it"
             )
         else:
             outcome.error = WorkerLost(

@@ -140,7 +140,7 @@ def _read_assignment(body: bytes) -> TaskAssignment:
         problems = error.errors(
             include_url=False, include_input=False, include_context=False
         )[:5]
-        msg = f"this is no task assignment: {'; '.join(map(fault_of, problems))}"
+        msg = f"this is not a task assignment: {'; '.join(map(fault_of, problems))}"
         raise InvalidInput(msg) from error
 
 

@@ -56,7 +56,7 @@ def run_wait(
         return wait
     if wait.kind == "model" and now - earlier.since >= LONGEST:
         hours = (now - earlier.since) // timedelta(hours=1)
-        msg = f"it waited {hours} hours for {wait.words}; mend that and redrive it"
+        msg = f"it waited {hours} hours for {wait.words}; fix that and redrive it"
         raise GiveUp(msg) from error
     return wait.model_copy(update={"since": earlier.since})
 
@@ -96,8 +96,9 @@ async def explain_expiry(
     if past.crashes:
         lost = "" if past.lost is None else f" ({past.lost})"
         return TaskExpired(
-            f"{passed} before it could run again: the worker process ended in {past.crashes} of its "
-            f"{past.attempts} runs{lost}, by this task or by another one beside it",
+            f"{passed} before it could run again: the worker process ended in "
+            f"{past.crashes} of its {past.attempts} runs{lost}, because of this task or "
+            "another one in the same worker",
             deadline,
         )
     return expired

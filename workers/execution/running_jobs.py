@@ -370,5 +370,8 @@ async def run_contained(job: Job, call: Call) -> bytes:
     except (Exception, asyncio.CancelledError):
         raise
     except BaseException as error:
-        msg = f"{job.task.name} raised {type(error).__name__}({error}), which is no Exception; return or raise one"
+        msg = (
+            f"{job.task.name} raised {type(error).__name__}({error}), which is not an "
+            "Exception; return or raise one"
+        )
         raise TaskloreError(msg) from error

@@ -50,7 +50,7 @@ async def forget_user(
     try:
         user_id.encode()
     except UnicodeEncodeError as error:
-        msg = f"user id {user_id!r} holds half of a surrogate pair, which is no text; send valid Unicode"
+        msg = f"user id {user_id!r} contains an unpaired surrogate, which is invalid Unicode; send valid Unicode"
         raise InvalidInput(msg) from error
     if not user_id.strip():
         raise InvalidInput("say who is to be forgotten: a user id")

@@ -90,7 +90,7 @@ class Listener:
                 tuple(said) if isinstance(said, Sequence) else said
             )
         except ValidationError as error:
-            raise GiveUp(f"{self.label} returned what are no facts: {error}") from error
+            raise GiveUp(f"{self.label} did not return facts: {error}") from error
         return (TurnFacts(turn.turn_id, facts, context.waits_for),)
 
     def _demand_turns(self, batch: TurnBatch, said: Any) -> tuple[TurnFacts, ...]:

@@ -158,7 +158,8 @@ def _demand_place(
         wanted = place_of(owner)
     except UnicodeEncodeError as error:
         raise InvalidInput(
-            "the user id holds half of a surrogate pair, which is no text; send valid Unicode"
+            "the user id contains an unpaired surrogate, which is invalid Unicode; "
+            "send valid Unicode"
         ) from error
     if delivery.subject != wanted:
         raise InvalidInput(

@@ -144,5 +144,8 @@ async def run_contained(listener: Listener, run: Awaitable[T]) -> T:
     except Exception:
         raise
     except BaseException as error:
-        msg = f"{listener.label} raised {type(error).__name__}({error}), which is no Exception; return or raise one"
+        msg = (
+            f"{listener.label} raised {type(error).__name__}({error}), which is not "
+            "an Exception; return or raise one"
+        )
         raise TaskloreError(msg) from error

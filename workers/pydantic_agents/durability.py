@@ -437,7 +437,7 @@ class TaskDurability(BaseDurabilityCapability[Any]):
             "dynamic": "enter-never",
         },
         serialization_failure=lambda error: InvalidInput(
-            f"a tool's result is no JSON ({error}); return models or JSON"
+            f"a tool's result is not JSON ({error}); return models or JSON"
         ),
         tool_config_key="tasklore",
         accepts_cancellation_token=True,

@@ -122,8 +122,8 @@ class Relay:
                 oldest = min(self._open.values(), default=time.monotonic())
             if time.monotonic() - oldest > self._seconds:
                 self.give_up(
-                    f"the MCP server did not answer within {self._seconds:g} s, and was ended; "
-                    "the next task starts it anew"
+                    f"the MCP server did not answer within {self._seconds:g} s, and was "
+                    "stopped; the next task restarts it"
                 )
 
     def give_up(self, reason: str) -> None:

@@ -95,7 +95,8 @@ class Duration(Scaled):
         )
         if micros != micros.to_integral_value():
             raise InvalidAmount(
-                f"{self} is no fixed number of microseconds; send days, hours, minutes or seconds"
+                f"{self} is not a fixed number of microseconds; send days, hours, "
+                "minutes or seconds"
             )
         try:
             return timedelta(microseconds=int(micros))
@@ -186,7 +187,8 @@ def _take(raw: object, unit: str | None) -> tuple[Decimal, Decimal]:
     if isinstance(raw, Mapping):
         if raw.keys() != {"value", "unit"} or not isinstance(raw["unit"], str):
             raise InvalidAmount(
-                f'{shown(raw)} is no length of time; send \'PT90M\' or {{"value": 90, "unit": "minute"}}'
+                f"{shown(raw)} is not a valid duration; send 'PT90M' or {{\"value\": "
+                '90, "unit": "minute"}'
             )
         value = raw["value"]
         return (
@@ -218,7 +220,8 @@ def _of_text(text: str, unit: str | None) -> tuple[Decimal, Decimal]:
         raise ambiguous
     if number is None or meant is not None:
         raise InvalidAmount(
-            f"{shown(text)} is no length of time; send ISO 8601 such as 'PT1H30M', or '90 minutes'"
+            f"{shown(text)} is not a valid duration; send ISO 8601 such as 'PT1H30M', "
+            "or '90 minutes'"
         )
     return _count(number, unit, text)
 
@@ -240,7 +243,8 @@ def _ambiguous(text: str) -> AmbiguousAmount | None:
 def _count(number: object, unit: str | None, raw: object) -> tuple[Decimal, Decimal]:
     if isinstance(number, bool) or not isinstance(number, (int, float, Decimal)):
         raise InvalidAmount(
-            f"{shown(raw)} is no length of time; send ISO 8601 such as 'PT1H30M', or '90 minutes'"
+            f"{shown(raw)} is not a valid duration; send ISO 8601 such as 'PT1H30M', or "
+            "'90 minutes'"
         )
     if unit is None:
         raise InvalidAmount(
@@ -250,7 +254,8 @@ def _count(number: object, unit: str | None, raw: object) -> tuple[Decimal, Deci
     counted = UNITS.get(name) or SHORT_UNITS.get(name)
     if counted is None:
         raise InvalidAmount(
-            f"{shown(unit)} is no unit of time; use 'second', 'minute', 'hour', 'day', 'month' or 'year'"
+            f"{shown(unit)} is not a unit of time; use 'second', 'minute', 'hour', "
+            "'day', 'month' or 'year'"
         )
     value = Fraction(plain(number))
     return _exact(value * counted.months, raw), _exact(value * counted.seconds, raw)

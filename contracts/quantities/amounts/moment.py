@@ -171,10 +171,10 @@ def _take(
     if isinstance(raw, date):
         return date(raw.year, raw.month, raw.day)
     if not isinstance(raw, str) or len(raw) > _LONGEST_TEXT:
-        raise InvalidAmount(f"{shown(raw)} is no date or time; {_CURE}")
+        raise InvalidAmount(f"{shown(raw)} is not a valid date or time; {_CURE}")
     found = parse_moment(raw, now, lean=lean, day_first=day_first)
     if found is None:
-        raise InvalidAmount(f"{shown(raw)} is no one date or time; {_CURE}")
+        raise InvalidAmount(f"{shown(raw)} is not a single date or time; {_CURE}")
     if found.is_relative and now is None:
         raise InvalidAmount(
             f"{shown(raw)} is reckoned from a day that is not known here; {_CURE}"

@@ -201,7 +201,8 @@ def _measure(unit: str) -> Measure:
     found = _of_code(unit.strip()) if len(unit) <= LONGEST else None
     if found is None:
         raise UnitMismatch(
-            f"{shown(unit)} is no known measure; use one such as 'km', or an Amount with this unit"
+            f"{shown(unit)} is not a known unit of measure; use one such as 'km', or an "
+            "Amount with this unit"
         )
     return found
 

@@ -80,7 +80,8 @@ def worth(raw: object) -> tuple[Decimal, Unit | None]:
         return _read_mapping(raw)
     if isinstance(raw, bool) or not isinstance(raw, (int, float, Decimal)):
         raise InvalidAmount(
-            f"{shown(raw)} is no amount; send a number or a wording such as '50k'"
+            f"{shown(raw)} is not a valid amount; send a number or a wording such as "
+            "'50k'"
         )
     return plain(raw), None
 
@@ -146,14 +147,17 @@ def _read_mapping(raw: Mapping[object, object]) -> tuple[Decimal, Unit | None]:
         or isinstance(raw["value"], Mapping)
     ):
         raise InvalidAmount(
-            f'{shown(raw)} is no amount; send a number, a wording or {{"value": 5, "unit": "USD"}}'
+            f"{shown(raw)} is not a valid amount; send a number, a wording or "
+            '{"value": 5, "unit": "USD"}'
         )
     unit = raw.get("unit")
     number, meant = worth(raw["value"])
     if unit is None:
         return number, meant
     if not isinstance(unit, str):
-        raise InvalidAmount(f"{shown(unit)} is no unit; send a text such as 'USD'")
+        raise InvalidAmount(
+            f"{shown(unit)} is not a valid unit; send a text such as 'USD'"
+        )
     return fitted(raw, number, meant, declared_unit(unit))
 
 
@@ -163,7 +167,7 @@ def declared_unit(unit: str) -> Unit:
     name = unit.strip()
     if not 0 < len(name) <= 32 or not name.isprintable():
         raise InvalidAmount(
-            f"{shown(unit)} is no unit; use a short name such as 'USD' or 'km'"
+            f"{shown(unit)} is not a valid unit; use a short name such as 'USD' or 'km'"
         )
     return unit_named(name) or Unit(name)
 
@@ -197,7 +201,7 @@ def is_kept(value: Decimal) -> bool:
 def kept(value: Decimal, raw: object) -> Decimal:
     """Return *value* normalised: no trailing zeros, no exponent on whole numbers, no "-0"; refuse what is not exact."""
     if not value.is_finite():
-        raise InvalidAmount(f"{shown(raw)} is no finite number; send a number")
+        raise InvalidAmount(f"{shown(raw)} is not a finite number; send a number")
     if not value:
         return _ZERO
     if abs(value.adjusted()) <= LONGEST and len(value.as_tuple().digits) <= 4 * LONGEST:

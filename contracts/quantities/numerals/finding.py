@@ -99,7 +99,8 @@ def parse_amount(
         or text[found[0].end :].removeprefix(" of").strip(" .,;!?\t\n\u00a0")
     ):
         raise InvalidAmount(
-            f"{shown!r} is no amount; write a number such as 50000, '50k' or 'fifty thousand'"
+            f"{shown!r} is not a valid amount; write a number such as 50000, '50k' or "
+            "'fifty thousand'"
         )
     return found[0]
 

@@ -37,5 +37,5 @@ def mark_of(locale: str) -> DecimalMark:
     if language in _POINT:
         return "."
     raise InvalidAmount(
-        f"{locale!r} is no locale that is known here; give decimal_mark '.' or ',' instead"
+        f"{locale!r} is not a known locale; give decimal_mark '.' or ',' instead"
     )

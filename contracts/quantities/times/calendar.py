@@ -32,7 +32,7 @@ def shifted(day: date, months: int) -> date:
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
     if not 1 <= year <= 9999:
         raise OverflowError(
-            f"{day} and {months} months is no year that a calendar holds"
+            f"{day} and {months} months is outside the years of the calendar"
         )
     return date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
 

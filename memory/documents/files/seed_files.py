@@ -47,7 +47,7 @@ def read(content: bytes) -> SeedDocument:
         text = content.removeprefix(_BOM).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidInput(
-            f"byte {error.start} is no UTF-8; save the file as UTF-8"
+            f"byte {error.start} is not UTF-8; save the file as UTF-8"
         ) from error
     body = _load(text)
     form = form_of(text).model_copy(
@@ -105,7 +105,8 @@ def _load(text: str) -> Body:
         )
     except json.JSONDecodeError as error:
         raise InvalidInput(
-            f"line {error.lineno}, character {error.colno}: no JSON ({error.msg}); mend it"
+            f"line {error.lineno}, character {error.colno}: invalid JSON ({error.msg}); "
+            "fix it"
         ) from error
     except RecursionError as error:
         raise InvalidInput(
@@ -141,7 +142,7 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(word: str) -> None:
-    raise InvalidInput(f"{word} is no JSON; write null or a number")
+    raise InvalidInput(f"{word} is not valid JSON; write null or a number")
 
 
 def _finite(digits: str) -> float:

@@ -186,7 +186,8 @@ def json_bytes(value: object) -> bytes:
         return to_json(value, inf_nan_mode="constants")
     except (PydanticSerializationError, ValueError) as error:
         raise InvalidInput(
-            f"a document holds what is no JSON: {error}; send texts, numbers, lists and objects"
+            f"a document contains a value that is not valid JSON: {error}; send texts, "
+            "numbers, lists and objects"
         ) from error
 
 

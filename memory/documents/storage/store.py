@@ -293,7 +293,8 @@ class DocumentStore(DocumentWriter):
             records = await self._records(user_id, [name], {})
             if not records:
                 raise UndoRefused(
-                    f"user_id {user_id!r} has no plan {name!r}, or none any more; see the history"
+                    f"user_id {user_id!r} has no plan {name!r}, or it is no longer "
+                    "kept; see the history"
                 )
             last = records[0]
             name = records[0].undone_by
@@ -330,7 +331,7 @@ def _resource_of_file(body: Mapping[str, object], resource: str | None) -> str:
     metadata = body.get(METADATA, {})
     if not isinstance(metadata, dict):
         raise InvalidInput(
-            f"{METADATA!r} of an imported document must be an object; mend the file"
+            f"{METADATA!r} of an imported document must be an object; fix the file"
         )
     named = metadata.get("resource_id")
     wanted = named if resource is None else resource_of(resource)

@@ -16,8 +16,11 @@ _SUSPECT = re.compile(
 _HALF = re.compile("[\ud800-\udfff]")
 #: Characters of the place that a fault names.
 _LONGEST = 200
-_UNICODE = "holds half of a surrogate pair, which is no character; send both halves, or the character itself in UTF-8"
-_NUMBER = "is no number that can be kept; send null or one below 1e308, or leave it out"
+_UNICODE = (
+    "contains an unpaired surrogate, which is invalid Unicode; send both "
+    "halves, or the character itself in UTF-8"
+)
+_NUMBER = "is a number that cannot be stored; send null or one below 1e308, or omit it"
 
 
 def find_unkeepable(body: bytes) -> Fault | None:

@@ -99,11 +99,12 @@ class AdmissionMiddleware:
         if not scope["path"].startswith(GUARDED):
             return None
         if caller is None:
-            detail = "send an API key that is known, as `Authorization: Bearer KEY`; `tasklore api-key` makes one"
+            detail = "send a valid API key, as `Authorization: Bearer KEY`; `tasklore api-key` creates one"
             if token:
                 detail = (
-                    "this token opens no stream here: it is over, or for another one, or its key was removed; "
-                    "make a new one by POST /v1/stream-tokens"
+                    "invalid stream token: it has expired, is for another stream, or "
+                    "its API key was removed; create a new one with POST "
+                    "/v1/stream-tokens"
                 )
             raise Refused(401, "no-key", detail, headers={"WWW-Authenticate": "Bearer"})
         return self._admit(caller)
@@ -138,7 +139,8 @@ class AdmissionMiddleware:
         raise Refused(
             401,
             "no-session",
-            "nobody is signed in here, or not any more; `tasklore console` prints a link that signs in",
+            "not signed in, or the session has expired; run `tasklore console` for a "
+            "new sign-in link",
         )
 
     def _identify(
@@ -170,7 +172,7 @@ class AdmissionMiddleware:
         if wait_s := self._parts.unknown.take(
             scope.get("client"), headers.getlist("x-forwarded-for")
         ):
-            detail = f"too many requests without a known key from this address; go on in {wait_s} s, or send a key"
+            detail = f"too many requests without a known key from this address; retry in {wait_s} s, or send a key"
             # A client that goes on all the same has to connect anew.
             raise Refused(
                 429,
@@ -203,7 +205,7 @@ class AdmissionMiddleware:
             Refused: 429, 503.
         """
         if wait_s := self._rates.take(caller.name):
-            detail = f"too many requests with this key; go on in {wait_s} s, and send fewer a second"
+            detail = f"too many requests with this key; retry in {wait_s} s, and send fewer per second"
             raise Refused(429, "rate", detail, headers={"Retry-After": str(wait_s)})
         self._demand_place(caller)
         return caller
@@ -222,7 +224,8 @@ class AdmissionMiddleware:
             )
         if life.inside >= most:
             raise unavailable(
-                f"{life.inside} requests are being answered; ask again in a second, or elsewhere"
+                f"{life.inside} requests are being answered; retry in a second, or use "
+                "another supervisor"
             )
 
 
@@ -230,7 +233,7 @@ def _check_browser(
     scope: Scope, headers: Headers, cross_origin: CrossOrigin | None
 ) -> None:
     if not is_local(headers.get("host", "")):
-        detail = "without API keys this is for programs of this machine; use 127.0.0.1, or set TASKLORE_API_KEYS_FILE"
+        detail = "remote access requires API keys: use 127.0.0.1, or set TASKLORE_API_KEYS_FILE"
         raise Refused(403, "host", detail)
     # A browser lets any page send a request that changes something, as long as it has no body of JSON. Forms of the
     # console are of its own pages alone, see `is_own_page`.
@@ -246,7 +249,7 @@ def _check_browser(
         raise Refused(
             403,
             "origin",
-            "without API keys no page from elsewhere may ask; name its origin in TASKLORE_API_CORS_ORIGINS",
+            "cross-origin request refused: add the origin to TASKLORE_API_CORS_ORIGINS",
         )
 
 

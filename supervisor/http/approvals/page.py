@@ -75,11 +75,11 @@ def routes(parts: ApiDependencies) -> APIRouter:
         except InvalidInput as refused:
             is_late = isinstance(refused, AnswerRefused) and refused.why != "link"
             return _say(
-                "Your answer does not count", str(refused), 409 if is_late else 403
+                "Your answer was not accepted", str(refused), 409 if is_late else 403
             )
         except MemoryUnavailable as error:
             return _say_away(error)
-        return _say("Thank you", "Your answer is kept, and the task goes on", 200)
+        return _say("Thank you", "Your answer is recorded, and the task continues", 200)
 
     return router
 
@@ -95,11 +95,11 @@ def as_page(problem: Mapping[str, Any]) -> Response:
     heading = "This cannot be answered"
     text = str(problem["detail"])
     if status in (429, 503):
-        heading = "Too much is asked at once"
-        text = "Nothing was looked at or decided; go back and try again in a moment"
+        heading = "Too many requests"
+        text = "Your answer was not recorded. Go back and try again in a moment"
     elif status == 404:
         heading = "This link cannot be used"
-        text = "There is nothing behind it; open it exactly as it was sent"
+        text = "This link is invalid. Open it exactly as you received it"
     return _say(heading, text, status)
 
 
@@ -119,7 +119,8 @@ def _answer_in(fields: dict[str, list[str]]) -> JsonValue:
             answer: JsonValue = json.loads(fields["answer"][0])
         except (ValueError, RecursionError) as error:
             raise InvalidInput(
-                f"the answer is no JSON, or too deep: {error}; go back and correct it"
+                f"the answer is not valid JSON, or too deep: {error}; go back and "
+                "correct it"
             ) from error
         if fault := find_unkeepable(fields["answer"][0].encode()):
             raise InvalidInput(f"{fault.where} {fault.message}")
@@ -153,7 +154,7 @@ def _show(question: ApprovalQuestion, link: ApprovalLink) -> Response:
     if question.answer_schema is not None:
         form = _JSON_FORM.format(schema=escape(json.dumps(question.answer_schema)))
     if question.state != "open" or question.digest != link.digest:
-        form = "<p>There is nothing to decide any more.</p>"
+        form = "<p>There is nothing left to decide.</p>"
     return _page("A task asks you", question.question, f"<dl>{listed}</dl>{form}", 200)
 
 
@@ -164,7 +165,7 @@ def _say(heading: str, text: str, status: int) -> Response:
 def _say_away(error: MemoryUnavailable) -> Response:
     page = _say(
         "The question cannot be read now",
-        f"{error}; open the link again in a moment, an answer counts once",
+        f"{error}; open the link again in a moment, an answer is recorded once",
         503,
     )
     page.headers["Retry-After"] = "1"

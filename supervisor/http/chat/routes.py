@@ -73,14 +73,16 @@ RepeatHeader = Annotated[
         alias="Idempotency-Key",
         min_length=1,
         max_length=256,
-        description="The same again finds the answer to the first, and starts nothing twice.",
+        description="A repeat finds the answer to the first, and does not start it "
+        "again.",
     ),
 ]
 ZoneHeader = Annotated[
     TimeZone | None,
     Header(
         alias="X-Time-Zone",
-        description="Where the person is, by IANA's name, for clients that cannot send the field `time_zone`.",
+        description="Time zone of the person (IANA name), for clients that cannot send "
+        "the field `time_zone`.",
     ),
 ]
 PreferHeader = Annotated[
@@ -340,7 +342,7 @@ class _Chat:
         ]
         if unfinished:
             stands = "; ".join(dict.fromkeys(map(_describe_unfinished, unfinished)))
-            later = "the same with the same Idempotency-Key finds its answer later"
+            later = "repeating it with the same Idempotency-Key finds the answer later"
             detail = f"{stands}; {later}"
             # OpenAI's clients would ask twice more, ten minutes each.
             raise Refused(
@@ -369,7 +371,8 @@ class _Chat:
             await asyncio.wait({reply, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if not reply.done():
                 raise unavailable(
-                    "this process is about to leave; ask again, another one is there or will be"
+                    "this process is shutting down; retry, another one is or will be "
+                    "available"
                 )
             return reply.result()
         finally:

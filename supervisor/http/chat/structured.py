@@ -82,7 +82,7 @@ class AnswerFormat:
     async def _find_misfit(self, result: JsonValue) -> Misfit | None:
         if self._schema is None:
             is_object = isinstance(result, dict)
-            return None if is_object else Misfit("", "it is no object")
+            return None if is_object else Misfit("", "it is not an object")
         try:
             return await self._schemas.find_misfit(
                 self._schema, result, whose=self._whose

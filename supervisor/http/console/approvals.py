@@ -71,7 +71,9 @@ async def decide(visit: Visit) -> Notice:
     try:
         answered = await visit.call(operation, visit.one("id"), decision)
     except (Refused, InvalidInput) as refused:
-        return Notice(to=back, text=f"It does not count: {refused}.", tone="bad")
+        return Notice(
+            to=back, text=f"Your answer was not accepted: {refused}.", tone="bad"
+        )
     word = "Approved" if operation is approve else "Rejected"
     return Notice(to=back, text=f"{word}: {answered.question}")
 
@@ -82,12 +84,16 @@ async def answer(visit: Visit) -> Notice:
     try:
         value = json.loads(visit.one("answer"))
     except (ValueError, RecursionError) as error:
-        return Notice(to=back, text=f"The answer is no JSON: {error}.", tone="bad")
+        return Notice(
+            to=back, text=f"The answer is not valid JSON: {error}.", tone="bad"
+        )
     reply = ApprovalReply(answer=value, digest=visit.one("digest") or None)
     try:
         answered = await visit.call(answer_approval, visit.one("id"), reply)
     except (Refused, InvalidInput) as refused:
-        return Notice(to=back, text=f"It does not count: {refused}.", tone="bad")
+        return Notice(
+            to=back, text=f"Your answer was not accepted: {refused}.", tone="bad"
+        )
     return Notice(to=back, text=f"Answered: {answered.question}")
 
 
@@ -103,7 +109,8 @@ async def approve_several(visit: Visit) -> Notice | RenderedPage:
         still = [one for one in chosen if one in texts]
         return ask_first(
             question=f"Approve {len(still)} question{'s' if len(still) != 1 else ''}?",
-            explained="Each counts for the question as it was shown. Their tasks go on at once.",
+            explained="Each applies to the question as it was shown. Their tasks "
+            "continue at once.",
             concerns=len(still),
             lines=[texts[one] for one in still],
             to="approvals/approve",
@@ -122,7 +129,7 @@ async def approve_several(visit: Visit) -> Notice | RenderedPage:
             refusals.append(str(refused))
     text = f"{done} approved."
     if refusals:
-        text += f" {len(refusals)} did not count: {refusals[0]}."
+        text += f" {len(refusals)} were not accepted: {refusals[0]}."
     return Notice(to=back, text=text, tone="bad" if refusals else "good")
 
 

@@ -135,7 +135,8 @@ async def preview_redrive(
     more = " or more" if tried.after is not None else ""
     return ask_first(
         question=f"Send {tried.concerns:,}{more} again?",
-        explained="Each runs as a new generation of the same task. Nothing that dies after now is meant.",
+        explained="Each runs as a new generation of the same task. Tasks that fail "
+        "from now on are not included.",
         concerns=tried.concerns,
         lines=lines,
         to="dead-letters/redrive",

@@ -124,7 +124,7 @@ async def add(visit: Visit) -> Notice | RenderedPage:
         done = await visit.call(add_item, user, new, idempotency_key=key)
     except (ValidationError, InvalidInput, Refused) as error:
         return await _show_again(visit, user, given, error)
-    return _tell(done, user, "It is remembered.", "It is being remembered")
+    return _tell(done, user, "It is stored.", "It is being stored")
 
 
 async def change(visit: Visit) -> Notice | RenderedPage:
@@ -157,7 +157,8 @@ async def remove(visit: Visit) -> Notice | RenderedPage:
         item = _demand_item(items, reference)
         return ask_first(
             question="Remove this item?",
-            explained="It is not remembered any more. The history keeps it, and takes the removal back.",
+            explained="It will be removed. The history keeps it, and can undo the "
+            "removal.",
             concerns=1,
             lines=[f"{item.category}: {item.text}"],
             to="people/delete-item",
@@ -178,7 +179,7 @@ def _tell(
 ) -> Notice:
     """Return the notice of a change that was made, or only *begun*."""
     is_late = isinstance(done, Unfinished)
-    text = f"{begun}: look again in a moment." if is_late else told
+    text = f"{begun}: check again in a moment." if is_late else told
     return Notice(to=_list_of(user), text=text)
 
 

@@ -207,7 +207,7 @@ def spell_limit(limit: Limit) -> str:
 def _spell_difference(difference: LimitsDifference | None) -> Iterator[str]:
     """Yield each change of a version in words."""
     if difference is None:
-        yield "the version before it is not kept any more"
+        yield "the version before it is no longer kept"
         return
     for one in difference.limits:
         if one.after is None:
@@ -296,7 +296,7 @@ async def save_limit(visit: Visit) -> Notice | RenderedPage:
             raise
         faults = [f"{one.where}: {one.message}" for one in error.problem.problems]
         return _make_form(given, version, is_there, faults)
-    text = f"{name} holds, in version {changed.version} of the limits."
+    text = f"{name} is in effect, in version {changed.version} of the limits."
     if not changed.concerns:
         text = "Nothing was changed."
     return Notice(to=address("money/limits"), text=text)
@@ -311,7 +311,7 @@ def _read_edit(given: Mapping[str, str], version: int) -> LimitEdit:
     """
     measure = given.get("measure", "")
     if measure not in get_args(Measure) or not given.get("size"):
-        raise InvalidInput("size: say how much of what the limit allows")
+        raise InvalidInput("size: give how much of what the limit allows")
     edit: dict[str, Any] = {one: given.get(one, "") for one in _DIMENSIONS}
     edit["version"] = version
     edit[measure] = given["size"].replace(",", "")
@@ -344,7 +344,8 @@ async def drop_limit(visit: Visit) -> Notice | RenderedPage:
         found = [one for one in holding.limits.limits if one.name == name]
         return ask_first(
             question=f"Remove the limit {name}?",
-            explained="What it holds back goes on at once. Its spending stays in the books.",
+            explained="Work that waits for it continues at once. Its recorded spending "
+            "is kept.",
             concerns=len(found),
             lines=[spell_limit(one) for one in found],
             to="money/remove",
@@ -378,7 +379,7 @@ async def restore(visit: Visit) -> Notice | RenderedPage:
     except (VersionConflict, InvalidInput, Refused) as error:
         return Notice(to=back, text=f"Nothing was changed: {error}.", tone="bad")
     if is_sure:
-        text = f"Version {earlier} holds again, as version {found.version}."
+        text = f"Version {earlier} is in effect again, as version {found.version}."
         return Notice(to=back, text=text)
     return ask_first(
         question=f"Set version {earlier} again?",

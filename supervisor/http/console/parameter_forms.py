@@ -201,4 +201,4 @@ def _read_number(typed: str, *, is_whole: bool) -> int | float:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")

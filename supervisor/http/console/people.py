@@ -140,7 +140,7 @@ async def _read(visit: Visit, user: str, view: str) -> Mapping[str, object]:
         return {"matches": await visit.call(search_turns, user, question=question)}
     at = visit.query.get("at", "").strip()
     if at and not _is_day(at):
-        return {"fault": f"“{at[:40]}” is no day; write it as 2026-05-01."}
+        return {"fault": f"“{at[:40]}” is not a valid day; write it as 2026-05-01."}
     found = await visit.call(show_memory, user, at=at or None)
     if at:
         return {"found": found}
@@ -197,10 +197,10 @@ async def undo(visit: Visit) -> Notice:
     try:
         done = await visit.call(undo_plan, user, wanted)
     except (Refused, InvalidInput) as refused:
-        return Notice(to=back, text=f"It was not taken back: {refused}.", tone="bad")
+        return Notice(to=back, text=f"It was not undone: {refused}.", tone="bad")
     if isinstance(done, Unfinished):
-        return Notice(to=back, text="It is being taken back: look again in a moment.")
-    return Notice(to=back, text="It was taken back.")
+        return Notice(to=back, text="It is being undone: check again in a moment.")
+    return Notice(to=back, text="It was undone.")
 
 
 async def redo(visit: Visit) -> Notice:
@@ -211,8 +211,8 @@ async def redo(visit: Visit) -> Notice:
     try:
         await visit.call(redo_plan, user, wanted)
     except (Refused, InvalidInput) as refused:
-        return Notice(to=back, text=f"It was not applied again: {refused}.", tone="bad")
-    return Notice(to=back, text="It was applied again.")
+        return Notice(to=back, text=f"It was not redone: {refused}.", tone="bad")
+    return Notice(to=back, text="It was redone.")
 
 
 async def forget(visit: Visit) -> Notice | RenderedPage:
@@ -239,7 +239,7 @@ async def clear(visit: Visit) -> Notice | RenderedPage:
         return _ask_again(user)
     done = await visit.call(clear_memory, user, confirm="forget")
     if isinstance(done, Unfinished):
-        text = f"What is known of {user} is being forgotten: look again in a moment."
+        text = f"The data of {user} are being deleted: check again in a moment."
         return Notice(to=address("people", user=user), text=text)
     return _show_proof(
         Proof(
@@ -261,7 +261,7 @@ def _show_proof(proof: Proof) -> RenderedPage:
 
 
 def _ask_again(user: str) -> Notice:
-    text = "Nothing was forgotten: what was typed is not the name."
+    text = "Nothing was deleted: the typed name does not match."
     return Notice(to=address("people/forget", user=user), text=text, tone="bad")
 
 
@@ -324,7 +324,7 @@ PAGE = ConsolePage(
 )
 WHY = ConsolePage(
     path="people/why",
-    title="Why it is remembered",
+    title="Why it is stored",
     operation=explain_entry,
     show=show_why,
     template="why.html",

@@ -199,7 +199,7 @@ async def resume(visit: Visit) -> Notice:
         taken = (await visit.call(resume_run, session_id, how)).view
     except (Refused, InvalidInput) as refused:
         return Notice(to=to, text=_spell_refusal(refused), tone="bad")
-    text = f"It goes on: {taken.text}" if taken.text else "It goes on."
+    text = f"It continues: {taken.text}" if taken.text else "It continues."
     return Notice(to=to, text=_end(text))
 
 

@@ -287,7 +287,8 @@ class Console:
             raise Refused(
                 403,
                 "link",
-                "this link was used, is over, or was altered; `tasklore console` prints another one",
+                "this link was used, has expired, or was altered; `tasklore console` "
+                "prints a new one",
             )
         response = RedirectResponse(CONSOLE, HTTPStatus.SEE_OTHER, headers=HEADERS)
         self._keep(request, response, COOKIE, self._begin(holder.caller))
@@ -362,7 +363,7 @@ class Console:
         raise Refused(
             401,
             "no-session",
-            "this session was signed out of; `tasklore console` prints a link that signs in",
+            "this session was signed out; `tasklore console` prints a new sign-in link",
         )
 
     async def _is_signed_in(self, cookie: str, caller: Caller) -> bool:
@@ -399,7 +400,8 @@ class Console:
             raise Refused(
                 403,
                 "form",
-                "this form is not of the session that is signed in now; open the page again, and send it anew",
+                "this form belongs to another session; open the page again, and "
+                "resubmit it",
             )
         return fields
 
@@ -497,7 +499,7 @@ def _caller_of(request: Request) -> Caller:
     """
     caller = request.scope.get(CALLER)
     if not isinstance(caller, Caller):
-        raise Refused(401, "no-session", "nobody is signed in here")
+        raise Refused(401, "no-session", "not signed in")
     return caller
 
 

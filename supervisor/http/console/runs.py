@@ -107,8 +107,8 @@ async def cancel_runs(visit: Visit) -> Notice | RenderedPage:
     if visit.one("sure") != "yes":
         return ask_first(
             question=f"Cancel {len(chosen)} run{'s' if len(chosen) > 1 else ''}?",
-            explained="One that waits never starts, and one that runs is asked to stop. "
-            "A run that has ended stays as it is.",
+            explained="Waiting runs are cancelled, running ones are asked to stop, "
+            "finished ones are unchanged.",
             concerns=len(chosen),
             lines=chosen,
             to="runs/cancel",

@@ -50,13 +50,10 @@ TIMES = (
 )
 #: Fields of the form beside the parameters and the times.
 _OPTIONS = ("time_zone", "missed", "id", "user")
-_REMOVED = (
-    "It begins nothing any more, and the task of its next time is withdrawn. "
-    "Runs that have begun go on."
-)
+_REMOVED = "The schedule and its next queued task are removed. Running tasks continue."
 _DECLARED = (
-    " It stands in the code of an agent, and comes back when that is started again; "
-    "pause it to keep it away."
+    " It is defined in an agent's code and is recreated when the agent restarts; pause "
+    "it instead."
 )
 
 

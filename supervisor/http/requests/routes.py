@@ -37,17 +37,9 @@ from tasklore.supervisor.operations.requests import (
 
 PATH = "/v1/requests"
 
-IdempotencyKey = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        pattern=NAME_PATTERN,
-        description="The id of what is asked for: the same again starts nothing twice. Without it each is a new one.",
-    ),
-]
 RequestId = Annotated[
     str,
-    Path(pattern=NAME_PATTERN, description="The id of a request: its Idempotency-Key."),
+    Path(pattern=NAME_PATTERN, description="Request id: its Idempotency-Key."),
 ]
 LastEventId = Annotated[
     str | None,
@@ -68,14 +60,14 @@ def routes(parts: ApiDependencies) -> APIRouter:
     @router.get(
         "/{request_id}/events",
         operation_id=_FOLLOWED.id,
-        summary="Hear what becomes of a request",
+        summary="Follow the events of a request",
         response_class=Response,
         responses={
             200: {
                 "description": "Server-sent events.",
                 "content": describe_stream(RequestStreamEvent),
             },
-            204: {"description": "The last event was heard: there will be no other."},
+            204: {"description": "The last event has been received: no other follows."},
             **answers(404),
         },
     )

@@ -230,13 +230,13 @@ async def show_difference(
     *,
     scope: OwnerScope = "user",
     since: Annotated[
-        Revision, Field(alias="from", description="By default the one before.")
+        Revision, Field(alias="from", description="Default: the revision before.")
     ] = None,
     until: Annotated[
-        Revision, Field(alias="to", description="By default the present one.")
+        Revision, Field(alias="to", description="Default: the current revision.")
     ] = None,
 ) -> Difference:
-    """Show what changed between two revisions of a document."""
+    """Show the changes between two revisions of a document."""
     owner = demand_owner(caller, user, scope)
     found = await _demand_document(services, owner, resource)
     last = found.revision if until is None else until
@@ -276,7 +276,7 @@ async def export_files(
     scope: OwnerScope = "user",
     resource: OneDocument = None,
 ) -> AsyncIterator[MemoryFile]:
-    """Return each document as a JSON file; those that were never edited are left out unless one is named."""
+    """Return each document as a JSON file; documents that were never edited are omitted unless you name one."""
     owner = demand_owner(caller, user, scope)
     found = await read_documents(services, owner)
     wanted = find_resources(resource, services.kinds, found)

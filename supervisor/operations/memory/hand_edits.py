@@ -96,7 +96,7 @@ class ImportedDocument(Form):
 
 
 class StoredFile(View):
-    """The end of a file: the revisions that it led to, none when it is remembered, or why it was refused."""
+    """The end of a file: the revisions that it led to, none if it was stored already, or why it was refused."""
 
     file: str
     plan_id: str | None = None
@@ -121,15 +121,16 @@ class Redoing(Form):
         Field(
             min_length=1,
             max_length=128,
-            description="Its id, or the end of it; without it the last one.",
+            description="Its id, or the end of it; default: the last one.",
         ),
     ] = None
 
 
 class Forgetting(View):
-    """Counts by kind of removed data and of data that is left: none is the proof that all is gone.
+    """Counts by kind of deleted data and of data that are left: none is the proof that all are deleted.
 
-    `beside` counts messages of others in files that may keep remains, and files that could not be written anew.
+    `beside` counts other messages in files that may still contain deleted data, and
+    files that could not be rewritten.
     """
 
     user: str
@@ -155,10 +156,10 @@ async def import_documents(
     *,
     scope: OwnerScope = "user",
 ) -> ImportedFiles:
-    """Put JSON documents in the place of those that are remembered.
+    """Replace stored documents by JSON documents.
 
-    Each line is an object of `content`, the text of a file, with `file` and `resource` beside it where they are needed.
-    Each is an edit that `undo` takes back.
+    Each line is an object of `content`, the text of a file, and `file` and `resource`
+    if needed. Each is an edit that `undo` can revert.
     """
     owner = demand_owner(caller, user, scope)
     files = _read_forms(lines, ImportedDocument)
@@ -202,7 +203,7 @@ async def redo_plan(
     *,
     scope: OwnerScope = "user",
 ) -> PlanView:
-    """Apply an edit again that was taken back."""
+    """Redo an edit that was undone."""
     owner = demand_owner(caller, user, scope)
     plan_id = redo.plan_id
     if plan_id is not None:
@@ -233,12 +234,13 @@ async def redo_plan(
 async def forget_everything(
     services: OperatorMemory, caller: Caller, user: Owner
 ) -> Forgetting:
-    """Remove all data of a person, and prove that nothing is left.
+    """Delete all data of a person, and verify that nothing is left.
 
-    Everywhere: documents, history, facts, turns, conversations, answers that only they asked for, sessions of
-    pipelines and the evidence of those that failed here, and the messages that carried their words, erased from the
-    servers' files. Their decisions for a project stay as records without text and name. It cannot be
-    undone. The name can be used again at once. Given up in the middle, the same again finishes.
+    Deletes documents, history, facts, turns, conversations, cached answers that only
+    they asked for, sessions of pipelines and the evidence of those that failed here,
+    and erases the messages with their words from the servers' files. Their decisions
+    for a project stay as records without text and name. It cannot be undone. The name
+    can be used again at once. If interrupted, repeat the command to finish.
     """
     caller.demand_user(user)
     done = await services.hands.erase(user)

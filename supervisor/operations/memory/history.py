@@ -49,9 +49,12 @@ _SHORT_ID = 8
 
 After = Annotated[
     str,
-    Field(pattern=r"^[0-9]{0,15}$", description="The `after` of the page before."),
+    Field(
+        pattern=r"^[0-9]{0,15}$",
+        description="Pagination cursor: the `after` of the previous page.",
+    ),
 ]
-Limit = Annotated[int, Field(ge=1, le=200, description="At most so many.")]
+Limit = Annotated[int, Field(ge=1, le=200, description="Maximum number.")]
 
 
 class PlanPage(View):
@@ -74,7 +77,7 @@ class Explanation(View):
 
 
 class Undo(Form):
-    """The edit to take back: the `plan_id` of a plan, or the end of it; without one the last that stands."""
+    """The edit to undo: the `plan_id` of a plan, or the end of it; default: the last one that is in effect."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
 
@@ -83,11 +86,12 @@ class Undo(Form):
         Field(
             min_length=1,
             max_length=128,
-            description="A plan of the history, or the end of its id; without it the last one.",
+            description="A plan of the history, or the end of its id; default: the "
+            "last one.",
         ),
     ] = None
     wait_seconds: Annotated[
-        float, Field(ge=0, le=300, description="How long the answer may take."), SPAN
+        float, Field(ge=0, le=300, description="How long to wait for the answer."), SPAN
     ] = 30.0
 
 
@@ -178,20 +182,21 @@ async def explain_entry(
         Field(
             min_length=1,
             max_length=1_000,
-            description="A place in a document, as it is shown.",
+            description="A path in a document, as shown.",
         ),
     ],
     resource: Annotated[
         str | None,
         Field(
             max_length=128,
-            description="Which document; by default the one that has it.",
+            description="The document; default: the one that contains the path.",
         ),
     ] = None,
 ) -> Explanation:
-    """Explain how an entry came about, and why.
+    """Explain where an entry comes from, and why.
 
-    The words, the fact in them, who decided and on which grounds: every edit that touched it, newest first.
+    Shows the original words, the fact found in them, who decided and why: every edit of
+    the entry, newest first.
     """
     owner = demand_owner(caller, user, scope)
     documents = await read_documents(services, owner)
@@ -226,9 +231,9 @@ async def undo_plan(
     scope: OwnerScope = "user",
     idempotency_key: IdempotencyKey = None,
 ) -> Undone | Unfinished[Undone]:
-    """Take an edit back, in every document that it touched.
+    """Undo an edit, in every document that it changed.
 
-    An older one is taken back beneath later ones; when a later one touched the same place it is refused.
+    An older edit can be undone unless a later edit changed the same entry.
     """
     owner = demand_owner(caller, user, scope)
     return await _take_back(services, caller, owner, undo, chosen=idempotency_key)
@@ -252,7 +257,7 @@ async def undo_document_plan(
     scope: OwnerScope = "user",
     idempotency_key: IdempotencyKey = None,
 ) -> Undone | Unfinished[Undone]:
-    """Take an edit of a document back, in every document that it touched."""
+    """Undo an edit of a document, in every document that it changed."""
     owner = demand_owner(caller, user, scope)
     wanted = await _demand_resource(services, owner, resource)
     return await _take_back(
@@ -350,7 +355,8 @@ def _demand_plan(records: Sequence[PlanRecord], word: str | None) -> str:
         found = find_plan(records, word)
         if found is None:
             raise not_found(
-                f"there is no plan {word!r} in this history; GET /v1/memory/{{user}}/history lists those there are"
+                f"there is no plan {word!r} in this history; GET "
+                "/v1/memory/{user}/history lists them"
             )
         return found
     for record in records:

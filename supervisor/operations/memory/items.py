@@ -36,7 +36,7 @@ Reference = Annotated[
     str,
     Field(
         max_length=1_000,
-        description="`reference` of an item, as a search or the list gives it.",
+        description="`reference` of an item, from a search or the list.",
     ),
 ]
 _Words = Annotated[
@@ -70,16 +70,16 @@ class _ItemChange(Form):
 
     subject: Annotated[
         str,
-        Field(max_length=200, description="Whom it is about, if not the user."),
+        Field(max_length=200, description="The person it is about, if not the user."),
     ] = ""
     since: Annotated[
-        date | None, Field(description="The first day on which it holds.")
+        date | None, Field(description="The first day on which it is valid.")
     ] = None
     until: Annotated[
-        date | None, Field(description="The last day on which it holds.")
+        date | None, Field(description="The last day on which it is valid.")
     ] = None
     wait_seconds: Annotated[
-        float, Field(ge=0, le=300, description="How long the answer may take."), SPAN
+        float, Field(ge=0, le=300, description="How long to wait for the answer."), SPAN
     ] = 30.0
 
 
@@ -89,7 +89,9 @@ class NewItem(_ItemChange):
     category: Annotated[
         str,
         Field(
-            min_length=1, max_length=200, description="Its list, such as food.likes."
+            min_length=1,
+            max_length=200,
+            description="The list to add it to, such as food.likes.",
         ),
     ]
     value: _Words
@@ -122,7 +124,7 @@ class KeptTurns(Form):
     ] = True
     days: Annotated[
         int | None,
-        Field(ge=1, le=36_500, description="Keep turns for so many days."),
+        Field(ge=1, le=36_500, description="Days to keep turns."),
     ] = None
 
 
@@ -159,10 +161,10 @@ async def list_items(
     *,
     scope: OwnerScope = "user",
     category: Annotated[
-        str, Field(max_length=200, description="Of this path, or below it.")
+        str, Field(max_length=200, description="Only items at this path or below it.")
     ] = "",
     state: Annotated[
-        State | None, Field(description="As it stands today; all, when left out.")
+        State | None, Field(description="Only items in this state; default: all.")
     ] = None,
 ) -> Items:
     """List the items of a memory."""
@@ -223,7 +225,7 @@ async def change_item(
     scope: OwnerScope = "user",
     idempotency_key: IdempotencyKey = None,
 ) -> ItemChanged | Unfinished[ItemChanged]:
-    """Change an item in its place."""
+    """Change an item."""
     owner = demand_owner(caller, user, scope)
     _demand_item(await _read_entries(services, owner), reference)
     asked = {"operation": "change", "reference": reference}
@@ -270,7 +272,7 @@ async def delete_item(
 async def show_settings(
     services: MemoryLooks, caller: Caller, user: Owner, *, scope: OwnerScope = "user"
 ) -> KeptTurns:
-    """See whether turns are kept word for word, and for how long."""
+    """Show whether turns are kept word for word, and for how long."""
     owner = demand_owner(caller, user, scope)
     is_on, days = await services.episodes.settings(owner)
     return KeptTurns(is_on=is_on, days=days)
@@ -293,7 +295,7 @@ async def change_settings(
     scope: OwnerScope = "user",
     idempotency_key: IdempotencyKey = None,
 ) -> Settled | Unfinished[Settled]:
-    """Say whether turns are kept, and for how long; fields that are left out are as without any settings."""
+    """Set whether turns are kept, and for how long; omitted fields are reset to their defaults."""
     owner = demand_owner(caller, user, scope)
     task = MemoryTask(
         name="keep_turns",
@@ -323,7 +325,7 @@ async def clear_memory(
     scope: OwnerScope = "user",
     idempotency_key: IdempotencyKey = None,
 ) -> ForgottenMemory | Unfinished[ForgottenMemory]:
-    """Forget turns, facts, documents and conversations; `elsewhere` names data out of the memory worker's reach."""
+    """Delete turns, facts, documents and conversations; `elsewhere` names data that the memory worker cannot delete."""
     assert confirm  # noqa: S101 - its one value is checked before
     owner = demand_owner(caller, user, scope)
     task = MemoryTask(
@@ -355,7 +357,7 @@ def _demand_item(entries: Sequence[DocumentEntry], reference: str) -> None:
     count = sum(entry.reference == reference for entry in entries)
     if not count:
         raise not_found(
-            f"there is no item {reference!r}; GET /v1/memory/{{user}}/items lists those there are"
+            f"there is no item {reference!r}; GET /v1/memory/{{user}}/items lists them"
         )
     if count > 1:
         raise Refused(

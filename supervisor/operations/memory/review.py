@@ -151,9 +151,10 @@ async def audit_memory(
     scope: OwnerScope = "user",
     resource: OneDocument = None,
 ) -> Audit:
-    """Tell how good a memory is.
+    """Report the quality of a user's memory.
 
-    Which share of it is said twice, stale, never read, in conflict or out of place, and where that is.
+    Shows the shares of duplicate, stale, unread, conflicting and misplaced entries,
+    with their locations.
     """
     owner = demand_owner(caller, user, scope)
     documents = await read_documents(services, owner)

@@ -152,7 +152,7 @@ async def search_turns(
     question: Question,
     scope: OwnerScope = "user",
     at: Annotated[
-        date | None, Field(description="As it stood on that day, such as 2026-05-01.")
+        date | None, Field(description="As of that day, such as 2026-05-01.")
     ] = None,
     since: Annotated[
         date | None, Field(description="Said on that day or later.")
@@ -173,7 +173,7 @@ async def search_turns(
         ),
     ] = None,
     limit: Annotated[
-        int, Field(ge=1, le=MAX_LIMIT, description="How much at most.")
+        int, Field(ge=1, le=MAX_LIMIT, description="Maximum number of results.")
     ] = 20,
 ) -> Matches:
     """Search turns and items, with the day and the speaker of each."""
@@ -214,10 +214,20 @@ async def quote_memory(
     *,
     scope: OwnerScope = "user",
     question: Annotated[
-        str, Field(alias="q", max_length=2_000, description="What it is for.")
+        str,
+        Field(
+            alias="q",
+            max_length=2_000,
+            description="The query that the entries are selected for.",
+        ),
     ] = "",
     tokens: Annotated[
-        int, Field(ge=0, le=100_000, description="For what answers that.")
+        int,
+        Field(
+            ge=0,
+            le=100_000,
+            description="Token budget for entries relevant to the query.",
+        ),
     ] = BUDGET_TOKENS,
 ) -> Block:
     """Read a memory as a prompt quotes it."""
@@ -271,7 +281,7 @@ async def hand_in_turns(
     *,
     scope: OwnerScope = "user",
 ) -> TurnsTaken:
-    """Hand in turns of other chats; answered once all of them are stored."""
+    """Store turns of other chats; answers once all of them are stored."""
     owner = demand_owner(caller, user, scope)
     now = datetime.now(UTC)
     count = len(said.turns)

@@ -26,11 +26,14 @@ from tasklore.supervisor.operations.refusals import Fault, Refused, not_found, u
 
 Owner = Annotated[
     str,
-    Field(min_length=1, max_length=200, description="Whose memory, without a slash."),
+    Field(min_length=1, max_length=200, description='User id (must not contain "/").'),
 ]
 OwnerScope = Annotated[
     Scope,
-    Field(description="What `user` names: a user, an agent, a run or an organisation."),
+    Field(
+        description="Scope of the id in `user`: a user, an agent, a run or an "
+        "organisation."
+    ),
 ]
 DocumentWord = Annotated[
     str,

@@ -73,7 +73,7 @@ class Telling(Form):
         ),
     ] = None
     wait_seconds: Annotated[
-        float, Field(ge=0, le=300, description="How long the answer may take."), SPAN
+        float, Field(ge=0, le=300, description="How long to wait for the answer."), SPAN
     ] = 15.0
 
     @field_validator("text", "conversation")
@@ -129,7 +129,7 @@ class TurnOutcome(View):
 
 
 class Waiting(View):
-    """A turn or a fact that is not learned yet, or could not be, with the reason and the cure."""
+    """A turn or a fact that is not learned yet, or could not be, with the reason and the fix."""
 
     kind: Literal["turn", "fact"]
     row_id: str
@@ -188,7 +188,7 @@ async def tell_turn(
 ) -> TurnOutcome | Unfinished[TurnOutcome]:
     """Say something as in a chat, and see the edits that follow.
 
-    A turn that is not settled within the wait is kept, and settled later.
+    A turn that is not processed within the wait is kept and processed later.
 
     Raises:
         OwnerFull: the caller keeps too much; nothing was kept.
@@ -258,7 +258,7 @@ async def see_turn(
         str, Field(pattern=NAME_PATTERN, description="A turn, as `tell` names it.")
     ],
 ) -> TurnOutcome | Unfinished[TurnOutcome]:
-    """See the outcome of a turn; one that no worker has read yet has no state."""
+    """Show the outcome of a turn; it has no state until a worker has read it."""
     owner = demand_owner(caller, user, "user")
     return _view_outcome(owner, turn_id, await _look(services, owner, turn_id))
 
@@ -282,13 +282,17 @@ async def list_facts(
     *,
     scope: OwnerScope = "user",
     after: Annotated[
-        str, Field(max_length=256, description="The `after` of the page before.")
+        str,
+        Field(
+            max_length=256,
+            description="Pagination cursor: the `after` of the previous page.",
+        ),
     ] = "",
-    limit: Annotated[int, Field(ge=1, le=200, description="At most so many.")] = 20,
+    limit: Annotated[int, Field(ge=1, le=200, description="Maximum number.")] = 20,
 ) -> FactPage:
     """List the facts found in the words of a person.
 
-    In the order of their states: those that wait, those that wait for a model, then the last that were done.
+    Ordered by state: waiting, waiting for a model, then the last ones that were done.
     """
     owner = demand_owner(caller, user, scope)
     rows = await services.facts.rows(owner, _MOST_ROWS if after else limit + 1)
@@ -343,7 +347,7 @@ def _place_behind(rows: Sequence[KnownRow], after: str) -> int:
     for place, row in enumerate(rows, start=1):
         if row.row_id == after:
             return place
-    complaint = "there is no such fact any more; begin at the first page again"
+    complaint = "that fact no longer exists; start again at the first page"
     raise unusable([Fault(where="after", message=complaint)])
 
 

@@ -76,7 +76,7 @@ def read_section(section: str, result: object) -> Section:
             include_url=False, include_input=False, include_context=False
         )[0]
         raise Nonsense(
-            f"this is no section {section!r}: {fault_of(first, 'it')}"
+            f"this is not a section {section!r}: {fault_of(first, 'it')}"
         ) from error
 
 

@@ -231,7 +231,7 @@ def _reply(
     """Return the reply with the document *found*; *served* None: it takes longer."""
     words = [] if served is not None else ["it is not done yet; ask again"]
     if found is None and served is not None:
-        words.append("the document is not kept any more; raise TASKLORE_ANALYSES_KEPT")
+        words.append("the document is no longer kept; raise TASKLORE_ANALYSES_KEPT")
     document = found.body() if found is not None else None
     if found is not None and len(found.minified()) > MAX_BODY - _BESIDE:
         document = None

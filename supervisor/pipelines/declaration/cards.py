@@ -204,7 +204,7 @@ def _unknown_task(place: Place, phase: Phase, cards: Mapping[str, AgentCard]) ->
         )
     known = suggest(phase.task, [task.name for task in card.tasks], "it has")
     return Flaw(
-        (*place, "task"), f"task {phase.task!r} is none of {phase.agent!r}{known}"
+        (*place, "task"), f"task {phase.task!r} is not a task of {phase.agent!r}{known}"
     )
 
 
@@ -230,7 +230,7 @@ def _parameter_problems(
         if target is None:
             others = suggest(spelled, [*names, *aliases], "known are")
             yield Flaw(
-                at, f"parameters.{spelled} is no parameter of {task.name!r}{others}"
+                at, f"parameters.{spelled} is not a parameter of {task.name!r}{others}"
             )
         elif name in given:
             yield Flaw(

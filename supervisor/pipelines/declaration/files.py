@@ -164,7 +164,7 @@ def _read_toml(file: Path, label: str, level: int) -> PipelineSource:
         raw = tomllib.loads(text)
     except UnicodeDecodeError as error:
         raise InvalidPipeline(
-            [f"{label}: it is no text in UTF-8; save it as such"]
+            [f"{label}: it is not UTF-8 text; save it as UTF-8"]
         ) from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         found = _AT_LINE.search(str(error))
@@ -172,7 +172,7 @@ def _read_toml(file: Path, label: str, level: int) -> PipelineSource:
         why = str(error)[: found.start()] if found else str(error)
         end = "" if line else " at the end of the file"
         raise InvalidPipeline(
-            [f"{_prefix(label, line)}this is no TOML: {why}{end}"]
+            [f"{_prefix(label, line)}this is not valid TOML: {why}{end}"]
         ) from error
     lines = {
         ("phases", *place[1:]) if place[0] == "phase" else place: line
@@ -260,7 +260,7 @@ def _lines_in(pipeline: Pipeline, file: Path) -> dict[Place, int]:
 def _describe_error(error: BaseException, path: Path, label: str) -> list[str]:
     """Return the sentences of *error*, with the last line of *path* that led to it."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
-        return [f"{label}:{error.lineno}: this is no Python: {error.msg}"]
+        return [f"{label}:{error.lineno}: this is not valid Python: {error.msg}"]
     own = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

@@ -61,7 +61,8 @@ def answer(job: Mapping[str, Any]) -> dict[str, Any]:
 def _resolve_root(root: str, roots: list[str]) -> Path:
     if "\0" in root or len(os.fsencode(root)) > _LONGEST_PATH:
         raise InvalidInput(
-            f"root: {root[:100]!r} is no path, which has no NUL and {_LONGEST_PATH:,} bytes; give a folder"
+            f"root: {root[:100]!r} is not a valid path (no NUL, at most "
+            f"{_LONGEST_PATH:,} bytes); give a folder"
         )
     home = os.path.realpath(root)
     if Path(home).is_symlink():

@@ -88,7 +88,7 @@ def _parse_quietly(name: str, declared: Input, text: str) -> JsonValue:
             raise
         # The reason would repeat the secret.
         raise InvalidInput(
-            f"input {name!r}: the value is no {declared.type}; write it as JSON"
+            f"input {name!r}: the value is not a {declared.type}; write it as JSON"
         ) from None
 
 

@@ -29,11 +29,12 @@ def front() -> None:
     ),
 )
 def check(references: References, as_json: Json = False) -> int:
-    """Read every example of every card, and tell which do not reach their task; needs no server.
+    """Check that every example of every card is understood as its task; needs no server.
 
-    An example is right when it starts its task, and asked when a value of it is asked for. Ends with 1 when one is not
-    read: it is wrong (another task of the agent), collides (another agent of those given) or comes to nothing. With a
-    model configured (TASKLORE_LLM_BASE_URL) each is read a second time, with it.
+    The result is right if the example starts its task, and asked if a value of it is
+    asked for. Ends with 1 if an example is wrong (matches another task of the agent),
+    collides (with another given agent) or matches nothing. If a model is configured
+    (TASKLORE_LLM_BASE_URL), each is checked a second time, with it.
     """
     from tasklore.commands.agents.check import check_examples
 
@@ -42,7 +43,7 @@ def check(references: References, as_json: Json = False) -> int:
 
 @app.command("try", cls=Command, epilog=example("tasklore agents try ./greeter.py"))
 def try_lines(references: References) -> int:
-    """Show how each line you type is read: the task, its values, and the words they came from; starts nothing.
+    """Show how each line you type is understood: the task, its values, and the words they came from; starts nothing.
 
     Lines are one conversation, so "the same with 45k" can be tried. Ctrl-D ends. Needs no server.
     """

@@ -87,7 +87,7 @@ def check_examples(references: Sequence[str], *, as_json: bool) -> int:
         )
         return OK if is_read else FAILED
     if pairs:
-        readings = ("RULES",) if by_model is None else ("RULES", "MODEL")
+        readings = ("RESULT",) if by_model is None else ("BY RULES", "BY MODEL")
         table = []
         for rules, model in pairs:
             columns = (
@@ -102,7 +102,7 @@ def check_examples(references: Sequence[str], *, as_json: bool) -> int:
                     printable(detail),
                 )
             )
-        print_table(("TASK", "EXAMPLE", *readings, "CAME TO"), table)
+        print_table(("TASK", "EXAMPLE", *readings, "DETAIL"), table)
         for checked, reader in (
             (by_rules, "without a model"),
             (by_model or [], "with the model"),

@@ -102,7 +102,7 @@ def show_reading(part: Single) -> None:
         if rows:
             print_table(("  FIELD", "VALUE", "WORDS"), rows)
     if isinstance(part, Understood) and part.approver is not None:
-        print_paragraph(f"waits for the yes of {part.approver}", "  ", "yellow")
+        print_paragraph(f"waits for the approval of {part.approver}", "  ", "yellow")
     if isinstance(part, Clarification):
         if part.missing:
             print_paragraph(f"missing: {', '.join(part.missing)}", "  ")

@@ -31,13 +31,13 @@ Number = Annotated[
         "--response",
         metavar="N",
         min=0,
-        help="Which response of the story; without it the latest.",
+        help="The number of the response; default: the latest.",
     ),
 ]
 Tokens = Annotated[
     int,
     Option(
-        "--tokens", metavar="N", min=0, help="At most so many tokens of o200k_base."
+        "--tokens", metavar="N", min=0, help="Maximum number of tokens (o200k_base)."
     ),
 ]
 
@@ -68,7 +68,8 @@ def run(
         list[Path] | None,
         Argument(
             metavar="RESPONSE_FILE",
-            help="Such as Ch2-R009.md; without it the last one in STORY_DIR/responses.",
+            help="A file such as Ch2-R009.md; default: the last one in "
+            "STORY_DIR/responses.",
         ),
     ] = None,
     everything: Annotated[
@@ -80,7 +81,8 @@ def run(
     refresh: Annotated[
         bool,
         Option(
-            "--refresh", help="Ask every agent again, also those that have answered."
+            "--refresh",
+            help="Ask every agent again, including those that have answered.",
         ),
     ] = False,
     until: Annotated[
@@ -102,13 +104,15 @@ def run(
     tokens: Tokens = 350,
     as_json: Json = False,
 ) -> int:
-    """Have ten agents analyse a response side by side, and print their findings and the context of the next one.
+    """Have ten agents analyse a response in parallel, and print their findings and the context of the next one.
 
-    Loads the folder first. The document is written to STORY_DIR/state/agent_analysis.json as well, unless that of a
-    later response is there. A response that was analysed is served from memory; only agents that failed are asked
-    again. Ctrl-C leaves the agents at work. Ends with 1 when an agent failed or was late, and when it took longer than
-    --wait. Needs a system with the agents of stories: `tasklore up --agents tasklore.workers.agents.story`, and a key
-    with the role operate, where keys are demanded.
+    Loads the folder first. The document is also written to
+    STORY_DIR/state/agent_analysis.json, unless that file is of a later response. For a
+    response that was analysed before, stored findings are returned; only agents that
+    failed are asked again. The agents continue after Ctrl-C. Ends with 1 if an agent
+    failed or was late, or if it took longer than --wait. Needs a system with the agents
+    of stories: `tasklore up --agents tasklore.workers.agents.story`. Requires an API
+    key with the role operate if API keys are enabled.
     """
     from tasklore.commands.analyses.run import AnalysisOptions, run_analysis
 
@@ -137,9 +141,10 @@ def context(
 ) -> None:
     """Print the context for the prompt of the next response.
 
-    The least important lines are left out first, and counted; alerts, critical threads and who is in the scene last.
-    Tokens are counted exactly where the extra `tokens` is installed, else rather too many than too few. A file, which
-    is a word with a slash or a dot in it, needs no server.
+    The least important lines are dropped first, and counted; alerts, critical threads
+    and the characters in the scene last. Tokens are counted exactly if the extra
+    `tokens` is installed, else overestimated. An argument with a slash or a dot is a
+    file, and needs no server.
     """
     from tasklore.commands.analyses.views import print_context
 
@@ -156,7 +161,7 @@ def context(
 def show(source: Source, number: Number = None, as_json: Json = False) -> None:
     """Show the response of a document, the findings of each agent, and their time and cost.
 
-    A file, which is a word with a slash or a dot in it, needs no server.
+    An argument with a slash or a dot is a file, and needs no server.
     """
     from tasklore.commands.analyses.views import print_document
 
@@ -174,13 +179,13 @@ def get(
     source: Source,
     path: Annotated[
         str,
-        Argument(metavar="PATH", help="A place in it, by short keys or long names."),
+        Argument(metavar="PATH", help="A path in it, by short keys or long names."),
     ],
     number: Number = None,
 ) -> None:
     """Print the value at a place: a text as it is, anything else as JSON.
 
-    A file, which is a word with a slash or a dot in it, needs no server.
+    An argument with a slash or a dot is a file, and needs no server.
     """
     from tasklore.commands.analyses.views import print_value
 
@@ -191,7 +196,7 @@ def get(
     cls=Command, epilog=example("tasklore analyses check state/agent_analysis.json")
 )
 def check(file: File, as_json: Json = False) -> int:
-    """Print the problems of a document, each with its place; ends with 2 when there are any."""
+    """Print the problems of a document, each with its position; ends with 2 if there are any."""
     from tasklore.commands.analyses.views import print_check
 
     return print_check(file, as_json=as_json)

@@ -49,7 +49,7 @@ def ask_value(verb: str, story_id: str, **values: Any) -> object:
         raise ApiRefused(told, error.code, error.body) from error
     except Unreachable as error:
         raise Unreachable(
-            f"{story_id!r} is no file here, so it names a story: {error}"
+            f"{story_id!r} is not a file here, so it is taken as a story id: {error}"
         ) from error
 
 
@@ -139,5 +139,5 @@ def document_in(view: Mapping[str, Any]) -> "AnalysisDocument | None":
     try:
         return read_document(view["document"])
     except InvalidInput as error:
-        msg = f"the API answers with something else than an analysis ({error})"
+        msg = f"the API did not answer with an analysis ({error})"
         raise Unreachable(f"{msg}; are the versions the same?") from error

@@ -174,7 +174,7 @@ def _analyse_one(
         print_json(analysed.view)
     else:
         served = (
-            "served from memory"
+            "stored findings returned"
             if analysed.is_served
             else f"in {duration(analysed.took_ms)}"
         )
@@ -186,7 +186,7 @@ def _analyse_one(
     _say_hints(options, later, [analysed])
     if not analysed.is_done:
         hint = _hint(story_id, response)
-        say(f"not finished after {options.wait_s:g} s; the agents go on, and {hint}")
+        say(f"not finished after {options.wait_s:g} s; the agents continue, and {hint}")
     return OK if analysed.is_whole else FAILED
 
 
@@ -214,7 +214,8 @@ def _analyse_several(
             lines.print(analysed)
         if not analysed.has_findings:
             say(
-                f"nothing came of {response.source} within {options.wait_s:g} s; those after it were not begun"
+                f"no result of {response.source} within {options.wait_s:g} s; those "
+                "after it were not started"
             )
             break
     if options.as_json:
@@ -255,12 +256,12 @@ def _hint_when_stopped(story_id: str, response: StoryResponse) -> Iterator[None]
     try:
         yield
     except KeyboardInterrupt:
-        say(f"the agents go on; {_hint(story_id, response)}")
+        say(f"the agents continue; {_hint(story_id, response)}")
         raise
 
 
 def _hint(story_id: str, response: StoryResponse) -> str:
-    return f"`tasklore analyses show {story_id} --response {response.number}` looks at what they found"
+    return f"`tasklore analyses show {story_id} --response {response.number}` shows what they found"
 
 
 def _print_context(document: AnalysisDocument, budget_tokens: int) -> None:

@@ -40,11 +40,11 @@ def ask_and_print(entry: OperationEntry, typed: Mapping[str, Any]) -> int:
             with show_patience("asking"):
                 view = question.hear()
     except KeyboardInterrupt:
-        say(f"it may go on without you; {question.tell_how_to_fetch()}")
+        say(f"it may still be running; {question.tell_how_to_fetch()}")
         raise
     except TaskloreError:
         if question.is_taken:
-            say(f"it may go on all the same; {question.tell_how_to_fetch()}")
+            say(f"it may still be running; {question.tell_how_to_fetch()}")
         raise
     if is_json:
         print_json(view)

@@ -119,8 +119,8 @@ class AskedRequest:
                 view = self.exchange.read_view(answer)
                 if not isinstance(view, dict):
                     raise TaskloreError(
-                        f"{self.exchange.target.url} answers with something else than a request; upgrade it or this "
-                        "command"
+                        f"{self.exchange.target.url} answers with an unexpected "
+                        "response; upgrade it or this command"
                     )
                 is_done = answer.status != HTTPStatus.ACCEPTED
                 if is_done or view.get("reply") or time.monotonic() > ends_at:

@@ -11,8 +11,8 @@ from tasklore.commands.operations.commands import (
 from tasklore.contracts.manifest import OperationEntry
 
 _ENDS = """
-Ends with 0 for an answer; with 1 when the task failed or was not finished in time; with 3 when no supervisor answers;
-with 4 for a question back; with 5 for "I cannot do that".
+Ends with 0 for an answer; with 1 if the task failed or was not finished in time; with 3 if no supervisor answers;
+with 4 if a clarification is needed; with 5 if no agent can handle the request.
 """.strip()
 #: Fields that are no options: a person always hears why an answer is not there.
 _SETTLED = frozenset({"pending_reply"})
@@ -27,11 +27,12 @@ class AskCommand(OperationCommand):
         self.params += [
             make_flag(
                 ["--no-memory", "no_memory"],
-                "Neither read nor write the long-term memory for this question.",
+                "Bypass the result cache for this question (no read, no write).",
             ),
             make_flag(
                 ["--verbose", "-v", "verbose"],
-                "Say on stderr which task answered, from which values, and in what time.",
+                "Show on stderr which task answered, from which values, and how long "
+                "it took.",
             ),
         ]
         self.help = f"{describe(entry)}\n\n{_ENDS}"

@@ -38,7 +38,7 @@ _TIMEOUT_S = 20.0
 async def chat(target: Target) -> bool:
     """Play the chat at the API at *target* and print it; return whether all went well."""
     print_paragraph(
-        f"{USER} chats, and nobody waits for what is remembered of it\n\n", style="bold"
+        f"{USER} chats, and memory is updated in the background\n\n", style="bold"
     )
 
     def ask(verb: str, **values: str) -> Awaitable[Json]:

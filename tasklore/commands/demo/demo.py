@@ -34,19 +34,19 @@ QUESTIONS = (
 )
 
 _CHAT_MORAL = (
-    "Nothing of that asked a model: rules read the chat, and every edit is kept with its inverse.\n"
+    "No model was asked: rules read the chat, and every edit is stored with its undo.\n"
     "With TASKLORE_LLM_API_KEY or TASKLORE_LLM_BASE_URL a model proposes what they cannot read; what may be written is "
     "still decided here."
 )
 
 _PIPELINE_MORAL = (
-    "What failed had the rest wait and lose nothing: each phase leaves its results in a session before it says that it "
-    "is done.\nAnother supervisor, another worker or another day could have gone on as well."
+    "After a failure nothing is lost: each phase stores its results in a session before it reports that it "
+    "is done.\nAnother supervisor or worker could have resumed it as well, also on another day."
 )
 
 _ANALYSIS_MORAL = (
-    "Without a model a story is read for names and counts only; with one, each agent asks it, and what it finds is "
-    "looked up. What one does not find in time is marked, and the rest stands."
+    "Without a model a story is read for names and counts only; with one, each agent asks it, and its findings are "
+    "checked. Late findings are marked, and the rest is used."
 )
 
 _SERVED = frozenset({"hit", "joined", "near"})
@@ -115,7 +115,7 @@ async def demonstrate() -> int:
                 is_part_well = await play()
                 is_well &= is_part_well
                 print_paragraph(
-                    f"{moral if is_part_well else f'The {name} went another way than it should.'}\n\n"
+                    f"{moral if is_part_well else f'The {name} did not go as expected.'}\n\n"
                 )
     return OK if is_well else FAILED
 
@@ -138,7 +138,7 @@ async def _play(api: Target, question: str) -> tuple[Json, float]:
     if memory.get("key") is not None:
         print(f"  {styled('understood as', 'dim')} {printable(memory['key'])}")
     verdict = (
-        styled("remembered", "green")
+        styled("from cache", "green")
         if memory.get("outcome") in _SERVED
         else styled("computed", "yellow")
     )
@@ -159,11 +159,11 @@ def _moral(played: list[tuple[Json, float]]) -> str:
         for reply, _ in played
     ]
     if outcomes != ["miss", "hit", "miss"]:
-        return f"That went another way than it should: {', '.join(outcomes)}."
+        return f"That did not go as expected: {', '.join(outcomes)}."
     return (
-        "The second question is the first one in other words, and nothing was computed for it: "
-        f"{second:.1f} ms from memory.\n"
-        "A budget takes no time to compute; what a memory saves is what an agent takes: a model's seconds, for example."
+        "The second question is the first one in other words, and nothing was computed "
+        f"for it: {second:.1f} ms from the cache.\nA budget takes no time to compute; "
+        "what a cache saves is what an agent takes: a model's seconds, for example."
     )
 
 

@@ -21,25 +21,27 @@ def doctor(
         bool,
         Option(
             "--strict",
-            help="Also end with 1 for warnings, and for what could not be told.",
+            help="Exit with 1 on warnings and unknown results too.",
         ),
     ] = False,
     models: Annotated[
         bool,
         Option(
             "--models",
-            help="Ask each model of the settings one small question, as one of its roles.",
+            help="Send a test prompt to each configured model, in one of its roles.",
         ),
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """Examine the servers and flag what is unsafe, with the cure.
+    """Check the servers and report problems, with their fixes.
 
-    That is NATS, Redis or Valkey, supervisor and workers of the system that runs here: whether they answer, how much a
-    power cut would take, streams and consumers, clocks, tasks that nobody takes. Nothing is changed. Each finding is
-    ok, a note, unknown (it cannot be told from here), a warning or a problem.
+    Checks NATS, Redis or Valkey, the supervisor and the workers of the system that runs
+    here: whether they answer, how much a power failure would lose, streams and
+    consumers, clock skew, tasks without a live worker. Nothing is changed. Each finding
+    is ok, a note, unknown (it cannot be determined from here), a warning or a problem.
 
-    Ends with 0 when there is no problem, with 1 when there is, with 3 when a server cannot be reached.
+    Ends with 0 if there is no problem, with 1 if there is, with 3 if a server cannot be
+    reached.
     """
     from tasklore.commands.doctor.examination import print_examination
 

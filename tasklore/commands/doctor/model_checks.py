@@ -77,11 +77,12 @@ async def _ask(llm: Llm, model: str, roles: list[str]) -> Diagnosis:
             check=_CHECK,
             mark="problem",
             found=f"{where} does not answer (asked as {roles[0]}{also}): {describe(error)}",
-            cure="see docs/guide/use-your-own-model.md; until it answers these roles go on by rules, or wait",
+            cure="see docs/guide/use-your-own-model.md; until it answers, these roles "
+            "use rules, or wait",
         )
     said = _describe_form(address, role) if is_ours else f"provider {role.provider}"
     is_heard = _WORD in reply.value.word.lower()
-    note = "" if is_heard else "; it did not repeat one word, so expect little of it"
+    note = "" if is_heard else "; it failed the echo test, so expect poor results"
     return ok(_CHECK, f"{model} answers (asked as {roles[0]} with {said}{also}){note}")
 
 

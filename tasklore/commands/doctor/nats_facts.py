@@ -128,7 +128,8 @@ async def examine_nats(
     except Unreachable as error:
         return replace(
             facts,
-            refusal=f"nobody listens at {facts.url} ({reason_of(error.__cause__ or error)})",
+            refusal=f"no NATS server is reachable at {facts.url} "
+            f"({reason_of(error.__cause__ or error)})",
         )
     try:
         async with _connect(url) as client:

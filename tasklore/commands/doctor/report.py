@@ -76,7 +76,7 @@ class Report:
                 yield from rest
                 if finding.cure:
                     yield from _fold(
-                        f"cure: {printable(finding.cure)}", width, " " * _MARGIN, "dim"
+                        f"fix: {printable(finding.cure)}", width, " " * _MARGIN, "dim"
                     )
             yield ""
         if self.addresses:

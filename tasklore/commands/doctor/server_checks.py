@@ -41,10 +41,13 @@ STANDARD_S = 1.0
 SAFE_COPIES = 3
 
 MEANINGS: dict[Durability, str] = {
-    "strict": "nothing that was accepted is lost, not even in a power cut",
-    "standard": "the crash of a process loses nothing, a power cut at most the last second",
-    "lazy": "less than Tasklore promises; a power cut, or the crash of a machine, loses what was accepted: see above",
-    "unknown": "what a power cut would lose cannot be told from here: see above",
+    "strict": "nothing that was accepted is lost, not even in a power failure",
+    "standard": "the crash of a process loses nothing, a power failure at most the "
+    "last second",
+    "lazy": "less than Tasklore promises; a power failure, or the crash of a machine, "
+    "loses accepted tasks: see above",
+    "unknown": "what a power failure would lose cannot be determined from here: see "
+    "above",
 }
 
 #: The cure for a server that does not answer, before the variable that may name another one.
@@ -56,8 +59,8 @@ _JETSTREAM_CURE = (
     "`tasklore up` does so for its own"
 )
 _MONITOR_CURE = (
-    "only the HTTP monitoring tells it: start nats-server with `http_port` (-m 8222), then say "
-    "--monitor http://HOST:8222 or set TASKLORE_NATS_MONITOR_URL"
+    "only the HTTP monitoring shows it: start nats-server with `http_port` (-m 8222), "
+    "then use --monitor http://HOST:8222 or set TASKLORE_NATS_MONITOR_URL"
 )
 _AOF_CURE = (
     "`CONFIG SET appendonly yes` and `CONFIG SET appendfsync everysec` (or always) while it runs, then `CONFIG "
@@ -66,7 +69,7 @@ _AOF_CURE = (
 _POLICY_CURE = (
     "set `maxmemory-policy noeviction`: old answers end by their own time to live"
 )
-_DISK_CURE = "make room on its disk or mend it; see the log of the server"
+_DISK_CURE = "free disk space or repair the disk; see the log of the server"
 
 _REDIS_RULES: tuple[FindingRule[Answer], ...] = (
     FindingRule(
@@ -87,21 +90,21 @@ _REDIS_RULES: tuple[FindingRule[Answer], ...] = (
         "redis.role",
         mark="problem",
         holds=lambda info: info.get("loading"),
-        found="the server still loads its data and refuses commands",
-        cure="wait; how far it is stands in INFO persistence",
+        found="the server is still loading its data and refuses commands",
+        cure="wait; INFO persistence shows the progress",
     ),
     FindingRule(
         "redis.eviction",
         mark="unknown",
         holds=lambda info: not info.get("maxmemory_policy"),
-        found="what the server throws away when it is full is unknown",
+        found="what the server evicts when memory is full is unknown",
         cure=_POLICY_CURE,
     ),
     FindingRule(
         "redis.eviction",
         "ok",
         lambda info: info.get("maxmemory_policy") == "noeviction",
-        "nothing is thrown away when memory is full (noeviction)",
+        "nothing is evicted when memory is full (noeviction)",
     ),
     FindingRule(
         "redis.eviction",
@@ -111,8 +114,8 @@ _REDIS_RULES: tuple[FindingRule[Answer], ...] = (
             and info.get("maxmemory")
         ),
         found=(
-            "maxmemory-policy {maxmemory_policy} throws the ledger away when "
-            "memory is full: finished tasks run again"
+            "maxmemory-policy {maxmemory_policy} evicts the ledger when memory is "
+            "full: finished tasks run again"
         ),
         cure=_POLICY_CURE,
     ),
@@ -123,15 +126,16 @@ _REDIS_RULES: tuple[FindingRule[Answer], ...] = (
             info.get("maxmemory_policy") not in (None, "", "noeviction")
             and not info.get("maxmemory")
         ),
-        found="maxmemory-policy {maxmemory_policy} would throw the ledger away as soon as maxmemory is set",
+        found="maxmemory-policy {maxmemory_policy} would evict the ledger as soon as "
+        "maxmemory is set",
         cure=_POLICY_CURE,
     ),
     FindingRule(
         "redis.eviction",
         mark="warning",
         holds=lambda info: info.get("evicted_keys"),
-        found="{evicted} thrown away since the server started",
-        cure="give it more memory; the count begins anew with its next start",
+        found="{evicted} evicted since the server started",
+        cure="give it more memory; the count restarts with the server",
     ),
     FindingRule(
         "redis.writes",
@@ -242,13 +246,16 @@ def check_redis(redis: RedisFacts | None) -> Iterator[Diagnosis]:
                 cure=cure,
             )
     for agent_id, number in sorted(redis.left_behind.items()):
-        found = f"{count_of(number, 'answer')} of {agent_id} came from other code or another version: none is served"
-        cure = f"nothing: their time ends; `tasklore results forget --stale --agent {agent_id}` drops them at once"
+        found = f"{count_of(number, 'answer')} of {agent_id} from other code or another version: none is served"
+        cure = f"nothing: they expire; `tasklore results forget --stale --agent {agent_id}` deletes them at once"
         yield Diagnosis(check="redis.left_behind", mark="note", found=found, cure=cure)
     yield _check_skew("redis.clock", "the server", redis.skew)
     if redis.set_aside:
         runs = count_of(len(redis.set_aside), "pipeline run is", "pipeline runs are")
-        found = f"{runs} set aside, as supervisors froze or died over them: {join_names(redis.set_aside)}"
+        found = (
+            f"{runs} quarantined, as supervisors hung or crashed while running "
+            f"them: {join_names(redis.set_aside)}"
+        )
         cure = (
             "read the supervisors' logs, then `tasklore pipelines resume SESSION` "
             "or `tasklore sessions drop SESSION`"
@@ -280,7 +287,7 @@ def find_jetstream_durability(
         )
 
     if monitor is None:
-        return unknown(" (the default of 2 min is too lazy)")
+        return unknown(" (the default of 2 min is too long)")
     if isinstance(monitor.varz, Unanswered):
         return unknown(f": {monitor.url} says {monitor.varz.reason}")
     cluster = (monitor.varz.get("cluster") or {}).get("name")
@@ -313,7 +320,7 @@ def find_jetstream_durability(
             check, f"JetStream writes to disk every {interval_s:g} s{of_one}"
         )
     found = (
-        f"JetStream writes to disk only every {interval_s:g} s: a power cut loses "
+        f"JetStream writes to disk only every {interval_s:g} s: a power failure loses "
         f"accepted tasks of that time{of_one}"
     )
     infos = [info for name in nats.streams if (info := nats.stream(name)) is not None]
@@ -360,7 +367,10 @@ def find_redis_durability(redis: RedisFacts | None) -> tuple[Durability, Diagnos
         found = "the append-only file is on; how often it reaches the disk is unknown (no CONFIG)"
         return finding("unknown", "unknown", found, cure)
     if often == "no":
-        found = "the append-only file reaches the disk when the kernel likes: a power cut loses up to half a minute"
+        found = (
+            "appendfsync is no: the operating system decides when the append-only "
+            "file is flushed; a power failure loses up to 30 s"
+        )
         return finding("lazy", "problem", found, _AOF_CURE)
     if settings.get("no-appendfsync-on-rewrite") == "yes":
         found = f"the append-only file is written {often}, but not while it is rewritten (no-appendfsync-on-rewrite)"
@@ -410,7 +420,7 @@ def _check_skew(check: str, server: str, skew: Skew | None) -> Diagnosis:
     apart_s = abs(skew.ahead_s) - skew.error_s
     found = f"the clock of {server} is {abs(skew.ahead_s):.1f} s {'ahead of' if skew.ahead_s > 0 else 'behind'} ours"
     found += f" (give or take {skew.error_s:.1f} s)" if skew.error_s >= 0.05 else ""
-    cure = "let both machines keep time by NTP (chrony, systemd-timesyncd)"
+    cure = "synchronise both machines by NTP (chrony, systemd-timesyncd)"
     if apart_s > SKEW_PROBLEM_S:
         return Diagnosis(
             check=check,
@@ -433,8 +443,8 @@ def _check_health(monitor: MonitorFacts | None) -> Iterator[Diagnosis]:
     if monitor is None or monitor.unwell is None:
         return
     cure = (
-        "after a full disk a stream stores nothing until nats-server is restarted, though there is room again: free "
-        "some and restart it; else see its log"
+        "after a full disk a stream stores nothing until nats-server is restarted, "
+        "even if there is space again: free some and restart it; else see its log"
     )
     yield Diagnosis(
         check="nats.health",

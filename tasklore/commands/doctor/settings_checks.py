@@ -117,7 +117,7 @@ def check_settings(
         Diagnosis(
             check="settings.removed",
             mark="warning",
-            found=f"{variable} is no setting any more",
+            found=f"{variable} is no longer a setting",
             cure=f"remove it; it is {instead}",
         )
         for variable, instead in removed_variables(os.environ).items()

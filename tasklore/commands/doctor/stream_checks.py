@@ -119,7 +119,7 @@ def _check_drift(
                 cure=cure,
             )
             continue
-        cure = f"`nats stream edit {names[0]}`; delete it only when it holds nothing worth keeping: it is declared anew"
+        cure = f"`nats stream edit {names[0]}`; delete it only if nothing in it is needed: it is recreated"
         if key == "num_replicas":
             cure = f"set TASKLORE_REPLICAS={found[names[0]]['config'].get(key)} if that is meant, else {cure}"
         problem = (
@@ -185,12 +185,12 @@ def _check_copies(nats: NatsFacts, found: Mapping[str, Answer]) -> Iterator[Diag
             lost,
             "problem",
             f"without a leader, and taking nothing: {_names(lost)}",
-            "start the servers that are away",
+            "start the servers that are down",
         ),
         (
             late,
             "warning",
-            f"copies that are away or behind: {join_names(late)}",
+            f"copies that are down or lagging: {join_names(late)}",
             "start those servers, or give them time to catch up (`nats server report jetstream`)",
         ),
     )

@@ -41,7 +41,8 @@ _CONSUMER_RULES: tuple[FindingRule[Answer], ...] = (
         "nats.consumer",
         mark="problem",
         holds=lambda consumer: consumer["config"].get("max_deliver", -1) != -1,
-        found="{where} gives up after {max_deliver} deliveries: such a message waits for ever, unseen",
+        found="{where} gives up after {max_deliver} deliveries: such a message waits "
+        "without limit, unseen",
         cure="`nats consumer edit {stream} {name} --max-deliver=-1`",
     ),
     FindingRule(
@@ -144,7 +145,7 @@ def check_processes(facts: Facts) -> Iterator[Diagnosis]:
         elif not findings:
             healthy.append(process.name)
     if away:
-        found = f"alive on NATS, with a health page that cannot be seen from here: {join_names(away)}"
+        found = f"alive on NATS, with a health page that is not reachable from here: {join_names(away)}"
         cure = "run the doctor where they run; TASKLORE_HTTP_HOST opens their pages"
         yield Diagnosis(
             check="processes.reachable", mark="warning", found=found, cure=cure
@@ -187,7 +188,10 @@ def _check_consumer(stream: str, consumer: Answer) -> Iterator[Diagnosis]:
         if key not in apart
     }
     for line in differences({"name": where} | expected, config):
-        cure = f"`nats consumer rm {stream} {name}`: declared anew, nothing is lost, a task that runs may run twice"
+        cure = (
+            f"`nats consumer rm {stream} {name}`: it is recreated and nothing is "
+            "lost, but a running task may run twice"
+        )
         yield Diagnosis(
             check="nats.drift",
             mark="problem",
@@ -316,7 +320,10 @@ def _check_process(process: ProcessFacts) -> Iterator[Diagnosis]:
     where = f"{process.name} at {process.url}"
     if isinstance(alive, Unanswered):
         if process.is_named:
-            cure = "look at what `tasklore up` says, which starts it again when it died; a frozen one has to be killed"
+            cure = (
+                "check the output of `tasklore up`, which restarts it if it "
+                "crashed; a hanging one has to be killed"
+            )
             yield unreachable(
                 "processes.reachable", f"{where} does not answer: {alive.reason}", cure
             )
@@ -343,7 +350,8 @@ def _check_process(process: ProcessFacts) -> Iterator[Diagnosis]:
         )
     elif ready.status != 200:
         cure = (
-            "mend what its checks name; it starts or leaves when nothing else is wrong"
+            "fix what its checks report; if nothing else is wrong, it is starting or "
+            "shutting down"
         )
         found = f"{where} is alive and takes no work: {_failing_checks(ready)}"
         yield Diagnosis(check="processes.ready", mark="warning", found=found, cure=cure)
@@ -358,8 +366,9 @@ def _check_models(process: ProcessFacts) -> Iterator[Diagnosis]:
     about = checks.get("models") if isinstance(checks, dict) else None
     if isinstance(about, dict) and about.get("detail"):
         cure = (
-            "tasks wait until their deadline, other roles go on by rules; look at the provider's words and at its page "
-            "of its state, at TASKLORE_LLM_MODEL and at the limits of the key"
+            "tasks wait until their deadline, other roles use rules; check the "
+            "provider's message and status page, TASKLORE_LLM_MODEL and the limits of "
+            "the key"
         )
         found = f"{process.name} at {process.url}: {about['detail']}"
         yield Diagnosis(

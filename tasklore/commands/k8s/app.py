@@ -31,7 +31,7 @@ def agent(
         Option(
             "--image",
             metavar="IMAGE",
-            help="The image that holds its code, with its version.",
+            help="The image with its code, with its version.",
         ),
     ],
     name: Annotated[
@@ -39,11 +39,11 @@ def agent(
         Option(
             "--name",
             metavar="NAME",
-            help="What the Deployment is called; by default as the agent.",
+            help="Name of the Deployment; default: that of the agent.",
         ),
     ] = None,
     namespace: Annotated[
-        str, Option("--namespace", metavar="NAMESPACE", help="Where the rest runs.")
+        str, Option("--namespace", metavar="NAMESPACE", help="Namespace of Tasklore.")
     ] = "tasklore",
     slots: Annotated[
         int,
@@ -52,7 +52,7 @@ def agent(
             metavar="N",
             min=1,
             max=4096,
-            help="Tasks that one pod holds at once.",
+            help="Concurrent tasks of one pod.",
         ),
     ] = 16,
     most: Annotated[
@@ -62,7 +62,7 @@ def agent(
             metavar="N",
             min=1,
             max=1000,
-            help="Pods that there may be at most.",
+            help="Maximum number of pods.",
         ),
     ] = 10,
     longest_s: Annotated[
@@ -72,14 +72,15 @@ def agent(
             metavar="S",
             min=1,
             max=86_400,
-            help="Seconds that the longest task takes: a pod waits for it.",
+            help="Seconds that the longest task takes; a terminating pod waits for it.",
         ),
     ] = 300,
 ) -> None:
     """Print the manifests of a worker for agents of your own.
 
-    That is a Job that makes what it reads, a Deployment with its account and configuration, and a ScaledObject that
-    keeps no pod while nothing waits. The agent is loaded here, to see what it reads.
+    Prints a Job that creates its consumers, a Deployment with its service account and
+    configuration, and a ScaledObject that scales to zero while nothing waits. The agent
+    is loaded here, to find its consumers.
     """
     from tasklore.commands.k8s.printing import print_agent
     from tasklore.commands.k8s.workers import Wanted

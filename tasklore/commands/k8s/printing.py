@@ -44,7 +44,7 @@ def agent_text(wanted: Wanted) -> str:
         msg = f"--image {image!r} names no version; give it a tag other than 'latest', or a digest, as in greeter:1.0"
         raise ConfigurationError(msg)
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", wanted.namespace):
-        msg = f"--namespace {wanted.namespace!r} is no name in Kubernetes; use up to 63 of a-z, 0-9 and '-'"
+        msg = f"--namespace {wanted.namespace!r} is not a valid Kubernetes name; use up to 63 of a-z, 0-9 and '-'"
         raise ConfigurationError(msg)
     found = {
         agent.agent_id: agent

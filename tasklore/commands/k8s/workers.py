@@ -152,7 +152,7 @@ def worker_name(wanted: Wanted, agents: Sequence[Agent]) -> str:
     if not re.fullmatch(
         rf"[a-z]([a-z0-9-]{{0,{_LONGEST_NAME - 2}}}[a-z0-9])?", wanted.name
     ):
-        msg = f"--name {wanted.name!r} is no name in Kubernetes; use up to {_LONGEST_NAME} of a-z, 0-9 and '-'"
+        msg = f"--name {wanted.name!r} is not a valid Kubernetes name; use up to {_LONGEST_NAME} of a-z, 0-9 and '-'"
         raise ConfigurationError(msg)
     if wanted.name in _TAKEN or wanted.name.startswith("bootstrap-"):
         raise ConfigurationError(

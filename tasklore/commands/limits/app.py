@@ -19,7 +19,7 @@ def front() -> None:
 def check(
     file: Annotated[Path, Argument(metavar="FILE", help="Limits in TOML.")],
 ) -> None:
-    """Check a file of limits, without a server; ends with 2 when a field is wrong."""
+    """Check a file of limits, without a server; ends with 2 if a field is wrong."""
     from tasklore.commands.limits.check import print_check
 
     print_check(file)

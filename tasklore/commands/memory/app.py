@@ -12,7 +12,7 @@ app = Typer(
     **SETTLED,
 )
 
-User = Annotated[str, Argument(metavar="USER", help="Whose memory.")]
+User = Annotated[str, Argument(metavar="USER", help="User id.")]
 Resource = Annotated[
     str | None,
     Option(
@@ -26,7 +26,8 @@ Scope = Annotated[
     Option(
         "--scope",
         metavar="SCOPE",
-        help="What USER names: a user, an agent, a run or an organisation. One of user, agent, run, org.",
+        help="Scope of the id in USER: a user, an agent, a run or an organisation. One "
+        "of user, agent, run, org.",
     ),
 ]
 
@@ -43,7 +44,7 @@ def export_documents(
         Path,
         Argument(
             metavar="FOLDER",
-            help="Where to; one DOC.json each. - writes one to stdout.",
+            help="Output folder, one DOC.json each; - writes one document to stdout.",
         ),
     ],
     resource: Resource = None,
@@ -51,7 +52,8 @@ def export_documents(
 ) -> None:
     """Write a person's documents as JSON files.
 
-    An imported one comes back byte for byte while nothing edits it. Files that are there are written over.
+    An imported document is exported byte for byte until it is edited. Existing files
+    are overwritten.
     """
     from tasklore.commands.memory import files
 
@@ -74,15 +76,16 @@ def import_documents(
         Option(
             "--resource",
             metavar="DOC",
-            help="Which document it is, when the file does not say so.",
+            help="The document to import into, if the file does not say so.",
         ),
     ] = None,
     scope: Scope = "user",
     as_json: Json = False,
 ) -> int:
-    """Put JSON files in the place of a person's documents, at a supervisor that runs with --operations.
+    """Replace a person's documents by JSON files, at a supervisor that runs with --operations.
 
-    Each is an edit that `undo` takes back. Ends with 2 when one was refused; the others are stored.
+    Each is an edit that `undo` can revert. Ends with 2 if one was refused; the others
+    are stored.
     """
     from tasklore.commands.memory import files as file_commands
 

@@ -117,5 +117,5 @@ def read_text(file: Path) -> str:
         ) from error
     except UnicodeDecodeError as error:
         raise InvalidInput(
-            f"byte {error.start} is no UTF-8; save the file as UTF-8"
+            f"byte {error.start} is not UTF-8; save the file as UTF-8"
         ) from error

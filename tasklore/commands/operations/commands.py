@@ -69,7 +69,7 @@ class PlainCommand(Command):
     """`tasklore api`: one request as it is typed."""
 
     sentence = (
-        "Send one request to the API and print the body of the answer as it came."
+        "Send one request to the API and print the body of the response unchanged."
     )
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class PlainCommand(Command):
             ("METHOD", "GET, POST, PUT, PATCH or DELETE."),
             (
                 "PATH",
-                "Such as /v1/agents; /docs lists them all.",
+                "A path such as /v1/agents; /docs lists all.",
             ),
         )
         super().__init__(
@@ -97,7 +97,8 @@ class PlainCommand(Command):
                 ),
                 _text(["--api", "api"], "URL", API_HELP),
             ],
-            help=f"{self.sentence}\n\nEnds with 1 when the API refuses; the body says why.",
+            help=f"{self.sentence}\n\nEnds with 1 if the API refuses the request; the "
+            "body says why.",
             epilog=example(
                 "tasklore api GET /v1/agents",
                 "tasklore api POST /v1/schedules --body @nightly.json",
@@ -124,12 +125,12 @@ class PlainCommand(Command):
 def describe(entry: OperationEntry) -> str:
     """Return the help of *entry*: its sentence, its description, and the role that it needs."""
     where = (
-        ", at a supervisor that runs with --operations"
+        " Served by a supervisor that runs with --operations."
         if entry["mounted"] == "operations"
         else ""
     )
     roles = " or ".join(entry["roles"])
-    need = f"Needs a key with the role {roles}{where}, where keys are demanded."
+    need = f"Requires an API key with the role {roles} if API keys are enabled.{where}"
     told = (entry["help"], entry["description"])
     spelled = [name_options(text, entry) for text in told if text]
     return "\n\n".join([*spelled, need])

@@ -157,7 +157,7 @@ class Exchange:
                 time.sleep(min(left, _read_pause(answer)))
                 answer = self._look(place, answer)
             except KeyboardInterrupt:
-                say(f"it may go on without you; look by {describe_place(place)}")
+                say(f"it may still be running; look by {describe_place(place)}")
                 raise
         return OperationOutcome(self.read_view(answer))
 

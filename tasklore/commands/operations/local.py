@@ -60,7 +60,8 @@ class LocalApi:
     def _demand_object(self, exchange: Exchange, view: object) -> Json:
         if not isinstance(view, dict):
             raise TaskloreError(
-                f"{exchange.target.url} answers with what is no view of {self.noun}; upgrade it or this command"
+                f"{exchange.target.url} answers with an invalid view of {self.noun}; "
+                "upgrade it or this command"
             )
         return view
 

@@ -46,11 +46,12 @@ def send_plainly(
     """
     if method.upper() not in _METHODS:
         raise InvalidInput(
-            f"METHOD {method!r} is none; say one of {', '.join(_METHODS)}"
+            f"METHOD {method!r} is unknown; use one of {', '.join(_METHODS)}"
         )
     if not _PATH.fullmatch(path) or path.startswith("//"):
         raise InvalidInput(
-            f"PATH {path!r} is no path; write one such as /v1/agents, and quote other letters as %20"
+            f"PATH {path!r} is not a valid path; write one such as /v1/agents, and "
+            "percent-encode other characters as %20"
         )
     bare, _, typed = path.partition("?")
     request = Request(
@@ -96,5 +97,6 @@ def _read_body(text: str | None) -> bytes | None:
         return content.encode()
     except (ValueError, RecursionError) as error:
         raise InvalidInput(
-            f"--body is no JSON ({error}); write one such as '{{\"a\": 1}}', or @FILE"
+            f"--body is not valid JSON ({error}); write one such as '{{\"a\": 1}}', or "
+            "@FILE"
         ) from error

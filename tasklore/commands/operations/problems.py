@@ -76,8 +76,9 @@ def _name_proxy(answer: HttpAnswer, target: Target) -> str:
     media = answer.headers.get("content-type", "").partition(";")[0][:_WORDS]
     what = f"a page ({media})" if media else "something"
     return (
-        f"{target.url} answers {answer.status} with {what} that is no answer of Tasklore's API: a proxy before it, or "
-        f"another program; correct {target.source}, or ask again when it is up"
+        f"{target.url} answers {answer.status} with {what} that is not an answer of "
+        f"Tasklore's API but of a proxy or another program; correct {target.source}, or "
+        "retry when it is up"
     )
 
 
@@ -93,7 +94,7 @@ def _word(
             if target.key is not None
             else f"set {target.key_variable} to a key that `tasklore api-key` printed"
         )
-        return f"{target.url} does not know you: {detail}; {cure}"
+        return f"{target.url} rejected the API key (401): {detail}; {cure}"
     if problem.get("type") == _LACKS_ROLE and entry is not None:
         return f"{detail}; {_name_right(entry)}"
     is_unknown = detail.startswith("there is no such path")

@@ -135,7 +135,7 @@ def _read_seconds(text: str, option: str, unit_s: float) -> float:
         return parse_span(text, option).total_seconds()
     if not 0 <= seconds < float("inf"):
         raise InvalidInput(
-            f"{option} {text!r} is no span of time; write one such as 30s"
+            f"{option} {text!r} is not a valid time span; write one such as 30s"
         )
     return seconds
 
@@ -236,7 +236,7 @@ def _ask_person(
             draw(entry, tried)
     confirm(
         fill_question(entry, given, tried),
-        unasked="say --yes where nobody can be asked",
+        unasked="not a terminal: pass --yes to confirm",
         declined="nothing was done",
     )
 
@@ -283,7 +283,7 @@ def show_outcome(
         )
         return FAILED
     if entry["paged"] and not is_json and isinstance(view, dict) and view.get("after"):
-        say(f"there may be more: go on with --after {printable(str(view['after']))}")
+        say(f"there may be more: continue with --after {printable(str(view['after']))}")
     return code_of_view(entry, view)
 
 

@@ -141,7 +141,8 @@ def read_target(url: str, key_variable: str | None, source: str) -> Target:
         port = None
     if host is None or parts.scheme not in ("http", "https") or not _is_plain(url):
         raise ConfigurationError(
-            f"{source} {masked_url(url)!r} is no address such as https://tasklore.example:8443; correct it"
+            f"{source} {masked_url(url)!r} is not a valid URL such as "
+            "https://tasklore.example:8443; correct it"
         )
     if parts.username is not None or parts.query or parts.fragment:
         raise ConfigurationError(

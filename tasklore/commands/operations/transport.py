@@ -77,7 +77,8 @@ class HttpAnswer:
             found: object = json.loads(self.body)
         except (ValueError, RecursionError) as error:
             raise TaskloreError(
-                f"the answer of {self.url} is no JSON ({type(error).__name__}); look what stands between it and you"
+                f"the answer of {self.url} is not valid JSON ({type(error).__name__}); "
+                "check for a proxy in between"
             ) from error
         _demand_shallow(found, self.url)
         return found
@@ -216,8 +217,8 @@ def send(
         raise error.__cause__ or error from None
     except TimeoutError as error:
         raise AnswerLate(
-            f"the API at {target.url} gave no whole answer within {within_s:.0f} s; ask again, and look at its log if "
-            "it stays"
+            f"the API at {target.url} gave no complete answer within {within_s:.0f} s; "
+            "retry, and check its log if that persists"
         ) from error
     except http.client.IncompleteRead as error:
         raise AnswerCut(

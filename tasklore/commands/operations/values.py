@@ -92,7 +92,7 @@ def encode(body: Mapping[str, Any]) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         raise InvalidInput(
-            "a value holds bytes that are no text; type it in UTF-8"
+            "a value contains bytes that are not UTF-8; type it in UTF-8"
         ) from error
     except ValueError as error:
         raise InvalidInput(f"a value cannot be sent as JSON: {error}") from error
@@ -160,7 +160,8 @@ def _read_json(field: FieldEntry, typed: str) -> Any:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(
-            f"{spell_name(field)} is no JSON ({error}); write one such as '{{\"a\": 1}}', or @FILE"
+            f"{spell_name(field)} is not valid JSON ({error}); write one such as "
+            "'{\"a\": 1}', or @FILE"
         ) from error
 
 
@@ -179,7 +180,8 @@ def _read_document(field: FieldEntry, typed: str) -> Any:
             return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(
-            f"{spell_name(field)} {typed!r} is no {path.suffix[1:].upper()}: {error}; correct it"
+            f"{spell_name(field)} {typed!r} is not valid {path.suffix[1:].upper()}: "
+            f"{error}; correct it"
         ) from error
     return text
 
@@ -210,7 +212,7 @@ def read_text(field: FieldEntry, typed: str) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(
-            f"{name}: {typed!r} is no text in UTF-8; save it as that"
+            f"{name}: {typed!r} is not UTF-8 text; save it as UTF-8"
         ) from error
 
 
@@ -225,7 +227,7 @@ def _spell(field: FieldEntry, value: Any) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         raise InvalidInput(
-            f"{spell_name(field)} holds bytes that are no text; type it in UTF-8"
+            f"{spell_name(field)} contains bytes that are not UTF-8; type it in UTF-8"
         ) from error
     return text
 

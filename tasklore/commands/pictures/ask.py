@@ -14,7 +14,7 @@ def draw(view: dict[str, Any]) -> str:
     approvals = view.get("approvals") or ()
     if approvals:
         who = ", ".join(str(one["who"]) for one in approvals)
-        return f"It needs the yes of {who} before it starts."
+        return f"It needs the approval of {who} before it starts."
     return f"It is not finished yet: {view['state']}."
 
 

@@ -102,7 +102,7 @@ def _tables(view: Mapping[str, Any]) -> Iterator[tuple[str, Cells | None]]:
         title = f"accounts of the limits, version {view['version']}"
         yield title, cells_of(_ACCOUNTS, view["accounts"])
     elif tree is None:
-        cure = "`tasklore limits show` has those there are, `set` makes one"
+        cure = "`tasklore limits show` lists them, `set` adds one"
         yield f"no limit has an account yet: {cure}", None
     if tree is not None:
         if any(tree.values()):

@@ -11,7 +11,7 @@ def draw(view: dict[str, Any]) -> str:
     status = printable(str(view.get("status")))
     sentences = {
         "cancelled": "It is cancelled.",
-        "too_late": f"It had ended already: {status}.",
+        "too_late": f"It had already ended: {status}.",
     }
     later = "There is no such task yet; if it arrives later, it is cancelled before it starts."
     return sentences.get(str(view.get("outcome")), later)

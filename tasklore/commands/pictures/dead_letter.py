@@ -61,15 +61,15 @@ def _next_steps(view: Mapping[str, Any]) -> Iterator[str]:
     number = view["sequence"]
     why = view["why_kept"]
     if why is None:
-        yield f"Sent again by: tasklore dead-letters redrive {number}"
+        yield f"To send it again: tasklore dead-letters redrive {number}"
     else:
         yield f"It would not be sent again: {one_line(why, _LINE)}"
-    yield f"Deleted by: tasklore dead-letters purge {number}"
+    yield f"To delete it: tasklore dead-letters purge {number}"
     if view["task_id"] is not None:
-        yield f"What happened by: tasklore trace {one_line(view['task_id'])}"
+        yield f"To see its history: tasklore trace {one_line(view['task_id'])}"
     if view["others"]:
         others = ", ".join(map(str, view["others"]))
-        yield f"Other letters of this task: {others}"
+        yield f"Other dead letters of this task: {others}"
 
 
 def _content(view: Mapping[str, Any]) -> Iterator[str]:
@@ -81,12 +81,12 @@ def _content(view: Mapping[str, Any]) -> Iterator[str]:
     )
     yield f"\n{text[:_TEXT]}"
     if len(text) > _TEXT or not view["is_whole"]:
-        yield f"... ({view['body_bytes']:,} bytes in all; --json shows what is kept)"
+        yield f"... ({view['body_bytes']:,} bytes in total; --json shows what is kept)"
 
 
 def _cost(usage: Mapping[str, Any]) -> str:
     usd = usage.get("cost_usd")
-    cost = "a price that is not known" if usd is None else f"${float(usd):.4f}"
+    cost = "an unknown price" if usd is None else f"${float(usd):.4f}"
     taken = usage.get("input_tokens") or 0
     given = usage.get("output_tokens") or 0
     return f"{cost} for {taken:,} tokens in and {given:,} out"

@@ -12,5 +12,5 @@ def draw(view: Mapping[str, Any]) -> str:
     if not lines:
         return "Nothing changes."
     if not view["dry_run"]:
-        lines.append(f"Version {view['version']} holds within a second.")
+        lines.append(f"Version {view['version']} takes effect within a second.")
     return "\n".join(lines)

@@ -14,7 +14,7 @@ Entries = Sequence[Mapping[str, Any]]
 def draw(view: Mapping[str, Any]) -> str:
     """Return the shares, and where each finding is; entries that were never read are only counted."""
     if not view["entries"]:
-        return f"Nothing is remembered of {printable(view['user'])} yet."
+        return f"Nothing is stored about {printable(view['user'])} yet."
     return "\n".join(_lines(view))
 
 

@@ -7,9 +7,9 @@ from tasklore.commands.render.memory_lines import draw_entry, fold_line
 from tasklore.commands.render.screen import styled
 
 _WHY = {
-    "opposite": "these say the contrary of each other",
-    "single": "only one of these can hold",
-    "marked": "said with the same right, and not both can hold",
+    "opposite": "these contradict each other",
+    "single": "only one of these can be true",
+    "marked": "contradictory statements of equal weight",
 }
 
 
@@ -18,7 +18,7 @@ def draw(view: Mapping[str, Any]) -> str:
     if not view["conflicts"]:
         return "Nothing contradicts anything else."
     lines = [line for one in view["conflicts"] for line in draw_conflict(one)]
-    cure = "What you say next decides: `tasklore memory tell`. An edit is taken back by `tasklore memory undo`."
+    cure = "What you say next decides: `tasklore memory tell`. `tasklore memory undo` reverts an edit."
     return "\n".join([*lines, "", cure])
 
 

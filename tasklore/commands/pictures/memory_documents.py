@@ -12,8 +12,8 @@ def draw(view: Mapping[str, Any]) -> str:
     documents = view["documents"]
     if not any(one["revision"] for one in documents):
         return (
-            f"Nothing is remembered of {printable(view['user'])} yet; `tasklore memory tell` says something "
-            "about a person."
+            f"Nothing is stored about {printable(view['user'])} yet; `tasklore memory "
+            "tell` says something about a person."
         )
     return "\n".join(_lines(documents))
 

@@ -24,4 +24,4 @@ def _draw_file(file: Mapping[str, Any]) -> str:
     become = ", ".join(
         f"{one} is at revision {number}" for one, number in file["revisions"].items()
     )
-    return f"{name}: {printable(become or 'as it is remembered already')}"
+    return f"{name}: {printable(become or 'already stored like this')}"

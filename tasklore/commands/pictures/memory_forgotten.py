@@ -23,21 +23,22 @@ def _lines(view: Mapping[str, Any]) -> Iterator[str]:
         yield f"Forgot {user}:"
         yield from _counts(view["removed"])
     else:
-        yield f"Nothing was known of {user}."
+        yield f"Nothing was stored about {user}."
     if view["left"]:
-        yield "Some of it is left; run it again once no task works on it:"
+        yield "Some data are left; run it again when no task uses them:"
         yield from _counts(view["left"])
     else:
-        yield "Looked again everywhere: nothing is left."
+        yield "Checked everywhere: nothing is left."
     for name, count in sorted(view["beside"].items()):
         # Streams are called in capitals, other files are not.
         if name.isupper():
             yield (
-                f"Remains of messages that are gone, anybody's, may lie in the files of {printable(name)} beside "
-                f"{count:,} of others that wait there."
+                f"The files of stream {printable(name)} may still contain data of "
+                f"deleted messages (of any user), because {count:,} other "
+                "undelivered messages are stored beside them."
             )
         else:
-            yield f"The {printable(name)} could not be written anew; have whoever runs the server do it."
+            yield f"The {printable(name)} could not be rewritten; ask the administrator of the server to do it."
 
 
 def _counts(counts: Mapping[str, int]) -> Iterator[str]:

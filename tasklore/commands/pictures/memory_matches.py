@@ -21,7 +21,7 @@ def _lines(view: Mapping[str, Any]) -> Iterator[str]:
         until = "" if one["until"] is None else f", until {one['until']}"
         about = "" if one["subject"] is None else f", about {fold_line(one['subject'])}"
         place = one["reference"].partition(":")[2].rpartition(".")[0]
-        who = f"remembered in {place}" if one["source"] == "item" else one["speaker"]
+        who = f"stored in {place}" if one["source"] == "item" else one["speaker"]
         day = styled(one["at"] or "-", "dim")
         yield f"{day} {fold_line(who)}{until}{about}: {fold_line(one['text'])}"
     if not view["is_complete"]:

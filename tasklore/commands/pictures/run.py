@@ -114,20 +114,18 @@ def hints_of(view: Json) -> Iterator[str]:
     stale = len(stale_phases(view))
     reason = view.get("cancel_reason")
     if state == "running" and reason is not None:
-        yield "it is about to be cancelled" + (
-            f": {one_line(reason)}" if reason else ""
-        )
+        yield "cancellation requested" + (f": {one_line(reason)}" if reason else "")
     elif state == "running" and view.get("held"):
         yield one_line(view["held"])
     elif state == "running" and not view.get("is_driven"):
-        yield "no supervisor drives it now; it goes on once one is there"
+        yield "no supervisor is running this pipeline; it resumes when one starts"
     if state == "running":
         yield from name_absent(view.get("without_worker") or ())
     elif stale:
         again = "run it again" if stale == 1 else "run them again"
         yield f"{count_of(stale, 'phase')} stale; {again} with: tasklore pipelines resume {view['session_id']}"
     elif state in _BAD and view.get("phases"):
-        yield f"go on with: tasklore pipelines resume {view['session_id']}"
+        yield f"resume with: tasklore pipelines resume {view['session_id']}"
 
 
 def name_absent(agents: Sequence[str]) -> Iterator[str]:

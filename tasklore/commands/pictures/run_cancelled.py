@@ -11,13 +11,14 @@ def draw(view: dict[str, Any]) -> str:
     state = view.get("state", "running")
     if state == "running":
         return (
-            f"{session_id} is to be cancelled, and will be once a supervisor and the workers of what runs heed it; "
-            f"`tasklore pipelines status {session_id}` looks at it"
+            f"cancellation of {session_id} requested; it takes effect when the "
+            "supervisor and the workers process it; `tasklore pipelines status "
+            f"{session_id}` shows its status"
         )
     return (
         f"{session_id} is cancelled."
         if state == "cancelled"
-        else f"{session_id} had ended already: {state}."
+        else f"{session_id} had already ended: {state}."
     )
 
 

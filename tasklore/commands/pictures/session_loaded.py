@@ -21,7 +21,7 @@ def _lines(view: Mapping[str, Any]) -> Iterator[str]:
     yield f"{count_of(view['loaded'], 'entry')} in session {view['session_id']}."
     if view["expired"]:
         over = count_of(len(view["expired"]), "entry")
-        yield f"{over} left out, as their time is over:"
+        yield f"{over} omitted, as they have expired:"
         yield from (f"  {key}" for key in view["expired"])
     if view["refused"]:
         yield f"{count_of(len(view['refused']), 'entry')} refused:"

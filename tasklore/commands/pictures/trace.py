@@ -43,11 +43,11 @@ def draw_lines(trace: Fields, width: int, *, is_plain: bool = False) -> Iterator
     yield from _line(
         describe_task(root), first="", rest="", width=width, word=_word_of(root)
     )
-    sums = [f"in all {describe_states(trace.sums)}", *_money(trace.sums)]
+    sums = [f"total: {describe_states(trace.sums)}", *_money(trace.sums)]
     if trace.wall_ms is not None:
         sums.insert(1, f"{duration(trace.wall_ms)} from first to last")
     if trace.more_tasks:
-        sums.append(f"{trace.more_tasks:,} more not read")
+        sums.append(f"{trace.more_tasks:,} more not shown")
     below = list(_entries(root))
     lines = _LINES[is_plain]
     yield from _line(
@@ -174,8 +174,8 @@ def _describe_workers(task: Fields) -> Iterator[str]:
         worker = f"on worker {one_line(task.worker_id, 80)}"
         if task.silent_ms is not None:
             worker += (
-                f" that is lost: its lease ended {duration(task.silent_ms)} ago; the task runs again once another"
-                " worker takes it"
+                f" that is lost: its lease expired {duration(task.silent_ms)} ago; the "
+                "task runs again when another worker picks it up"
             )
         yield worker
     if task.crashes:
@@ -183,10 +183,10 @@ def _describe_workers(task: Fields) -> Iterator[str]:
         if task.lost_worker_id is not None and task.lost_ms is not None:
             since = datetime.fromtimestamp(task.lost_ms / 1000, UTC)
             words = (
-                f"worker {task.lost_worker_id}, not heard since {spell_moment(since)}"
+                f"worker {task.lost_worker_id}, last heartbeat {spell_moment(since)}"
             )
             lost = f" ({one_line(words, 140)})"
-        yield f"{count_of(task.crashes, 'run')} ended without a word{lost}"
+        yield f"{count_of(task.crashes, 'run')} crashed without a report{lost}"
 
 
 def describe_alike(alike: Fields) -> str:
@@ -212,7 +212,7 @@ def describe_states(sums: Fields, more: str = "") -> str:
 def _money(sums: Fields) -> Iterable[str]:
     yield from _price(sums, sums.cost_usd)
     if sums.recalled:
-        yield f"{sums.recalled:,} recalled" + (
+        yield f"{sums.recalled:,} from the cache" + (
             f" (saved {duration(sums.saved_ms)})" if sums.saved_ms else ""
         )
 

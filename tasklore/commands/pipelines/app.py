@@ -29,13 +29,14 @@ Source = Annotated[
     str,
     Argument(
         metavar="FILE|NAME",
-        help="A .toml or .py file, or the name of one that is installed.",
+        help="A .toml or .py file, or the name of an installed pipeline.",
     ),
 ]
 Session = Annotated[
     str,
     Argument(
-        metavar="SESSION", help="Which run; `tasklore pipelines list` shows them."
+        metavar="SESSION",
+        help="Session id of the run; `tasklore pipelines list` shows them.",
     ),
 ]
 Inputs = Annotated[
@@ -43,7 +44,7 @@ Inputs = Annotated[
     Option(
         "--input",
         metavar="NAME=VALUE",
-        help="An input, repeatable; @FILE as the value reads a file.",
+        help="An input, repeatable; the value @FILE reads a file.",
     ),
 ]
 File = Annotated[
@@ -51,18 +52,20 @@ File = Annotated[
     Option(
         "--file",
         metavar="FILE",
-        help="Go on by this declaration; without it as declared when the run began.",
+        help="Resume with this declaration; default: the one the run began with.",
     ),
 ]
 NoWait = Annotated[
     bool,
-    Option("--no-wait", help="Print the id of the session and end; the run goes on."),
+    Option(
+        "--no-wait", help="Print the id of the session and exit; the run continues."
+    ),
 ]
 
 
 @app.callback(invoke_without_command=True)
 def front(context: Context) -> None:
-    """Run pipelines, look at their runs, resume what failed."""
+    """Run pipelines, show their runs, resume failed ones."""
     show_help_alone(context)
 
 
@@ -85,7 +88,7 @@ def run(
         Option(
             "--session",
             metavar="ID",
-            help="Call the session so; a repeat starts nothing twice.",
+            help="Id of the session; repeating it does not start a second run.",
         ),
     ] = None,
     user: Annotated[
@@ -95,10 +98,11 @@ def run(
     api: Api = None,
     as_json: Json = False,
 ) -> int:
-    """Check a pipeline, run it, and show each phase as it goes.
+    """Check a pipeline, run it, and show the progress of each phase.
 
-    A pipeline with problems does not run; each is printed with its line and its cure. Ctrl-C leaves the run going.
-    Ends with 1 when a phase failed: `tasklore pipelines resume` then goes on from there.
+    A pipeline with problems does not run; each is printed with its line and its fix.
+    The run continues after Ctrl-C. Ends with 1 if a phase failed: `tasklore pipelines
+    resume` then continues from there.
     """
     from tasklore.commands.pipelines.run import RunOptions, run_pipeline
 
@@ -129,16 +133,17 @@ def check(
         bool,
         Option(
             "--cost",
-            help="Estimate the next run by what the last reports of its tasks had cost; needs the role operate.",
+            help="Estimate the next run by the cost in the last reports of its tasks; "
+            "requires the role operate.",
         ),
     ] = False,
     api: Api = None,
     as_json: Json = False,
 ) -> int:
-    """Print the problems of a pipeline, each with its line and its cure, and run nothing.
+    """Print the problems of a pipeline, each with its line and its fix; runs nothing.
 
-    Agents and their tasks are compared when a system runs here. Inputs are checked when any is given. Ends with 2
-    when there are problems.
+    Agents and their tasks are checked if a system runs here. Inputs are checked if any
+    is given. Ends with 2 if there are problems.
     """
     from tasklore.commands.pipelines.check import print_check
 
@@ -153,14 +158,14 @@ def check(
 def status(
     session: Session,
     follow: Annotated[
-        bool, Option("--follow", help="Stay until the run is over.")
+        bool, Option("--follow", help="Wait until the run has ended.")
     ] = False,
     api: Api = None,
     as_json: Json = False,
 ) -> int:
-    """Show how far a run is, or how it ended; for a day also when its session is gone.
+    """Show the progress or the end of a run; for a day even after its session is gone.
 
-    Ends with 1 when it failed or was cancelled.
+    Ends with 1 if it failed or was cancelled.
     """
     from tasklore.commands.pipelines.ends import print_status
 
@@ -184,9 +189,9 @@ def resume(
 ) -> int:
     """Resume a run after a failure: run only failed and missing phases, and their dependents.
 
-    Prints first which phases run again and why, and which are reused. --input stands for inputs that are not kept, such
-    as secret ones after a restore. With --file a corrected declaration counts: phases whose declaration changed run
-    again.
+    Prints first which phases run again and why, and which are reused. --input replaces
+    inputs that are not kept, such as secret ones after a restore. With --file a
+    corrected declaration is used: phases whose declaration changed run again.
     """
     from tasklore.commands.pipelines.run import ResumeOptions, resume_run
 
@@ -206,7 +211,7 @@ def resume(
 )
 def restore(
     evidence: Annotated[
-        Path, Argument(metavar="FILE", help="The evidence that a failed run left.")
+        Path, Argument(metavar="FILE", help="The evidence file of a failed run.")
     ],
     inputs: Inputs = None,
     file: File = None,
@@ -216,7 +221,8 @@ def restore(
 ) -> int:
     """Restore a run whose session is gone from its evidence, and resume it.
 
-    --input gives inputs that are masked in the evidence. Needs a key with the role operate, where keys are demanded.
+    --input gives inputs that are masked in the evidence. Requires an API key with the
+    role operate if API keys are enabled.
     """
     from tasklore.commands.pipelines.restore import restore_run
     from tasklore.commands.pipelines.run import ResumeOptions
@@ -238,7 +244,7 @@ def restore(
 def rerun(
     session: Session,
     phase: Annotated[
-        str, Option("--from", metavar="PHASE", help="Where to begin again.")
+        str, Option("--from", metavar="PHASE", help="The phase to begin with.")
     ],
     file: File = None,
     no_wait: NoWait = False,
@@ -247,7 +253,7 @@ def rerun(
 ) -> int:
     """Run a phase again with its dependents; everything else is reused.
 
-    The session must still be there: one that was kept, or that failed.
+    The session must still exist: it was kept, or the run failed.
     """
     from tasklore.commands.pipelines.run import ResumeOptions, rerun_phase
 
@@ -270,17 +276,17 @@ def installed(as_json: Json = False) -> None:
 def evidence(
     session: Session,
     file: Annotated[
-        Path | None, Argument(metavar="FILE", help="Where to; without it stdout.")
+        Path | None, Argument(metavar="FILE", help="Output file; default: stdout.")
     ] = None,
     force: Annotated[
-        bool, Option("--force", help="Write over a file that is there.")
+        bool, Option("--force", help="Overwrite an existing file.")
     ] = False,
     api: Api = None,
 ) -> int:
     """Write a run as one file: inputs, entries, reports, errors and times, secrets masked.
 
-    A failed run leaves such a file by itself; `tasklore pipelines restore FILE` goes on from it. Needs a key with the
-    role operate, where keys are demanded.
+    A failed run writes such a file too; `tasklore pipelines restore FILE` resumes from
+    it. Requires an API key with the role operate if API keys are enabled.
     """
     from tasklore.commands.pipelines.restore import write_evidence
 

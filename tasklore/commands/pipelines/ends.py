@@ -52,7 +52,7 @@ def print_started(session_id: str, *, as_json: bool) -> int:
         print_json({"session_id": session_id})
     else:
         print(session_id, flush=True)
-        say(f"it runs; `tasklore pipelines status {session_id} --follow` looks at it")
+        say(f"it runs; `tasklore pipelines status {session_id} --follow` shows it")
     return OK
 
 
@@ -86,7 +86,7 @@ def print_end(view: Mapping[str, Any], *, as_json: bool) -> int:
     print(printable(text), flush=True)
     for key in outcome.get("missing") or ():
         print_error(
-            f"{printable(key)} is missing in it: its time to live was over before the run was"
+            f"{printable(key)} is missing in it: it expired before the run ended"
         )
     say(summarise(whole))
     if view.get("phases"):
@@ -106,9 +106,10 @@ def _say_failure(view: Mapping[str, Any]) -> None:
     if evidence:
         say(f"evidence is in {printable(str(evidence))}, where the supervisor runs")
     if view.get("phases"):
-        say(f"go on with: tasklore pipelines resume {session_id}")
+        say(f"resume with: tasklore pipelines resume {session_id}")
         say(f"correct the file? `tasklore pipelines resume {session_id} --file FILE`")
     elif evidence:
         say(
-            f"its session is gone; go on with: tasklore pipelines restore {shlex.quote(str(evidence))}"
+            "its session is gone; resume with: tasklore pipelines restore "
+            f"{shlex.quote(str(evidence))}"
         )

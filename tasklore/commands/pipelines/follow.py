@@ -144,8 +144,9 @@ class RunFollower:
         )
         if now - self._lacking_since > GIVE_UP_S:
             raise Unreachable(
-                f"{what} was away for {GIVE_UP_S:.0f} s; the run is kept and goes on with the next `tasklore up` or "
-                f"`tasklore supervisor`, `tasklore pipelines status {self._session_id} --follow` looks at it"
+                f"{what} was unreachable for {GIVE_UP_S:.0f} s; the run is kept and "
+                "continues with the next `tasklore up` or `tasklore supervisor`, "
+                f"`tasklore pipelines status {self._session_id} --follow` shows it"
             )
         if now - self._lacking_since > SAY_AFTER_S and not self._has_said_lacking:
             self._has_said_lacking = True
@@ -226,7 +227,8 @@ def hint_when_stopped(session_id: str) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         say(
-            f"the run goes on; `tasklore pipelines status {session_id} --follow` looks at it"
+            f"the run continues; `tasklore pipelines status {session_id} --follow` "
+            "shows it"
         )
         say(f"`tasklore pipelines cancel {session_id}` ends it")
         raise

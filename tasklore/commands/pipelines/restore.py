@@ -52,11 +52,13 @@ def restore_run(file: Path, options: ResumeOptions) -> int:
     say(f"session {session_id} is restored with {count_of(restored, 'entry')}")
     if masked:
         say(
-            f"what held secrets was masked, and is made anew: {printable(', '.join(sorted(masked)))}"
+            "values with secrets were masked, and are recomputed: "
+            f"{printable(', '.join(sorted(masked)))}"
         )
     if len(sent) < len(entries):
         say(
-            f"{count_of(len(entries) - len(sent), 'entry')} too large to be sent; it is made anew"
+            f"{count_of(len(entries) - len(sent), 'entry')} too large to be sent; it is "
+            "recomputed"
         )
     return go_on("resume", session_id, options, is_restored=True)
 
@@ -71,7 +73,7 @@ def write_evidence(
         ApiRefused, Unreachable: as `LocalApi.ask`.
     """
     if file is not None and file.exists() and not is_forced:
-        raise InvalidInput(f"{str(file)!r} is there already; --force writes over it")
+        raise InvalidInput(f"{str(file)!r} exists already; --force overwrites it")
     bundle = LocalApi("pipelines", api).ask("evidence", session_id=session_id)
     if file is None:
         print(json.dumps(bundle, indent=1, ensure_ascii=False), flush=True)
@@ -94,6 +96,6 @@ def _read_evidence(file: Path) -> dict[str, Any]:
         bundle.get("pipeline"), dict
     ):
         raise InvalidInput(
-            f"the evidence in {str(file)!r} is broken; take the file as it was written"
+            f"the evidence in {str(file)!r} is damaged; use the file unchanged"
         )
     return bundle

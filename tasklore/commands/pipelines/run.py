@@ -96,8 +96,8 @@ def run_pipeline(options: RunOptions) -> int:
             taken = _ask(api, "run", source, **body)
         except (Unreachable, AnswerCut):
             say(
-                "whether the run has begun is not known: the same again with "
-                f"--session {session_id} starts nothing twice"
+                "it is unknown whether the run has begun: repeating it with --session "
+                f"{session_id} does not start it twice"
             )
             raise
     except InvalidPipeline as error:

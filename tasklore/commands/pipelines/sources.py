@@ -147,14 +147,14 @@ def read_inputs(pipeline: Pipeline, given: Iterable[str]) -> dict[str, JsonValue
             json.dumps(values[name], ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
             raise InvalidInput(
-                f"--input {name} is no valid Unicode; send it as UTF-8"
+                f"--input {name} is not valid Unicode; send it as UTF-8"
             ) from error
         except InvalidInput as error:
             if name in pipeline.inputs and pipeline.inputs[name].secret:
                 # The reason would repeat the secret.
                 kind = pipeline.inputs[name].type
                 raise InvalidInput(
-                    f"--input {name}: the value is no {kind}; write it as JSON"
+                    f"--input {name}: the value is not a {kind}; write it as JSON"
                 ) from None
             raise InvalidInput(f"--input {name}: {error}") from error
     return values
@@ -167,7 +167,7 @@ def _content(name: str, path: str) -> str:
         text = content.decode("utf-8-sig") if len(content) <= MAX_FILE else None
     except UnicodeDecodeError as error:
         raise InvalidInput(
-            f"--input {name}: {path!r} is no text in UTF-8; convert it"
+            f"--input {name}: {path!r} is not UTF-8 text; convert it"
         ) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error

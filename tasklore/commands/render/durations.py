@@ -20,13 +20,16 @@ def parse_span(text: str, option: str) -> timedelta:
     """
     found = _SPAN.match(text.strip().lower())
     if found is None:
-        msg = f"{option} {text!r} is no span of time; write a number and a unit, such as 90s, 15m, 1h, 30d or 2w"
+        msg = (
+            f"{option} {text!r} is not a valid time span; write a number and a unit, "
+            "such as 90s, 15m, 1h, 30d or 2w"
+        )
         raise InvalidInput(msg)
     try:
         return timedelta(seconds=float(found[1]) * _SECONDS[found[2]])
     except OverflowError as error:
         raise InvalidInput(
-            f"{option} {text!r} is longer than time itself; write a shorter one, such as 30d"
+            f"{option} {text!r} is too long; write a shorter time span, such as 30d"
         ) from error
 
 

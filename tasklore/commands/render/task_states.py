@@ -14,13 +14,13 @@ _STYLES = {
 OPEN_STATES = ("accepted", "running", "waiting", "cancelling")
 #: The memory's part in a result.
 RECALLED = {
-    "hit": "recalled",
-    "near": "recalled from a neighbour",
-    "joined": "shared the run of another",
-    "miss": "not remembered yet",
-    "refreshed": "memory refreshed",
-    "bypassed": "memory bypassed",
-    "unavailable": "memory unavailable",
+    "hit": "cache hit",
+    "near": "cache hit of a similar question",
+    "joined": "shared another run",
+    "miss": "cache miss",
+    "refreshed": "cache refreshed",
+    "bypassed": "cache bypassed",
+    "unavailable": "cache unavailable",
 }
 
 

@@ -15,13 +15,13 @@ app = Typer(
 )
 
 Folder = Annotated[
-    Path, Argument(metavar="DIR", help="The folder of a story; story.toml is in it.")
+    Path, Argument(metavar="DIR", help="The folder of a story, with its story.toml.")
 ]
 
 
 @app.callback(invoke_without_command=True)
 def front(context: Context) -> None:
-    """Check stories, load them, see how they stand."""
+    """Check stories, load them, show their state."""
     show_help_alone(context)
 
 
@@ -30,7 +30,7 @@ def front(context: Context) -> None:
 )
 def copy_example(
     folder: Annotated[
-        Path, Argument(metavar="DIR", help="Where to; a folder that is new or empty.")
+        Path, Argument(metavar="DIR", help="Target folder, new or empty.")
     ],
 ) -> None:
     """Write the example story into a folder: a beginning and thirty responses; needs no server."""
@@ -41,9 +41,10 @@ def copy_example(
 
 @app.command(cls=Command, epilog=example("tasklore stories check lighthouse"))
 def check(folder: Folder, as_json: Json = False) -> int:
-    """Print the problems of a story's folder, each with its file, its place and its cure; needs no server.
+    """Print the problems of a story's folder, each with its file, position and fix; needs no server.
 
-    Ends with 2 when there are any. Warnings, such as one about an unknown name, are printed too.
+    Ends with 2 if there are any. Warnings, such as one about an unknown name, are
+    printed too.
     """
     from tasklore.commands.stories.check import print_check
 
@@ -52,11 +53,12 @@ def check(folder: Folder, as_json: Json = False) -> int:
 
 @app.command(cls=Command, epilog=example("tasklore stories load lighthouse"))
 def load(folder: Folder, as_json: Json = False) -> int:
-    """Load the beginning of a story from its folder, for the agents; changes of responses stay.
+    """Load the initial state of a story from its folder, for the agents; changes by responses are kept.
 
-    A story's folder holds its beginning: entities, memories, open threads. Ends with 2, and loads nothing, when the
-    folder has problems. Responses are not loaded: `tasklore analyses run` takes them one by one, and loads the folder
-    before. Needs a key with the role operate, where keys are demanded.
+    A story's folder contains its initial state: entities, memories, open threads. Ends
+    with 2, and loads nothing, if the folder has problems. Responses are not loaded:
+    `tasklore analyses run` processes them one by one, and loads the folder first.
+    Requires an API key with the role operate if API keys are enabled.
     """
     from tasklore.commands.stories.load import load_folder
 

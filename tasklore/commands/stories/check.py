@@ -51,7 +51,8 @@ def look(folder: Path, *, as_json: bool) -> StoryReading | None:
             say(printable(warning))
         if len(error.problems) > 1:
             print_error(
-                f"{count_of(len(error.problems), 'problem')}; the story cannot be used before they are mended"
+                f"{count_of(len(error.problems), 'problem')}; the story cannot be used "
+                "until they are fixed"
             )
         return None
     for warning in reading.warnings:

@@ -107,7 +107,7 @@ class StoryFolder:
             self.refuse(name, _LEADS_OUT)
             return None
         if not real.is_file():
-            self.refuse(name, "it is no file; put a text here, or remove it")
+            self.refuse(name, "it is not a file; put a text here, or remove it")
             return None
         return self._read_text(file, name)
 
@@ -122,7 +122,7 @@ class StoryFolder:
         except OSError as error:
             self.refuse(
                 name,
-                f"it cannot be read ({error.strerror or error}); mend that, or remove it",
+                f"it cannot be read ({error.strerror or error}); fix that, or remove it",
             )
             return None
         if len(content) > LARGEST_FILE:
@@ -144,11 +144,11 @@ class StoryFolder:
             text = content.decode()
         except UnicodeDecodeError as error:
             line = content.count(b"\n", 0, error.start) + 1
-            self.refuse(f"{name}:{line}", "it is no text in UTF-8; save it as such")
+            self.refuse(f"{name}:{line}", "it is not UTF-8 text; save it as UTF-8")
             return None
         if "\0" in text:
             line = text.count("\n", 0, text.index("\0")) + 1
-            self.refuse(f"{name}:{line}", "it is no text: it has a zero byte")
+            self.refuse(f"{name}:{line}", "it is not text: it has a zero byte")
             return None
         return text.removeprefix(_BOM).replace("\r\n", "\n").replace("\r", "\n")
 

@@ -43,7 +43,7 @@ def list_responses(files: StoryFolder) -> list[str]:
             continue
         other = by_number.setdefault(int(found["number"]), name)
         if other != name:
-            cure = "numbers go on from chapter to chapter"
+            cure = "numbers continue from chapter to chapter"
             files.refuse(
                 name, f"{other} is response {int(found['number'])} already; {cure}"
             )

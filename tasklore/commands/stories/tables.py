@@ -68,7 +68,8 @@ def read_table(folder: StoryFolder, name: str, model: type[T]) -> T | None:
     except (ValueError, RecursionError) as error:
         # Also a whole number of thousands of digits, which Python does not read.
         folder.refuse(
-            name, f"this is no TOML: {error}; mend that line, or the one before it"
+            name,
+            f"this is not valid TOML: {error}; fix that line, or the one before it",
         )
         return None
     try:

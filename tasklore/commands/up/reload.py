@@ -62,7 +62,8 @@ async def serve_reloading(
                     is_running = False
                     print_error(f"worker {end_of(worker.status)}; waiting for a change")
             say(
-                f"{', '.join(sorted({path.name for path, _ in changed}))} changed; starting the worker again"
+                f"{', '.join(sorted({path.name for path, _ in changed}))} changed; "
+                "restarting the worker"
             )
             await worker.stop()
     except asyncio.CancelledError:

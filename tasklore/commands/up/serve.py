@@ -95,7 +95,7 @@ async def serve_all(
         with contextlib.suppress(asyncio.CancelledError):
             await system.supervise(say, lambda: _note(place, system.endpoints))
         if sys.stderr.isatty():
-            say("stopping; Ctrl-C again kills what is still at work")
+            say("stopping; Ctrl-C again kills what is still running")
     return OK
 
 
@@ -116,11 +116,11 @@ def _hints(plan: SystemPlan, *, keeps_memory: bool) -> Iterator[str]:
     """Yield what a person may want to know of a system that is ready."""
     yield 'ask in another terminal: tasklore ask "..."'
     if not keeps_memory:
-        yield "memory is off (--no-memory): what people say is not remembered"
+        yield "memory is off (--no-memory): what people say is not stored"
     if plan.data_dir is None:
-        yield "nothing is kept (--temporary): all is gone at the end, what people said too"
+        yield "all data are discarded on exit (--temporary), including what people said"
     else:
-        yield f"kept in {plan.data_dir}; --temporary keeps nothing"
+        yield f"data are kept in {plan.data_dir}; --temporary discards them on exit"
 
 
 def serve_worker(

@@ -220,7 +220,7 @@ async def _keep_role(
         status = await role.wait()
         if time.monotonic() - started > SOUND_S:
             pause_s = FIRST_PAUSE_S
-        say(f"{role} {end_of(status)}; starting it again in {pause_s:g} s")
+        say(f"{role} {end_of(status)}; restarting it in {pause_s:g} s")
         await asyncio.sleep(pause_s)
         pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
         started = time.monotonic()
@@ -241,7 +241,7 @@ async def _keep_server(
         await asyncio.sleep(_LOOK_S)
         if server.is_running:
             continue
-        say(f"{server.program} died; starting it again on the same port and data")
+        say(f"{server.program} crashed; restarting it on the same port and data")
         try:
             await server.start()
             changed()

@@ -87,7 +87,8 @@ def prepare(references: Sequence[str], config: Path | None) -> Prepared:
     if len(agents) > 1 and not found.enable_ltm_cache:
         # The switch is the process's: it must not silence agents that it was not written for.
         raise ConfigurationError(
-            f"{str(config)!r} switches the memory off, for every agent of this process; serve {found.agent_id} alone"
+            f"{str(config)!r} disables the result cache, for every agent of this "
+            f"process; serve {found.agent_id} alone"
         )
     configured = found.applied_to(fitting[0])
     return Prepared(

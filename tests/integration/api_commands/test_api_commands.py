@@ -82,7 +82,7 @@ def test_pages_are_followed_up_to_the_limit(
     told = capsys.readouterr()
     assert code == 0
     assert told.out.split() == ["ID", *"abcde"]
-    assert "go on with --after e" in told.err
+    assert "continue with --after e" in told.err
     assert [one.path for one in server.received] == [
         "/v1/schedules?limit=3",
         "/v1/schedules?after=c&limit=2",
@@ -113,7 +113,7 @@ def test_a_list_that_goes_on_is_not_said_to_be_empty(
         assert run_command("schedules", "list", "--api", server.url) == 0
     told = capsys.readouterr()
     assert "There are no" not in told.out
-    assert "go on with --after x" in told.err
+    assert "continue with --after x" in told.err
 
 
 def test_a_page_that_leads_to_itself_is_the_last(
@@ -197,14 +197,14 @@ def test_an_end_that_does_not_come_in_time_says_where_it_will_be(
         (
             answer(b"<html>Bad Gateway</html>", 502, media_type="text/html"),
             3,
-            "answers 502 with a page (text/html) that is no answer of Tasklore's API",
+            "answers 502 with a page (text/html) that is not an answer of Tasklore's API",
         ),
         (
             answer(b"<html>Welcome</html>", media_type="text/html"),
             1,
-            "answers 200 with a page (text/html) that is no answer",
+            "answers 200 with a page (text/html) that is not an answer",
         ),
-        (answer(b'{"id": ', media_type="application/json"), 1, "is no JSON"),
+        (answer(b'{"id": ', media_type="application/json"), 1, "is not valid JSON"),
         (
             raw(b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{}"),
             1,
@@ -252,7 +252,7 @@ def test_a_fault_names_the_option(
     run_command: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     faults = [
-        {"where": "parameters.limit", "message": "is no amount"},
+        {"where": "parameters.limit", "message": "is not a valid amount"},
         {"where": "header.idempotency-key", "message": "is too short"},
     ]
     with serving(problem(422, "x", problems=faults)) as server:
@@ -260,7 +260,8 @@ def test_a_fault_names_the_option(
         assert run_command(*words) == 2
     told = capsys.readouterr()
     assert told.err == (
-        "tasklore: --parameter limit: is no amount; --idempotency-key: is too short\n"
+        "tasklore: --parameter limit: is not a valid amount; --idempotency-key: is too "
+        "short\n"
     )
     assert json.loads(told.out)["problems"] == faults
 
@@ -410,7 +411,7 @@ def test_an_answer_in_drops_ends_with_the_deadline(
     with serving(reply) as server:
         assert run_command("schedules", "show", "x", "--api", server.url) == 3
     assert time.monotonic() - began < 10
-    assert "no whole answer within" in capsys.readouterr().err
+    assert "no complete answer within" in capsys.readouterr().err
 
 
 def test_an_endless_body_is_given_up(
@@ -438,7 +439,7 @@ def test_a_deep_answer_is_refused(
         words = ("schedules", "show", "x", *options, "--api", server.url)
         assert run_command(*words) == 1
     told = capsys.readouterr()
-    assert "is nested deeper" in told.err or "is no JSON" in told.err
+    assert "is nested deeper" in told.err or "is not valid JSON" in told.err
     assert told.err.count("\n") == 1
 
 
@@ -484,9 +485,9 @@ def test_escapes_of_a_view_and_of_a_problem_are_harmless(
     [
         ({}, 3, "start a system with `tasklore up`, or set TASKLORE_API_URL"),
         ({"TASKLORE_API_URL": "http://127.0.0.1:1"}, 3, "correct TASKLORE_API_URL"),
-        ({"TASKLORE_API_URL": "tasklore:8080"}, 2, "is no address such as"),
-        ({"TASKLORE_API_URL": "http://a b/"}, 2, "is no address such as"),
-        ({"TASKLORE_API_URL": "http://h:99999"}, 2, "is no address such as"),
+        ({"TASKLORE_API_URL": "tasklore:8080"}, 2, "is not a valid URL such as"),
+        ({"TASKLORE_API_URL": "http://a b/"}, 2, "is not a valid URL such as"),
+        ({"TASKLORE_API_URL": "http://h:99999"}, 2, "is not a valid URL such as"),
         ({"TASKLORE_API_URL": "http://me:pw@h"}, 2, "set TASKLORE_API_KEY"),
         ({"TASKLORE_API_URL": "http://no.invalid"}, 3, "correct TASKLORE_API_URL"),
         (
@@ -630,7 +631,7 @@ def test_what_has_a_trial_run_is_shown_before_it_is_asked_about(
         assert run_command("schedules", "add", "A.b", "--api", server.url) == 2
     told = capsys.readouterr()
     assert told.out.startswith("id  nightly")
-    assert told.err == "tasklore: say --yes where nobody can be asked\n"
+    assert told.err == "tasklore: not a terminal: pass --yes to confirm\n"
     [received] = server.received
     assert json.loads(received.body)["dry_run"] is True
 
@@ -780,7 +781,7 @@ def test_a_plain_request_prints_the_body(
         (("GET", "//evil.example/x"), "PATH '//evil.example/x'"),
         (("GET", "/v1/x\r\nHost: evil"), "PATH"),
         (("GET", "/v1/x", "--query", "x"), "--query 'x' is not NAME=VALUE"),
-        (("POST", "/v1/x", "--body", "{"), "--body is no JSON"),
+        (("POST", "/v1/x", "--body", "{"), "--body is not valid JSON"),
     ],
 )
 def test_a_plain_request_that_is_none_is_refused(

@@ -94,7 +94,7 @@ async def test_a_memory_is_opened_by_the_name_of_a_person(
         text = await tab.open("/console/people?user=ana&at=2020-01-01")
         assert "Nothing was remembered of ana on that day." in text
         text = await tab.open("/console/people?user=ana&at=yesterday", 422)
-        assert "is no day" in text
+        assert "is not a valid day" in text
         text = await tab.open("/console/people?user=a/b", 422)
         assert "A name has no slash" in text
 
@@ -139,7 +139,7 @@ async def test_an_edit_is_taken_back_from_the_history(
         assert "It was not taken back: there is no plan" in text
         assert 'aria-current="true">History' in text
         text = await tab.send("/console/people/undo", plan_id="plan-of-ana")
-        assert "It is being taken back" in text
+        assert "It is being undone" in text
         answer = await tab.client.get(
             "/v1/tasks?agent=MemoryAgent",
             headers={"Authorization": f"Bearer {console.keys['ana']}"},
@@ -170,7 +170,7 @@ async def test_an_item_is_added_changed_and_removed_by_hand(
         text = await tab.open("/console/people?view=items")
         assert "1 item<" in text
         [link] = re.findall(r'href="([^"]+reference=[^"]+)"', text)
-        assert "No such item" in await tab.open(
+        assert "There is no such item" in await tab.open(
             "/console/people?view=items&category=routine"
         )
         text = await tab.open(unescape(link))
@@ -189,7 +189,7 @@ async def test_an_item_is_added_changed_and_removed_by_hand(
         new = {"category": "food.likes", "value": "Tea", "key": "once"}
         for _ in range(2):
             text = await tab.send("/console/people/add-item", user="ana", **new)
-            assert "It is being remembered" in text
+            assert "It is being stored" in text
             await tab.open("/console/people/item?user=ana")
         assert await sent_to_memory(console, tab) == [
             {"operation": "add", "category": "food.likes", "value": "Tea"},

@@ -89,7 +89,7 @@ async def test_limits_are_set_edited_removed_and_restored(
     """Each by a form; what removes or restores says first what it changes."""
     async with console.tab("admin") as tab:
         text = await set_limit(tab)
-        assert "tenants holds, in version 1" in text
+        assert "tenants is in effect, in version 1" in text
         assert "each tenant: $20.00 a day, then calls are refused" in unescape(text)
         text = await tab.open("/console/money/limit?name=tenants")
         assert 'name="size" value="20"' in text
@@ -121,7 +121,7 @@ async def test_limits_are_set_edited_removed_and_restored(
         text = await tab.send(
             "/console/money/restore", earlier="3", version="4", sure="yes"
         )
-        assert "Version 3 holds again, as version 5." in text
+        assert "Version 3 is in effect again, as version 5." in text
 
 
 async def test_a_limit_that_cannot_be_kept_says_why(console: ConsoleStand) -> None:
@@ -130,7 +130,7 @@ async def test_a_limit_that_cannot_be_kept_says_why(console: ConsoleStand) -> No
         await set_limit(tab)
         for fields, said in (
             ({"version": "1"}, "there is a limit tenants already"),
-            ({"version": "1", "name": "other", "size": ""}, "say how much"),
+            ({"version": "1", "name": "other", "size": ""}, "give how much"),
             ({"version": "1", "name": "other", "size": "x"}, "usd: "),
             ({"version": "1", "name": "other", "size": "-1"}, "usd"),
             ({"version": "1", "name": "no name"}, "name"),

@@ -142,12 +142,12 @@ async def test_a_question_is_answered_as_it_was_shown(console: ConsoleStand) -> 
         assert '<span class="count">1<' in text
         fields = {"id": "t1.0", "decision": "approve", "note": "as ordered"}
         text = await tab.send("/console/approvals/decide", digest="f" * 32, **fields)
-        assert "It does not count" in text
+        assert "Your answer was not accepted" in text
         text = await tab.send("/console/approvals/decide", digest="0" * 32, **fields)
         assert "Approved: Pay 4711?" in text
         assert "Nothing waits for you." in text
         text = await tab.send("/console/approvals/decide", digest="0" * 32, **fields)
-        assert "It does not count" in text
+        assert "Your answer was not accepted" in text
 
 
 async def test_several_questions_are_approved_at_once(console: ConsoleStand) -> None:
@@ -177,7 +177,7 @@ async def test_another_tenant_sees_no_question(console: ConsoleStand) -> None:
             decision="approve",
             digest="0" * 32,
         )
-        assert "does not count" in text
+        assert "was not accepted" in text
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
@@ -213,5 +213,5 @@ async def test_words_of_a_run_and_its_question_are_text(
         await tab.send(
             "/console/approvals/answer", id="t1.0", answer=payload, digest="0" * 32
         )
-        assert "The answer is no JSON" in tab.text
+        assert "The answer is not valid JSON" in tab.text
         check(tab)

@@ -116,7 +116,7 @@ async def test_a_run_goes_on_with_the_inputs_that_are_typed(
         await tab.open("/console/pipelines/s1")
         assert 'type="password" name="input:token"' in tab.text
         fields = {"session_id": "s1", "input:token": "pst-2", "input:x": ""}
-        assert "It goes on." in await tab.send("/console/pipelines/resume", **fields)
+        assert "It continues." in await tab.send("/console/pipelines/resume", **fields)
         [request] = taken.asked
         assert (request.action, request.inputs) == ("resume", {"token": "pst-2"})
         taken.text = "it cannot run: <b>no</b>"

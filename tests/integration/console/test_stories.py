@@ -102,7 +102,7 @@ async def test_an_agent_of_a_world_is_told_something(console: ConsoleStand) -> N
     """What was said stands among what waits; what cannot be said is refused with the field."""
     async with console.tab("admin") as tab:
         text = await tab.open("/console/worlds?conversation=coins.Ana")
-        assert "Nothing waits to be heard." in text
+        assert "No messages are waiting." in text
         fields = {"conversation_id": "coins.Ana", "sender": "Bob", "message": "A storm"}
         text = await tab.send("/console/worlds/tell", time="8", **fields)
         assert "It is said, at 8 s of the world." in text

@@ -133,7 +133,7 @@ async def test_a_version_says_who_made_it(services: LimitServices) -> None:
         ({"usd": "1", "tokens": 2, "every": "day"}, "not tokens and usd"),
         (
             {"at_most": 2, "model": "gpt-6"},
-            "limit 'a': at_most counts runs of tasks: take model out",
+            "limit 'a': at_most counts runs of tasks: remove model",
         ),
     ],
 )
@@ -269,7 +269,7 @@ async def test_limits_and_budgets_are_of_everybody(services: LimitServices) -> N
             with pytest.raises(NotPermitted, match="for one"):
                 await work
     for operation in (*OPERATIONS, *budget.OPERATIONS):
-        with pytest.raises(NotPermitted, match="has not the role"):
+        with pytest.raises(NotPermitted, match="does not have the role"):
             operation.demand_role(Caller(roles=frozenset({"ask", "operate"})))
         if operation.http.startswith("GET "):
             operation.demand_role(READER)

@@ -158,7 +158,7 @@ Work = Callable[[ProjectServices], Awaitable[object]]
         (
             lambda services: ids_of(services, after="d9"),
             Refused,
-            "after: 'd9' is no record of project 'shop'",
+            "after: 'd9' is not a record of project 'shop'",
         ),
         (
             lambda services: ids_of(services, tags=("\n",)),
@@ -179,7 +179,7 @@ Work = Callable[[ProjectServices], Awaitable[object]]
         (
             lambda services: note(services, "y", supersedes="d9"),
             InvalidInput,
-            "supersedes 'd9' is no record",
+            "supersedes 'd9' is not a record",
         ),
     ],
 )
@@ -208,10 +208,10 @@ async def test_an_unknown_project_is_refused_with_the_known_ones(
 
     async def demand_refused(words: str) -> None:
         for work in works:
-            with pytest.raises(Refused, match=f"'shpo' remembers nothing; .*{words}"):
+            with pytest.raises(Refused, match=f"'shpo' has no records; .*{words}"):
                 await work()
 
-    await demand_refused("no project does yet: POST")
+    await demand_refused("there is no project yet: POST")
     await note(services, "x")
     await demand_refused("there is shop$")
     for number in range(8):

@@ -121,11 +121,13 @@ async def test_a_result_is_shown_by_its_key_or_its_question(
         shown = await show_result(services, OPERATOR, key)
         assert (shown.key, shown.result, shown.agent_id) == (whole, FULL, AGENT)
         assert 0 < (shown.expires_in_ms or 0) <= 24 * HOUR_MS
-    with pytest.raises(Refused, match="GET /v1/results lists what is") as refused:
+    with pytest.raises(Refused, match="GET /v1/results lists them") as refused:
         await show_result(services, OPERATOR, "analyze_budget:1")
     assert refused.value.problem.status == 404
     await remember(services, KEY, version="v0.9")
-    with pytest.raises(Refused, match="remembered 2 times; give one whole key") as two:
+    with pytest.raises(
+        Refused, match="matches 2 cached results; give one whole key"
+    ) as two:
         await show_result(services, OPERATOR, KEY)
     assert two.value.problem.status == 409
 

@@ -250,8 +250,8 @@ async def test_entries_of_a_file_that_are_over_or_break_a_rule_are_told(
 @pytest.mark.parametrize(
     ("file", "words"),
     [
-        ("{nope", "is no JSON"),
-        ("[" * 100_000, "is no JSON"),
+        ("{nope", "is not valid JSON"),
+        ("[" * 100_000, "is not valid JSON"),
         ({}, "no file of a session"),
         ("[]", "no file of a session"),
         (

@@ -44,7 +44,7 @@ def test_a_message_becomes_what_its_sender_said() -> None:
 def test_what_is_no_message_at_all_is_told_so(body: bytes) -> None:
     """Whatever was published there."""
     with pytest.raises(
-        InvalidInput, match="no JSON object; send the fields of an AgentMessage"
+        InvalidInput, match="not a JSON object; send the fields of an AgentMessage"
     ):
         read_agent_message(body)
 
@@ -62,7 +62,7 @@ def test_what_is_no_message_at_all_is_told_so(body: bytes) -> None:
         ),
         (
             {"sender": "B\u200bob"},
-            r"^sender 'B\\u200bob' holds '\\u200b'; a name stands in sentences, so leave it out$",
+            r"^sender 'B\\u200bob' holds '\\u200b'; names appear in sentences, so omit it$",
         ),
         ({"time": float("inf")}, "^time is not usable; it takes seconds of the world"),
         (

@@ -49,7 +49,7 @@ class _Trip(BaseModel):
         ),
         ({"days": 0}, "days: must be greater than or equal to 1"),
         ({"stops": []}, "stops: must have at least 1 item, not 0"),
-        ({"zon": "UTC"}, "zon: is not known; take it out, or mend its name"),
+        ({"zon": "UTC"}, "zon: is not known; remove it, or correct its name"),
         ({"name": "a b"}, "name: must be 1 to 64 letters, digits, '_' or '-'"),
         ({"days": 100}, "the trip: a trip may have 99 days"),
     ],

@@ -50,11 +50,11 @@ _DAY = {"name": "a", "usd": 1, "every": "day"}
         ),
         (
             {"usd": None, "every": None, "at_most": 3, "model": "m"},
-            "take model out, or set at_once",
+            "remove model, or set at_once",
         ),
         (
             {"usd": None, "every": None, "at_most": 3, "at_limit": "refuse"},
-            'take at_limit out, or set it to "park"',
+            'remove at_limit, or set it to "park"',
         ),
         ({"every": None}, 'set every = "minute", "day", "month", "task" or "tree"'),
         (
@@ -68,7 +68,7 @@ _DAY = {"name": "a", "usd": 1, "every": "day"}
         ),
         (
             {"tennant": "acme"},
-            "limit 'a'.tennant: is not known; take it out, or mend its name",
+            "limit 'a'.tennant: is not known; remove it, or correct its name",
         ),
     ],
 )
@@ -87,7 +87,7 @@ def test_a_faulty_field_of_a_limit_is_named_with_its_cure(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("limits", "the limits are no TOML"),
+        ("limits", "the limits are not valid TOML"),
         ("[[limits]]\nusd = 1\nevery = 'day'", "limit 1.name: is needed"),
         ("time_zone = 'Mars'", "time_zone: there is no time zone 'Mars'"),
         (

@@ -105,7 +105,7 @@ def test_a_link_and_the_rights_of_a_file_stay(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("raw", "said"),
     [
-        (b"# Markdown", "this is no JSON"),
+        (b"# Markdown", "this is not valid JSON"),
         (b'{"version":"1.1"}', "meta: is needed"),
         (b"[" * 9_000_000, "more than 8,388,608 bytes"),
     ],

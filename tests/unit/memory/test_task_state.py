@@ -42,11 +42,11 @@ def sentence(task: Generation) -> str | None:
 
 
 def test_a_task_waits_for_its_turn_its_time_or_what_was_noted_of_it() -> None:
-    turn = "waits for its turn: no worker of ShopAgent has taken it yet"
+    turn = "waits for a free worker: no worker of ShopAgent has picked it up yet"
     later = standing(not_before=LATER)
     assert sentence(standing()) == turn
     assert sentence(later) == (
-        "waits for the time that its sender named, until 2026-01-01 13:00:00 UTC"
+        "waits for the time set by its sender, until 2026-01-01 13:00:00 UTC"
     )
     budget = "waits for the budget, until 2026-01-01 13:00:00 UTC"
     assert sentence(standing(waits_for=LIMIT)) == budget
@@ -91,7 +91,7 @@ def test_the_word_for_a_task_is_that_of_its_state_unless_it_is_to_be_cancelled()
             "the answer of user:ana, later role:cfo (question t1.start)",
         ),
         ({"kind": "signal", "slot": "signal.paid", "text": "paid"}, "signal 'paid'"),
-        ({"kind": "sleep", "slot": "1"}, "the time that its code named"),
+        ({"kind": "sleep", "slot": "1"}, "the time set by its code"),
     ],
 )
 def test_a_wait_of_its_code_says_for_whom_and_until_when(

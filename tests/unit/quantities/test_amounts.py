@@ -64,7 +64,7 @@ def test_every_spelling_makes_the_same_amount(spelling: object) -> None:
         ({"unit": "USD"}, "send a number"),
         ({"value": 1, "currency": "USD"}, "send a number"),
         ({"value": {"value": 1}}, "send a number"),
-        ({"value": 1, "unit": 3}, "no unit"),
+        ({"value": 1, "unit": 3}, "not a valid unit"),
     ],
 )
 def test_what_is_no_exact_number_is_refused_with_the_cure(

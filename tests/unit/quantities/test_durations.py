@@ -74,7 +74,7 @@ def test_a_bare_number_counts_only_a_declared_unit() -> None:
     for bare in (90, "90", 1.5, Decimal(3), "ninety"):
         with pytest.raises(InvalidAmount, match="without a unit of time"):
             Duration(bare)
-    with pytest.raises(InvalidAmount, match="'km' is no unit of time"):
+    with pytest.raises(InvalidAmount, match="'km' is not a unit of time"):
         Duration(90, "km")
 
 
@@ -110,7 +110,7 @@ def test_arithmetic_is_exact_and_keeps_months_apart() -> None:
     assert Duration("36h").to_timedelta() == timedelta(days=1.5)
     with pytest.raises(InvalidAmount, match="point apart"):
         Duration("1 month") - Duration("1 day")
-    with pytest.raises(InvalidAmount, match="no fixed number"):
+    with pytest.raises(InvalidAmount, match="not a fixed number"):
         Duration("1 month").to_timedelta()
     with pytest.raises(TypeError):
         Duration("1h") * 1.5  # type: ignore[operator]  # a float is refused

@@ -68,7 +68,7 @@ def test_sixth_history_value_changes_the_question() -> None:
     ("raw", "problem"),
     [
         ({"spent": 1}, "budget_limit is missing"),
-        ({"limit": True, "spent": 1}, "budget_limit: True is no amount"),
+        ({"limit": True, "spent": 1}, "budget_limit: True is not a valid amount"),
         ({"limit": float("nan"), "spent": 1}, "budget_limit: nan"),
         ({"limit": "1.500", "spent": 1}, "1.5 or 1500"),
         ({"limit": 1, "budget_limit": 1, "spent": 1}, "given twice"),
@@ -77,7 +77,7 @@ def test_sixth_history_value_changes_the_question() -> None:
             {"limit": 1, "spent": 1, "colour": 1},
             "colour is not a parameter; known are budget_limit",
         ),
-        ({"limit": "a lot", "spent": 1}, "budget_limit: 'a lot' is no amount"),
+        ({"limit": "a lot", "spent": 1}, "budget_limit: 'a lot' is not a valid amount"),
     ],
 )
 def test_a_bad_parameter_names_the_field_and_the_cure(
@@ -200,7 +200,8 @@ def test_neither_a_boolean_nor_nan_is_a_number_in_a_model_or_a_time(
 ) -> None:
     """Pydantic would take the one for 1, and the other has no key."""
     with pytest.raises(
-        InvalidParameters, match=r"(stops[.0-9a-z]*|pause): .* is no (finite )?number"
+        InvalidParameters,
+        match=r"(stops[.0-9a-z]*|pause): .* is not a (finite )?number",
     ):
         Tour.read(raw)
 

@@ -75,7 +75,7 @@ def test_a_line_that_comes_in_pieces_is_put_together_once() -> None:
 
 def test_an_event_that_ends_in_its_middle_is_no_json() -> None:
     reader = EventDecoder()
-    with pytest.raises(LlmUnavailable, match="no JSON"):
+    with pytest.raises(LlmUnavailable, match="not valid JSON"):
         reader.feed(b'data: {"a":\n\n')
 
 

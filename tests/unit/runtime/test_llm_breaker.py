@@ -68,7 +68,7 @@ def test_failures_of_the_provider_in_a_row_open_it(error: LlmError) -> None:
 def test_while_it_is_open_nobody_asks_but_a_probe() -> None:
     bench = Bench().opened()
     refused = bench.fail()
-    assert "was not asked; last it said: 503" in str(refused)
+    assert "was not asked (circuit breaker open); last error: 503" in str(refused)
     assert (refused.away_s, refused.model, refused.retryable) == (0.5 + 1.0, "m", True)
     bench.now += 0.5
     with bench.breaker.asking():

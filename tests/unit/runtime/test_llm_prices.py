@@ -87,7 +87,7 @@ def test_a_price_of_the_settings_comes_before_the_list() -> None:
 def test_a_price_that_cannot_be_read_is_named(text: str) -> None:
     """The entry and the form stand in the error."""
     with pytest.raises(
-        ValueError, match=r"'=?a?.*is no price; write MODEL=INPUT/OUTPUT"
+        ValueError, match=r"'=?a?.*is not a valid price; write MODEL=INPUT/OUTPUT"
     ):
         parse_prices(text)
 

@@ -76,7 +76,7 @@ def test_only_results_that_do_not_fit_are_left_out() -> None:
     assert small is not None
     assert cut is not None
     assert (small.result, cut.result) == ("8000", None)
-    assert "its report lies at" in reply.text
+    assert "its report is kept at" in reply.text
 
 
 def test_a_reply_with_a_report_counts_as_started() -> None:

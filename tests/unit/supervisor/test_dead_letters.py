@@ -386,5 +386,5 @@ def test_a_cut_body_is_known_by_length_and_digest() -> None:
     assert made.is_body(b"abc")
     assert not made.is_body(b"abd")
     assert not letter(body="$$$").is_whole
-    with pytest.raises(InvalidInput, match="no base64"):
+    with pytest.raises(InvalidInput, match="not valid base64"):
         _ = letter(body="$$$").body

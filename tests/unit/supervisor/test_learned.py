@@ -133,7 +133,7 @@ def test_a_reply_to_kept_words_says_that_they_are_kept() -> None:
     said = say_kept(reply)
     assert (
         said.text
-        == "I have kept that, but no agent here has a task for it. I can: greet."
+        == "I have stored that, but no agent here has a task for it. I can: greet."
     )
     assert [part.text for part in said.parts] == [said.text, other]
     quoted = reply.model_copy(

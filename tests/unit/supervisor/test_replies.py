@@ -119,7 +119,7 @@ def test_a_result_is_described_line_by_line() -> None:
             "  Recommendations:",
             "    - Cut spending by 18,000 to stay within the limit.",
             "    - Add a history.",
-            "Computed in 3 ms, and remembered.",
+            "Computed in 3 ms, and cached.",
         ]
     )
 
@@ -154,7 +154,7 @@ def test_a_text_is_the_answer_and_the_rest_is_beside_it(text: str) -> None:
     assert reply.heading == (
         "Analyze budget (budget limit 50,000; spent 42,000; history [5,000; 7,000])"
     )
-    assert (reply.origin, reply.taken) == ("Computed in 3 ms, and remembered.", None)
+    assert (reply.origin, reply.taken) == ("Computed in 3 ms, and cached.", None)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_a_deep_result_is_cut(wrap: Callable[[Any], Any]) -> None:
 def test_a_long_result_is_cut_in_the_text_alone() -> None:
     result = {f"line_{place}": "word " * 1000 for place in range(200)}
     found = reply_to(report(result=result))
-    assert "140 lines more" in found.text
+    assert "140 more lines" in found.text
     assert len(found.text) < 60 * 2_100
     assert found.report.result == result
 
@@ -204,13 +204,13 @@ def test_a_long_result_is_cut_in_the_text_alone() -> None:
 @pytest.mark.parametrize(
     ("note", "said"),
     [
-        ({"outcome": "miss"}, "Computed in 3 ms, and remembered."),
-        ({"outcome": "hit"}, "Remembered; answered in 3 ms."),
+        ({"outcome": "miss"}, "Computed in 3 ms, and cached."),
+        ({"outcome": "hit"}, "From the cache; answered in 3 ms."),
         (
             {"outcome": "joined"},
-            "Computed once for several who asked the same at once; answered in 3 ms.",
+            "Computed once for several identical requests; answered in 3 ms.",
         ),
-        ({"outcome": "refreshed"}, "Computed afresh in 3 ms, and remembered."),
+        ({"outcome": "refreshed"}, "Recomputed in 3 ms, and cached."),
         ({"outcome": "off"}, "Computed in 3 ms."),
         ({"outcome": "of the future"}, "Computed in 3 ms."),
         (
@@ -220,7 +220,10 @@ def test_a_long_result_is_cut_in_the_text_alone() -> None:
                 "distance": 10.0,
                 "computed_for": {"budget_limit": 50010},
             },
-            "Remembered from 1.0 s ago, for a neighbouring question (budget limit 50,010), 10 away; answered in 3 ms.",
+            (
+                "From the cache, computed 1.0 s ago, for a similar question "
+                "(budget limit 50,010), 10 away; answered in 3 ms."
+            ),
         ),
     ],
 )
@@ -248,14 +251,14 @@ def test_times_have_one_unit(duration_ms: float, said: str) -> None:
         ),
         (
             failed("failed", "too busy", retryable=True),
-            ["after one attempt", "Asking again may help."],
+            ["after one attempt", "This error may be temporary; ask again later."],
         ),
         (
             failed("rejected"),
             [
                 "It was rejected: ",
                 "spent: is no number; send a number.",
-                "Say it again",
+                "Correct this and ask again.",
             ],
         ),
         (
@@ -265,7 +268,7 @@ def test_times_have_one_unit(duration_ms: float, said: str) -> None:
         (failed("cancelled", "by ann"), ["cancelled", "by ann.", "Ask again"]),
         (
             failed("completed", "its user was forgotten"),
-            ["no longer there", "its user was forgotten"],
+            ["no longer stored", "its user was forgotten"],
         ),
         (failed("vanished"), ["does not know", "Update the supervisor"]),
         (report(status="failed", result=None), ["no reason was given"]),
@@ -341,7 +344,7 @@ def test_a_question_names_missing_fields_and_keeps_known_ones() -> None:
     assert (reply.kind, reply.missing, reply.text) == (
         "question",
         ("spent",),
-        "What is spent?",
+        "What should spent be?",
     )
     assert reply.task == TaskCall(
         name="analyze_budget", parameters={"budget_limit": 50000}

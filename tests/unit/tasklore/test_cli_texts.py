@@ -74,14 +74,14 @@ def test_prose_is_folded_and_commands_stay_whole(
     session = "repository-health-3f9a2c71d0"
     screen.say(f"correct the file? `tasklore pipelines resume {session} --file FILE`")
     screen.print_error(
-        f"the run is kept; go on with: tasklore pipelines resume {session}"
+        f"the run is kept; resume with: tasklore pipelines resume {session}"
     )
     screen.print_paragraph("one " * 20, "  ")
     out, err = capsys.readouterr()
     assert err.splitlines() == [
         "tasklore: correct the file?",
         f"`tasklore pipelines resume {session} --file FILE`",
-        "tasklore: the run is kept; go on with:",
+        "tasklore: the run is kept; resume with:",
         f"tasklore pipelines resume {session}",
     ]
     assert out.splitlines() == [

@@ -41,11 +41,11 @@ def end_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     [
         (("dead-leters",), "Did you mean 'dead-letters'?"),
         (("ask", " "), "say what you want to know"),
-        (("ask", "x", "--wait", "soon"), "--wait 'soon' is no span of time"),
+        (("ask", "x", "--wait", "soon"), "--wait 'soon' is not a valid time span"),
         (("dlq", "list"), "`tasklore dlq` is called `tasklore dead-letters` now"),
         (("ltm", "forget", "--all"), "is called `tasklore results` now"),
         (("session", "list", "--json"), "is called `tasklore sessions` now"),
-        (("results", "set", "a:1", "{nope"), "is no JSON"),
+        (("results", "set", "a:1", "{nope"), "is not valid JSON"),
         (("memory", "import", "ana", "a", "b", "--resource", "food"), "give one"),
         (("results", "set", "a:1", "@missing.json"), "cannot read 'missing.json'"),
         (("sessions", "import", "missing.json"), "cannot read 'missing.json'"),

@@ -168,7 +168,7 @@ def test_a_field_that_the_refusal_names_is_said_once() -> None:
 def test_waiting_ends_with_its_time(flow: Flow[Any]) -> None:
     asked = {"request_id": "r", "conversation_id": "c", "reply": None, "parts": ()}
     going = Answer(202, task_as("completed") | asked | UNFINISHED)
-    with pytest.raises(NotDone, match="goes on"):
+    with pytest.raises(NotDone, match="it continues"):
         Drive(flow, *[going] * 1_000)
 
 

@@ -91,7 +91,7 @@ def test_answers_of_older_code_are_a_note() -> None:
     (told,) = [one for one in found if one.check == "redis.left_behind"]
     assert told.mark == "note"
     assert told.found.startswith(
-        "1,200 answers of TripAgent came from other code or another version"
+        "1,200 answers of TripAgent from other code or another version"
     )
     assert "`tasklore results forget --stale --agent TripAgent`" in (told.cure or "")
 

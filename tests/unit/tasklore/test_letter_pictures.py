@@ -61,11 +61,11 @@ def test_a_letter_is_drawn_with_its_error_first_and_what_can_be_done() -> None:
     facts = {line.split("  ")[0]: line.split("  ")[-1].strip() for line in lines}
     assert facts["user"] == "ann"
     assert facts["queued"] == "5.2 s"
-    assert facts["cost"] == "a price that is not known for 1,200 tokens in and 7 out"
+    assert facts["cost"] == "an unknown price for 1,200 tokens in and 7 out"
     assert "tenant" not in facts
-    assert "Sent again by: tasklore dead-letters redrive 7" in lines
-    assert "What happened by: tasklore trace t1" in lines
-    assert "Other letters of this task: 2, 1" in lines
+    assert "To send it again: tasklore dead-letters redrive 7" in lines
+    assert "To see its history: tasklore trace t1" in lines
+    assert "Other dead letters of this task: 2, 1" in lines
     assert '  "task_id": "t1"' in lines
 
 
@@ -79,7 +79,7 @@ def test_a_letter_that_would_stay_says_why_and_a_long_one_is_cut() -> None:
     drawn = dead_letter.draw(changed)
     assert "It would not be sent again: its deadline passed" in drawn
     assert "redrive" not in drawn
-    assert drawn.endswith("... (5,000 bytes in all; --json shows what is kept)")
+    assert drawn.endswith("... (5,000 bytes in total; --json shows what is kept)")
     assert len(drawn) < 4000
 
 
@@ -120,7 +120,7 @@ def test_a_loaded_session_names_what_is_not_in_it() -> None:
     }
     assert session_loaded.draw(view).splitlines() == [
         "2 entries in session copy.",
-        "1 entry left out, as their time is over:",
+        "1 entry omitted, as they have expired:",
         "  plan:steps",
         "1 entry refused:",
         "  bad key: breaks the naming rule",

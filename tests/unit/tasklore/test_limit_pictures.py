@@ -69,7 +69,7 @@ def test_a_change_has_a_line_for_each_thing_that_differs() -> None:
     view = BASE | {"difference": difference, "dry_run": True}
     assert limits_change.draw(view).splitlines() == lines
     done = limits_change.draw(view | {"dry_run": False}).splitlines()
-    assert done == [*lines, "Version 5 holds within a second."]
+    assert done == [*lines, "Version 5 takes effect within a second."]
     same = BASE | {"difference": NOTHING, "dry_run": False}
     assert limits_change.draw(same) == "Nothing changes."
 

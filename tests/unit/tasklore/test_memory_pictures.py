@@ -80,7 +80,7 @@ def test_documents_are_drawn_entry_by_entry() -> None:
     ]
     nothing = {**empty, "revision": 0}
     drawn = memory_documents.draw({"user": "ana", "documents": [nothing]})
-    assert drawn.startswith("Nothing is remembered of ana yet")
+    assert drawn.startswith("Nothing is stored about ana yet")
 
 
 def test_a_difference_is_a_line_for_each_entry() -> None:
@@ -142,7 +142,7 @@ def test_matches_have_their_day_and_speaker() -> None:
     assert memory_matches.draw(view).splitlines() == [
         "Nothing answers that; this comes nearest.",
         "2026-03-01 person: We moved",
-        "2026-03-01 remembered in food.likes: We moved",
+        "2026-03-01 stored in food.likes: We moved",
         "Turns could not be looked up; only items were searched.",
     ]
     assert "Nothing was said" in memory_matches.draw({**view, "memories": []})
@@ -174,7 +174,7 @@ def test_conflicts_and_an_audit_name_the_entries() -> None:
     conflict = {"why": "opposite", "entries": [eggs, eggs], "against": ["No eggs"]}
     drawn = memory_conflicts.draw({"conflicts": [conflict]})
     assert drawn.splitlines()[:4] == [
-        "these say the contrary of each other",
+        "these contradict each other",
         f"  {FOOD} food.likes[0]: Eggs",
         f"  {FOOD} food.likes[0]: Eggs",
         "  against: No eggs",
@@ -204,11 +204,11 @@ def test_conflicts_and_an_audit_name_the_entries() -> None:
     assert f"  {'p' * 12} f (w)" in drawn
     without = memory_audit.draw({**audit, "alike": None})
     assert "perhaps" not in without
-    assert "Nothing is remembered" in memory_audit.draw({**audit, "entries": 0})
+    assert "Nothing is stored" in memory_audit.draw({**audit, "entries": 0})
 
 
 def test_forgetting_shows_its_proof_and_ends_with_1_when_something_is_left() -> None:
-    """Counts, remains beside others, and files that could not be written anew."""
+    """Counts, remains beside others, and files that could not be rewritten."""
     view: dict[str, Any] = {
         "user": "ana",
         "removed": {"turns": 2, "facts": 0},
@@ -218,16 +218,16 @@ def test_forgetting_shows_its_proof_and_ends_with_1_when_something_is_left() -> 
     assert memory_forgotten.draw(view).splitlines() == [
         "Forgot ana:",
         "          2  turns",
-        "Looked again everywhere: nothing is left.",
+        "Checked everywhere: nothing is left.",
         (
-            "Remains of messages that are gone, anybody's, may lie in the files of TASKS beside "
-            "1,234 of others that wait there."
+            "The files of stream TASKS may still contain data of deleted messages (of any user), because "
+            "1,234 other undelivered messages are stored beside them."
         ),
-        "The append-only file could not be written anew; have whoever runs the server do it.",
+        "The append-only file could not be rewritten; ask the administrator of the server to do it.",
     ]
     assert memory_forgotten.code_of(view) == OK
     left = {**view, "left": {"tasks": 1}, "removed": {}}
-    assert "Nothing was known of ana." in memory_forgotten.draw(left)
+    assert "Nothing was stored about ana." in memory_forgotten.draw(left)
     assert "1  tasks" in memory_forgotten.draw(left)
     assert memory_forgotten.code_of(left) == FAILED
 

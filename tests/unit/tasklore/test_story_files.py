@@ -214,7 +214,10 @@ def test_a_folder_without_settings_is_refused(write: Write, tmp_path: Path) -> N
         (
             "story.toml",
             'story_id = "a\n',
-            "this is no TOML: Illegal character '\\n' (at line 1, column 14); mend that line",
+            (
+                "this is not valid TOML: Illegal character '\\n' (at line 1, column 14); "
+                "fix that line"
+            ),
         ),
         (
             "relationships.toml",
@@ -259,7 +262,7 @@ def test_a_folder_without_settings_is_refused(write: Write, tmp_path: Path) -> N
         (
             "responses/Ch2-R1.md",
             "x",
-            "responses/Ch1-R001.md is response 1 already; numbers go on",
+            "responses/Ch1-R001.md is response 1 already; numbers continue",
         ),
         (
             "responses/R002.md",
@@ -438,13 +441,13 @@ def test_byte_order_marks_and_line_ends_make_no_difference(write: Write) -> None
     [
         (
             "# Ren\u00e9\n".encode("latin-1"),
-            "entities/ana.md:1: it is no text in UTF-8; save it as such",
+            "entities/ana.md:1: it is not UTF-8 text; save it as UTF-8",
         ),
         (
             b"# Ana\nfine\n\xff\n",
-            "entities/ana.md:3: it is no text in UTF-8; save it as such",
+            "entities/ana.md:3: it is not UTF-8 text; save it as UTF-8",
         ),
-        (b"# Ana\n\0\n", "entities/ana.md:2: it is no text: it has a zero byte"),
+        (b"# Ana\n\0\n", "entities/ana.md:2: it is not text: it has a zero byte"),
         (
             b"# Ana\n" + b"a" * LARGEST_FILE,
             "entities/ana.md: it has more than 256 KB; split it, or shorten it",
@@ -500,8 +503,8 @@ def test_pipes_and_folders_are_not_opened(write: Write) -> None:
     (folder / "knowledge.toml").unlink()
     (folder / "knowledge.toml").mkdir()
     assert told(folder) == [
-        "entities/pipe.md: it is no file; put a text here, or remove it",
-        "knowledge.toml: it is no file; put a text here, or remove it",
+        "entities/pipe.md: it is not a file; put a text here, or remove it",
+        "knowledge.toml: it is not a file; put a text here, or remove it",
     ]
 
 
@@ -566,7 +569,7 @@ def test_a_response_is_not_read_through_links_out_of_the_folder(
         / "way"
         / "responses"
         / "Ch1-R004.md": "it is a link out of the story's folder",
-        folder / "responses" / "Ch1-R005.md": "it is no file",
+        folder / "responses" / "Ch1-R005.md": "it is not a file",
         folder / "responses" / "Ch1-R006.md": "it has more than 256 KB",
     }
     for file, problem in refused.items():

@@ -12,7 +12,7 @@ from tasklore.commands.pictures import ask, cancelled, task_counts, tasks
     ("view", "words", "code"),
     [
         ({"outcome": "cancelled", "status": "cancelled"}, "is cancelled", 0),
-        ({"outcome": "too_late", "status": "completed"}, "already: completed", 1),
+        ({"outcome": "too_late", "status": "completed"}, "already ended: completed", 1),
         ({"outcome": "noted", "status": None}, "before it starts", 0),
     ],
 )

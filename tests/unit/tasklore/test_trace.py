@@ -53,16 +53,16 @@ def test_a_line_has_state_times_runs_memory_cost_and_error() -> None:
         )
     )
     assert drawn == (
-        "TreeAgent.leaf  failed in 1.5 s, queued 4 ms, 3 runs, generation 2, not remembered yet, "
-        "gpt-6, 1,200 + 300 tokens, $0.0031, GiveUp: bad"
+        "TreeAgent.leaf  failed in 1.5 s, queued 4 ms, 3 runs, generation 2, cache "
+        "miss, gpt-6, 1,200 + 300 tokens, $0.0031, GiveUp: bad"
     )
     assert (
         sums
-        == "   in all 1 task (1 failed), 2.0 s from first to last, 1,200 + 300 tokens, $0.0031"
+        == "   total: 1 task (1 failed), 2.0 s from first to last, 1,200 + 300 tokens, $0.0031"
     )
     assert (
         lines(task(memory="hit", saved_ms=7_000, run_ms=0))[0]
-        == "TreeAgent.leaf  completed, recalled (saved 7.0 s)"
+        == "TreeAgent.leaf  completed, cache hit (saved 7.0 s)"
     )
     unpriced = Usage(input_tokens=1, output_tokens=0, unpriced=True)
     assert lines(task(usage=unpriced))[0].endswith("1 + 0 tokens, unpriced")
@@ -91,14 +91,14 @@ def test_a_line_says_why_a_task_waits_and_which_worker_was_lost() -> None:
     assert lines(task(state="waiting", run_ms=None, waits_for=wait, **lost))[0] == (
         "TreeAgent.leaf  waiting, waits for its next run, as run 1 ended with OSError (it said: no room), "
         "runs again at 2026-01-01 12:00:05 UTC, "
-        "1 run ended without a word (worker w-1, not heard since 2026-01-01 12:00:00 UTC)"
+        "1 run crashed without a report (worker w-1, last heartbeat 2026-01-01 12:00:00 UTC)"
     )
     assert lines(task(state="running", worker_id="w-2"))[0] == (
         "TreeAgent.leaf  running for 1.5 s, on worker w-2"
     )
     assert lines(task(state="running", worker_id="w-2", silent_ms=3_000))[0] == (
-        "TreeAgent.leaf  running for 1.5 s, on worker w-2 that is lost: its lease ended 3.0 s ago; "
-        "the task runs again once another worker takes it"
+        "TreeAgent.leaf  running for 1.5 s, on worker w-2 that is lost: its lease expired 3.0 s ago; "
+        "the task runs again when another worker picks it up"
     )
 
 
@@ -109,7 +109,7 @@ def test_what_a_task_asks_stands_below_it() -> None:
     first = TracedWait(id="c-1.0", question="Pay?", sentence="waits for ana", **known)  # type: ignore[arg-type]
     assert lines(task(state="waiting", run_ms=None, waits=(first,)), is_plain=True) == [
         "TreeAgent.leaf  waiting, waits for ana",
-        "|  in all 1 task (1 waiting), 2.0 s from first to last",
+        "|  total: 1 task (1 waiting), 2.0 s from first to last",
         "`- asks 'Pay?'",
     ]
     second = TracedWait(

@@ -439,7 +439,7 @@ def test_a_remembered_result_that_goes_stale_needs_a_time_to_live(
     """It is found at the declaration; for ever is no time to live."""
     with pytest.raises(
         ConfigurationError,
-        match=rf"'{uses[-1]}'.*remember_for=timedelta.*leave remember out",
+        match=rf"'{uses[-1]}'.*remember_for=timedelta.*omit remember",
     ):
         pizzeria(remember="shared", uses=uses, **lifetime)
     agent, _ = pizzeria(remember="shared", uses=uses, remember_for=HOUR)

@@ -105,9 +105,9 @@ def test_an_agent_that_is_one_role_lies_under_its_own_name(tmp_path: Path) -> No
         ("model: 4", "model"),
         ("model: m\nmax_output_tokens: 0", "max_output_tokens"),
         ("modell: m", "modell"),
-        ("model: [", "no YAML"),
+        ("model: [", "not valid YAML"),
         ("", "holds no fields"),
-        ("model: !!python/object/apply:os.system ['true']", "no YAML"),
+        ("model: !!python/object/apply:os.system ['true']", "not valid YAML"),
     ],
 )
 def test_a_wrong_configuration_names_file_and_field(

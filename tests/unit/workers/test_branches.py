@@ -650,7 +650,7 @@ async def test_a_hook_behind_the_run_uses_the_context_and_is_told_that_it_cannot
     assert await run(kit, "stepping") == "looked"
     assert behind.seen == [True, "told", "called"]
     assert set(STEPS) == {"looked", "told"}
-    assert "cannot wait behind its run; wait in the task" in capsys.readouterr().out
+    assert "is not allowed in after_run; call it in the task" in capsys.readouterr().out
 
 
 async def test_what_a_persons_yes_ran_in_ends_nothing_of_the_task_behind_it(

@@ -220,7 +220,7 @@ async def test_circles_depth_and_parameters_that_are_no_json_are_refused() -> No
     deep = parent(ancestors=tuple(f"A.b:{number}" for number in range(32)))
     with pytest.raises(InvalidInput, match="number 34"):
         await children_of(deep)[0].call(CALLEE, {}, None)
-    with pytest.raises(InvalidInput, match="no JSON"):
+    with pytest.raises(InvalidInput, match="not JSON"):
         await children_of(parent())[0].call(CALLEE, {"topic": object()}, None)
     with pytest.raises(InvalidInput, match="at least one"):
         await children_of(parent())[0].map(

@@ -151,8 +151,8 @@ def test_a_name_with_two_meanings_is_refused(
             "no module 'near_pkg.greter' in 'near_pkg'; did you mean 'near_pkg.greeter'?",
         ),
         ("./greter_near.py", "did you mean 'greeter_near.py'?"),
-        ("not a module", "is no module path"),
-        ("notes_near.md", "is no Python file; name the .py file"),
+        ("not a module", "is not a module path"),
+        ("notes_near.md", "is not a Python file; name the .py file"),
         (
             "greeter_near:agnet",
             "no agent 'agnet'; did you mean 'agent'?; agents there are agent",
@@ -270,7 +270,7 @@ def test_an_unknown_or_unusable_field_is_named(
     ("text", "told"),
     [
         ("[]", "one JSON object"),
-        ("{", "is no JSON"),
+        ("{", "is not valid JSON"),
         ('{"agent_id": "A", "agent_id": "B"}', "agent_id is given twice"),
     ],
 )

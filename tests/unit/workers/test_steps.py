@@ -150,7 +150,7 @@ async def take_anything(_anything: object) -> None:
 @pytest.mark.parametrize(
     ("function", "arguments", "words"),
     [
-        (take_anything, (object(),), "the arguments of step 'odd' are no JSON"),
+        (take_anything, (object(),), "the arguments of step 'odd' are not JSON"),
         (
             abs,
             (-1,),

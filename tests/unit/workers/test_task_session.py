@@ -135,7 +135,7 @@ async def test_a_remembered_task_may_not_touch_its_session(
     )
     for word in (
         what,
-        "do not tell what the session holds",
+        "do not include the state of the session",
         "remember=False",
         "as parameters",
     ):
@@ -190,7 +190,7 @@ async def test_a_decision_is_noted_once_however_often_the_task_runs() -> None:
 async def test_a_project_needs_a_session_that_has_one() -> None:
     services = KitServices(ScriptedLlm(), datetime(2026, 1, 1, tzinfo=UTC))
     task = an_agent(False, _asks_project).tasks["plan"]
-    with pytest.raises(UnknownSession, match="'s1' is not there"):
+    with pytest.raises(UnknownSession, match="'s1' does not exist"):
         await task.run(Nothing(), Context(task, assignment(), services))
     await services.sessions.create("s1")
     with pytest.raises(InvalidInput, match="belongs to no project"):

@@ -17,7 +17,7 @@ def leave() -> None:
 
 def test_an_error_of_ours_is_told_by_the_line_that_caused_it() -> None:
     """As where a task would end the whole process; without a cause by where the task is defined."""
-    ours = TaskloreError("raised SystemExit(3), which is no Exception")
+    ours = TaskloreError("raised SystemExit(3), which is not an Exception")
     assert describe_place(ours, leave).endswith('in leave: "def leave() -> None:"')
     with pytest.raises(SystemExit) as raised:
         leave()

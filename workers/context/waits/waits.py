@@ -257,11 +257,12 @@ class TaskWaits:
             )
         except PydanticSerializationError as error:
             raise InvalidInput(
-                f"the arguments of {kind} are no JSON ({error}); pass numbers, texts or models"
+                f"the arguments of {kind} are not JSON ({error}); pass numbers, texts "
+                "or models"
             ) from error
         except ValidationError as error:
             raise InvalidInput(
-                f"otherwise={otherwise!r} is no answer: {error}"
+                f"otherwise={otherwise!r} is not a valid answer: {error}"
             ) from error
         return Wait(
             kind=kind,
@@ -382,8 +383,8 @@ class TaskWaits:
             return late
         if wait.otherwise is None:
             msg = (
-                f"{wait.text!r} was not answered until {wait.until:%Y-%m-%d %H:%M} "
-                "UTC; say with otherwise how to go on"
+                f"{wait.text!r} was not answered by {wait.until:%Y-%m-%d %H:%M} UTC; "
+                "pass `otherwise` to continue with a default answer"
             )
             raise NotAnswered(msg)
         if not is_known:

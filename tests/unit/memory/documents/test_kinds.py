@@ -111,12 +111,12 @@ def test_a_folder_replaces_a_kind_of_the_same_id(tmp_path: File) -> None:
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("title = ", "music.toml is no TOML"),
+        ("title = ", "music.toml is not valid TOML"),
         (MUSIC.replace("title", "titel"), "title: add it; titel: no such field"),
         (MUSIC.replace("music.bands", "music.*"), "places.0.path.*character 7"),
         (
             MUSIC.replace("music.bands", "_metadata.bands"),
-            "places.0.path.*no place for items",
+            "places.0.path.*cannot hold items",
         ),
         (f'{MUSIC}opposite = "dislike"', "places.0.opposite.*'dislike'.*add one"),
         (

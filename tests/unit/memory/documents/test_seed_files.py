@@ -140,12 +140,12 @@ def test_a_document_that_never_was_a_file_is_written_as_files_are_published() ->
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b'{"a": "\xff"}', "byte 7 is no UTF-8"),
+        (b'{"a": "\xff"}', "byte 7 is not UTF-8"),
         (b"[1]", "a document is a JSON object"),
-        (b"", "line 1, character 1: no JSON"),
-        (b'{\n"a": 1', "line 2, character 7: no JSON"),
+        (b"", "line 1, character 1: invalid JSON"),
+        (b'{\n"a": 1', "line 2, character 7: invalid JSON"),
         (b'{"a": 1, "b": {"c": 1, "c": 2}}', "'c' is in one object twice"),
-        (b'{"a": NaN}', "NaN is no JSON"),
+        (b'{"a": NaN}', "NaN is not valid JSON"),
         (b'{"a": 1e999}', "1e999 is larger"),
         (b'{"a": "\\ud800"}', "half of a character"),
         (b'{"a": ' + b"9" * 5_000 + b"}", "more digits"),

@@ -419,7 +419,7 @@ def test_a_line_with_half_a_character_is_named() -> None:
     assert answer.status_code == 422
     [fault] = answer.json()["problems"]
     assert fault["where"] == "line 2"
-    assert fault["message"].startswith("text holds half of a surrogate pair")
+    assert fault["message"].startswith("text contains an unpaired surrogate")
     assert shelf.notes == {}
 
 

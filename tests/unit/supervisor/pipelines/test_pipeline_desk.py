@@ -161,7 +161,7 @@ async def test_a_run_over_which_drivers_died_is_set_aside_until_resumed(
         await the_end(system, "s2")
         ended = await the_end(system)
         assert ended["state"] == "failed"
-        assert "set aside" in ended["error"]
+        assert "quarantined" in ended["error"]
         assert system.workers.runs["one"] == 1
         assert (await system.ask("resume")).kind == "accepted"
         await until(lambda: system.workers.runs["one"] == 2)

@@ -241,7 +241,7 @@ async def test_an_inner_run_past_its_timeout_is_cancelled(tmp_path: Path) -> Non
         ({"parameters": {}}, "parameters.paper is missing"),
         (
             {"parameters": {"paper": "a", "deep": 1}},
-            "parameters.deep is no parameter of 'review'",
+            "parameters.deep is not a parameter of 'review'",
         ),
         ({"parameters": {"paper": ["a"]}}, "parameters.paper must be a text"),
     ],

@@ -79,7 +79,7 @@ async def test_phases_begin_without_a_late_one_whose_result_counts(
     found = await system.sessions.peek("s1", ["weather:results", "letter:results"])
     assert [entry.value for entry in found if entry is not None] == [{}, {"x": None}]
     assert [one.text for one in system.events if one.kind == "phase_progress"] == [
-        "late after 0.05 s: the phases after it go on without it"
+        "late after 0.05 s: the phases after it continue without it"
     ]
     record = await system.record()
     assert [record.lateness(name) for name in record.phases] == [

@@ -105,6 +105,6 @@ def test_a_folder_of_pipelines_is_read_or_refused_with_its_file(tmp_path: Path) 
         read_pipelines(tmp_path)
     with pytest.raises(
         ConfigurationError,
-        match=r"TASKLORE_PIPELINES_DIR .* is no folder; make it, or leave it out",
+        match=r"TASKLORE_PIPELINES_DIR .* is not a folder; create it, or omit it",
     ):
         read_pipelines(tmp_path / "none")

@@ -116,10 +116,10 @@ def test_a_missing_earlier_value_is_asked_for() -> None:
     [
         (
             "three times the limit",
-            "I cannot work out 'three times the limit' of the earlier 800.",
+            "I cannot compute 'three times the limit' from the earlier 800.",
         ),
         ("limit 900, spent 250, double the limit", "Is budget limit 900 or 1600?"),
-        ("remove 40 from the history", "of the earlier [30, 40]."),
+        ("remove 40 from the history", "from the earlier [30, 40]."),
     ],
 )
 def test_a_difference_without_a_plain_value_is_asked_about(

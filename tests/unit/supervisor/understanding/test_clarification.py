@@ -95,9 +95,9 @@ def shown(found: Interpretation) -> object:
     )
 
 
-LEFT = "All right, I leave it"
-BUDGET_ASKS = "What are budget limit and spent?"
-TRIP_ASKS = "What are hotel and travellers?"
+LEFT = "OK, I will not start it"
+BUDGET_ASKS = "What should budget limit and spent be?"
+TRIP_ASKS = "What should hotel and travellers be?"
 
 
 @pytest.mark.parametrize(
@@ -118,14 +118,14 @@ def test_answers_to_which_task(answer: str, wanted: object) -> None:
 )
 def test_answers_that_agree_to_the_only_task(answer: str) -> None:
     assert shown(talk(*ONE_TASK)) == "Do you mean book meeting (MeetAgent)?"
-    assert shown(talk(*ONE_TASK, answer)) == "What is when?"
+    assert shown(talk(*ONE_TASK, answer)) == "What should when be?"
 
 
 @pytest.mark.parametrize(
     ("answer", "wanted"),
     [
         *(
-            (answer, "What is spent?")
+            (answer, "What should spent be?")
             for answer in ("the limit", "budget limit", "it's the limit", "the first")
         ),
         ("neither", LEFT),
@@ -166,7 +166,7 @@ def test_answers_to_which_number(answer: str, spent: object) -> None:
     [
         ("40k", NO_SPENT | {"spent": 40000}),
         *(
-            (answer, "What is spent?")
+            (answer, "What should spent be?")
             for answer in ("yes", "no", "the first", "both", "spent", "the limit")
         ),
         ("never mind", LEFT),
@@ -174,7 +174,7 @@ def test_answers_to_which_number(answer: str, spent: object) -> None:
 )
 def test_a_missing_value_is_asked_for_until_given(answer: str, wanted: object) -> None:
     assert shown(talk(*MISSING, answer)) == wanted
-    if wanted == "What is spent?":
+    if wanted == "What should spent be?":
         assert shown(talk(*MISSING, answer, "40k")) == NO_SPENT | {"spent": 40000}
 
 

@@ -100,7 +100,7 @@ def test_a_yes_starts_exactly_what_was_shown(yes: str) -> None:
 def test_a_no_leaves_it(no: str) -> None:
     found = understand(no, [asked(QUESTION, SHOWN)])
     assert isinstance(found, Unfitting)
-    assert found.text.startswith("All right, I leave it")
+    assert found.text.startswith("OK, I will not start it")
 
 
 def test_a_changed_proposal_is_shown_again() -> None:

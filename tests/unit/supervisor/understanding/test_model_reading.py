@@ -180,7 +180,7 @@ async def test_an_unreadable_quotation_is_shown_for_a_yes(
         ),
         (
             slot("copies", "99", "3"),
-            "intents.0.slots.1.value: What is copies, from 1 to 40?",
+            "intents.0.slots.1.value: How many copies, from 1 to 40?",
         ),
         (
             slot("shelf", "3"),

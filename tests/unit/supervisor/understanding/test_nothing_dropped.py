@@ -221,7 +221,7 @@ def test_a_sentence_without_a_task_gets_help(text: str, words: str) -> None:
     found = understand(text)
     assert isinstance(found, Unfitting)
     assert words in found.text
-    assert "I leave it" not in found.text
+    assert "I will not start it" not in found.text
 
 
 def test_a_task_that_cancels_can_be_asked_for() -> None:

@@ -59,7 +59,7 @@ ODD = [
     (of_field(enum=5), "x.enum must be a list"),
     (of_field(enum=[10**5000]), "cannot be written as JSON"),
     (of_field(cues=["limit"] * 1000), "1001 names, aliases and cues; keep to 100"),
-    (of_field(type="number", unit="\x00"), "is no unit"),
+    (of_field(type="number", unit="\x00"), "is not a valid unit"),
     (
         {"properties": {f"f{number}": {} for number in range(201)}},
         "201 fields; keep to 200",

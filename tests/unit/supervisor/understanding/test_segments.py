@@ -166,7 +166,7 @@ def test_too_many_tasks_at_once_start_nothing() -> None:
 def test_a_negated_task_does_not_start(text: str) -> None:
     found = understand(text, budget_turn(budget_limit=1, spent=2), ALL)
     assert isinstance(found, Unfitting)
-    assert found.text.startswith("All right, I leave it.")
+    assert found.text.startswith("OK, I will not start it.")
 
 
 @pytest.mark.parametrize(

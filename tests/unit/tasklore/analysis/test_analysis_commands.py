@@ -209,7 +209,7 @@ def test_a_word_is_a_file_or_the_id_of_a_story(
         InvalidInput, match=r"none/a\.json cannot be read \(No such file"
     ):
         read_file("none/a.json")
-    with pytest.raises(InvalidInput, match="here: this is no JSON"):
+    with pytest.raises(InvalidInput, match="here: this is not valid JSON"):
         read_file("here")
 
 
@@ -221,7 +221,8 @@ def test_a_story_is_asked_for_at_the_api(
         monkeypatch.delenv(name)
     with pytest.raises(
         Unreachable,
-        match="'quay' is no file here, so it names a story: no API is known here",
+        match="'quay' is not a file here, so it is taken as a story id: no API is "
+        "known here",
     ):
         print_document("quay", as_json=False)
     view = {

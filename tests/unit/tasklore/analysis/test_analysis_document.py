@@ -111,7 +111,7 @@ def test_an_older_document_is_upcast() -> None:
 )  # fmt: skip
 def test_problems_have_their_place(body: Any, place: str) -> None:
     assert [one.place for one in problems_in(json.dumps(body))] == [place]
-    with pytest.raises(InvalidInput, match="no analysis document"):
+    with pytest.raises(InvalidInput, match="not an analysis document"):
         read_document(json.dumps(body))
 
 

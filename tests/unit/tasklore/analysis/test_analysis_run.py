@@ -278,7 +278,7 @@ def test_after_the_time_to_wait_the_sections_so_far_are_shown(
     assert ("0 of 9 agents ok, 9 at work" in out) is not has_any
     assert (place / "state" / "agent_analysis.json").exists() is has_any
     assert (
-        "not finished after 0.01 s; the agents go on, and `tasklore analyses show quay --response 3`"
+        "not finished after 0.01 s; the agents continue, and `tasklore analyses show quay --response 3`"
         in err
     )
 
@@ -368,7 +368,7 @@ def test_all_stop_at_the_first_response_without_an_answer(
     assert [one["response"] for one in api.asked_for("run")] == [1, 2]
     out, err = capsys.readouterr()
     assert [one["document"] for one in json.loads(out)] == [analysed(1), None]
-    assert "nothing came of Ch1-R2 within 0.05 s; those after it were not begun" in err
+    assert "no result of Ch1-R2 within 0.05 s; those after it were not started" in err
 
 
 def test_a_refusal_leaves_nothing_in_the_folder(place: Path, api: Api) -> None:
@@ -413,5 +413,5 @@ def test_whoever_stops_it_hears_how_to_look_on(
     with pytest.raises(KeyboardInterrupt):
         run_analysis(AnalysisOptions(folder=place))
     assert capsys.readouterr().err == (
-        "tasklore: the agents go on; `tasklore analyses show quay --response 3` looks at what they found\n"
+        "tasklore: the agents continue; `tasklore analyses show quay --response 3` shows what they found\n"
     )

@@ -60,4 +60,4 @@ def test_another_shell_is_refused(
     run_command: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command("completion", "csh") == 2
-    assert "SHELL 'csh' is none of bash, zsh, fish" in capsys.readouterr().err
+    assert "SHELL 'csh' is not one of bash, zsh, fish" in capsys.readouterr().err

@@ -22,7 +22,7 @@ Usage: tasklore schedules add [OPTIONS] {AGENT.TASK}
 
   Keep a schedule.
 
-  Needs a key with the role ask, where keys are demanded.
+  Requires an API key with the role ask if API keys are enabled.
 
 Arguments:
   AGENT.TASK
@@ -40,8 +40,7 @@ Options:
   --dry-run
   --eager / --no-eager            [default: true]
   -y, --yes                       Do not ask.
-  --api URL                       Ask the API there, not where
-                                  TASKLORE_API_URL says.
+  --api URL                       API URL (overrides TASKLORE_API_URL).
   --json                          Print JSON for programs.
   -h, --help                      Show this message and exit.
 

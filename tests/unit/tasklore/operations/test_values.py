@@ -60,8 +60,8 @@ def test_files_are_read_here(tmp_path: Path) -> None:
     [
         ({"parameters": ["limit"]}, "--parameter 'limit' is not NAME=VALUE"),
         ({"parameters": ["a=1", "a=2"]}, "--parameter names 'a' twice"),
-        ({"budget": "{"}, "--budget is no JSON"),
-        ({"budget": '{"usd": NaN}'}, "--budget is no JSON"),
+        ({"budget": "{"}, "--budget is not valid JSON"),
+        ({"budget": '{"usd": NaN}'}, "--budget is not valid JSON"),
         ({"budget": "@missing.json"}, "--budget: cannot read 'missing.json'"),
         ({"pipeline": "missing.toml"}, "--pipeline: cannot read 'missing.toml'"),
         ({"Idempotency-Key": "a\nb"}, "--idempotency-key"),

@@ -48,7 +48,7 @@ def test_inputs_are_read_by_type(typed: str, value: JsonValue) -> None:
         (["folder=a", "folder=b"], "folder is given twice"),
         (["depth=" + "[" * 100_000], "must be a number"),
         (["folder=@nowhere.txt"], r"folder: 'nowhere.txt' cannot be read .*@@"),
-        (["folder=\udc80"], "folder is no valid Unicode"),
+        (["folder=\udc80"], "folder is not valid Unicode"),
     ],
 )
 def test_an_invalid_input_is_refused_by_name(typed: list[str], said: str) -> None:
@@ -66,7 +66,7 @@ def test_an_input_may_come_from_a_file(
     assert read_inputs(PIPELINE, ["rules=@rules.json"]) == {"rules": {"a": 1}}
     with pytest.raises(InvalidInput, match="larger than 512 KiB; give its path"):
         read_inputs(PIPELINE, ["folder=@big.txt"])
-    with pytest.raises(InvalidInput, match="no text in UTF-8"):
+    with pytest.raises(InvalidInput, match="not UTF-8 text"):
         read_inputs(PIPELINE, ["folder=@bytes.bin"])
 
 

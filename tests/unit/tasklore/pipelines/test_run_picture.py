@@ -170,7 +170,7 @@ def test_the_end_of_a_run_is_printed_without_its_outcome(
         == 1
     )
     printed = capsys.readouterr().err
-    assert "go on with: tasklore pipelines resume report-1\n" in printed
+    assert "resume with: tasklore pipelines resume report-1\n" in printed
     assert printed.endswith(
         "correct the file? `tasklore pipelines resume report-1 --file FILE`\n"
     )
@@ -225,8 +225,8 @@ def test_stale_phases_are_named_with_their_reasons() -> None:
     ("state", "said", "code"),
     [
         ("cancelled", "report-1 is cancelled.", OK),
-        ("running", "report-1 is to be cancelled", OK),
-        ("completed", "report-1 had ended already: completed.", FAILED),
+        ("running", "cancellation of report-1 requested", OK),
+        ("completed", "report-1 had already ended: completed.", FAILED),
     ],
 )
 def test_a_cancellation_says_whether_it_came_in_time(
@@ -240,5 +240,5 @@ def test_a_cancellation_says_whether_it_came_in_time(
 def test_a_cancellation_that_nobody_looked_at_is_on_its_way() -> None:
     """The view is then that of the request, which has no state."""
     view = {"session_id": "report-1", "text": ""}
-    assert "is to be cancelled" in run_cancelled.draw(view)
+    assert "cancellation of report-1 requested" in run_cancelled.draw(view)
     assert run_cancelled.code_of(view) == OK

@@ -132,4 +132,4 @@ async def test_what_is_known_is_told_by_category() -> None:
 
     refused = await kit.run("about_me", {})
     assert refused.error is not None
-    assert "user_id is missing" in refused.error.message
+    assert "user_id is required" in refused.error.message

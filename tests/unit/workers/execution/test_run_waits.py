@@ -51,8 +51,8 @@ def test_it_says_what_it_waits_for_and_until_when() -> None:
     model = run_wait(away(), None, NOW)
     assert model is not None
     assert model.sentence == (
-        f"waits for the provider of model m (it said: {WORDS}), "
-        "looks again at 2026-01-01 12:00:03 UTC"
+        f"waits for the provider of model m (it said: {WORDS}), next check at "
+        "2026-01-01 12:00:03 UTC"
     )
     assert run_wait(RetryLater("later", 5), None, NOW) is None
 
@@ -99,7 +99,7 @@ async def test_a_task_without_a_deadline_ends_with_the_providers_words() -> None
     assert report.error is not None
     assert report.error.message == (
         f"it waited 24 hours for the provider of model m (it said: {WORDS}); "
-        "mend that and redrive it"
+        "fix that and redrive it"
     )
     assert worker.counts.seen["dead:gave_up"] == 1
 
@@ -149,7 +149,8 @@ async def test_a_task_whose_worker_died_until_its_time_was_over_says_so() -> Non
     assert report.error is not None
     assert report.error.message == (
         "the deadline, 2026-01-01 13:00:00 UTC, passed before it could run again: the worker process ended in 2 "
-        "of its 3 runs (worker gone, not heard since 1970-01-01 00:00:03 UTC), by this task or by another one beside it"
+        "of its 3 runs (worker gone, last heartbeat 1970-01-01 00:00:03 UTC), because of this task or another one in "
+        "the same worker"
     )
 
 

@@ -116,7 +116,7 @@ async def test_what_is_no_fact_is_not_taken_for_one() -> None:
     def hear(turn: ChatTurn) -> Sequence[Fact]:
         return ["User says hi"]  # type: ignore[list-item]  # that is what is refused
 
-    with pytest.raises(GiveUp, match="no facts"):
+    with pytest.raises(GiveUp, match="did not return facts"):
         await listen(agent, "hi")
 
 

@@ -147,7 +147,7 @@ async def test_an_agent_that_hangs_is_cancelled_once_the_ledger_is_back() -> Non
         ([1, 2], "Nonsense: section 'knowledge' has to be a JSON object, this is list"),
         (
             {"facts": "many"},
-            "Nonsense: this is no section 'knowledge': facts: must be a list",
+            "Nonsense: this is not a section 'knowledge': facts: must be a list",
         ),
         ({"facts": [], "x": "y" * 70_000}, "Nonsense: section 'knowledge' has 70,0"),
         (
@@ -690,7 +690,7 @@ async def test_an_internal_error_is_answered() -> None:
             at_once = await system.analyses.due("S", 1)
             await asyncio.sleep(0.1)
     assert reply.kind == "refused"
-    assert "the supervisor's log says why" in reply.text
+    assert "the supervisor's log has the cause" in reply.text
     assert at_once == []
 
 

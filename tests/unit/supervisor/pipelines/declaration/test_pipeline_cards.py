@@ -114,7 +114,7 @@ def test_an_unknown_agent_or_task_is_reported_with_the_nearest() -> None:
     (task,) = misfits_of(a_phase("a", task="fnd"))
     assert task == Flaw(
         ("phases", 0, "task"),
-        "task 'fnd' is none of 'ReaderAgent'; did you mean 'find'?",
+        "task 'fnd' is not a task of 'ReaderAgent'; did you mean 'find'?",
     )
 
 
@@ -128,7 +128,7 @@ def test_parameters_are_checked_by_name_and_alias() -> None:
     assert [(problem.place, problem.text) for problem in problems] == [
         (
             ("phases", 0, "parameters", "conut"),
-            "parameters.conut is no parameter of 'find'; did you mean 'count'?",
+            "parameters.conut is not a parameter of 'find'; did you mean 'count'?",
         ),
         (
             ("phases", 1, "parameters", "count"),

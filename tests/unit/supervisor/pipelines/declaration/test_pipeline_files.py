@@ -171,7 +171,7 @@ HEAD = 'name = "x"\n'
 PHASE = '[[phase]]\nname = "a"\nagent = "A"\ntask = "t"\n'
 
 BROKEN: list[tuple[str, int | None, str]] = [
-    (HEAD + "root = \n", 2, "this is no TOML"),
+    (HEAD + "root = \n", 2, "this is not valid TOML"),
     (HEAD + 'root = "', None, "at the end of the file"),
     (HEAD, None, "it has no phases; write each as a block [[phase]]"),
     (HEAD + PHASE.replace("phase", "phases"), 2, "as a block [[phase]]"),
@@ -236,7 +236,7 @@ def test_an_unusable_file_is_refused(write: Write) -> None:
     ]
     Path("latin.toml").write_bytes(b'name = "\xe9"')
     assert problems_at(Path("latin.toml")) == [
-        "latin.toml: it is no text in UTF-8; save it as such"
+        "latin.toml: it is not UTF-8 text; save it as UTF-8"
     ]
     assert "more than" in problems_at(write("large.toml", "#" * (5 * 1024 * 1024)))[0]
 
@@ -315,7 +315,7 @@ def test_phases_of_a_python_file_have_the_lines_where_they_are_made(
                 "x.py: it declares no pipeline; write `pipeline = Pipeline(...)` at its top level"
             ],
         ),
-        ("\nx = (\n", ["x.py:2: this is no Python: '(' was never closed"]),
+        ("\nx = (\n", ["x.py:2: this is not valid Python: '(' was never closed"]),
         ("\nx = 1 / 0\n", ["x.py:2: it raised ZeroDivisionError: division by zero"]),
         (
             "import no_such_thing\n",

@@ -45,7 +45,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a page sensed": (sensing(smell="x" * 50_000), "smell take 50012 bytes as JSON; send at most 20000"),
     "control characters": (new(message="Hel\x00lo"), r"message: holds the control character '\\x00'; leave it out"),
     "half a sign": (new(message="\ud800"), "new_messages.0.message"),
-    "a hidden sign in a name": ({"agents": ["Bo\u200bb"]}, "agents.0: .*a name stands in sentences"),
+    "a hidden sign in a name": ({"agents": ["Bo\u200bb"]}, "agents.0: .*names appear in sentences"),
     "a sentence as a name": (new(sender="Bob said: 'Hi' and Carol"), "new_messages.0.sender: .*holds ': '"),
     "a name that is shown otherwise": ({"agents": ["Bo\u00bbb"]}, "agents.0 is .* which a prompt can only show as"),
     "a name that is nobody's": ({"name": "I"}, "name: 'I' is what an agent calls itself"),
