@@ -157,7 +157,10 @@ async def test_a_task_that_calls_itself_with_its_own_key_is_refused_and_with_ano
         report = await asyncio.wait_for(ask(asker, "nested", "n", 2), 20)
         assert report.status == "failed"
         assert report.error is not None
-        assert "a task above it holds its place (at_most=1)" in report.error.message
+        assert (
+            "a task above it holds its concurrency slot (at_most=1)"
+            in report.error.message
+        )
 
 
 async def test_a_task_that_was_cancelled_while_it_waited_lets_the_next_one_begin(

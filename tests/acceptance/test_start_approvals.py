@@ -114,7 +114,9 @@ async def test_words_wait_for_the_yes_of_the_right_person_and_start_the_task_onc
         True,
         True,
     )
-    assert "needs the yes of role:finance before it starts transfer" in reply["text"]
+    assert (
+        "needs the approval of role:finance before it starts transfer" in reply["text"]
+    )
     question = await desk.doors.find("finance", ask.partition(".")[0])
     said = json.dumps(words(label))
     assert question["question"] == (
@@ -308,7 +310,7 @@ async def test_each_door_says_who_is_asked_and_leaves(desk: Desk) -> None:
             "/v1/chat/completions", {"model": "tasklore", "messages": [message]}
         )
     )["choices"][0]
-    assert "needs the yes of role:finance" in told["message"]["content"]
+    assert "needs the approval of role:finance" in told["message"]["content"]
     for ask, label in ((by_command, first), (over_http["id"], second)):
         assert await desk.answer("finance", ask, YES) == 200
         await desk.report(ask.partition(".")[0])

@@ -523,7 +523,7 @@ def test_without_a_script_every_form_posts(
     open_page("people?user=ana&view=history")
     page.get_by_role("button", name="Take back").first.click()
     # No worker of memory is there, which the page says.
-    expect(page.locator(".said.bad")).to_contain_text("not taken back")
+    expect(page.locator(".said.bad")).to_contain_text("not undone")
     open_page(paths["pipeline"])
     press("Resume")
     expect_said("")

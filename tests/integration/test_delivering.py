@@ -191,7 +191,7 @@ BAD = [
     (_BOB, {"sender": "Eve"}, "sender is 'Eve', but it was sent as 'Bob'; speak as yourself"),
     (f"{_BOB[:-4]}~", {}, "sender is 'Bob', but it was sent as '~', which is not the token of a user"),
     (_BOB, {"conversation_id": CAROL}, f"conversation_id is '{CAROL}', but it lies on '{_BOB}'; publish it to"),
-    (_BOB, {"conversation_id": ""}, "conversation_id is not usable; it takes the conversation of the agent that is to"),
+    (_BOB, {"conversation_id": ""}, "conversation_id is not usable; it takes the conversation of the receiving agent"),
     (_BOB, {"message": "x" * 900_000, "user_id": "ann"}, "message is not usable; it takes text of 1 to 2,000"),
     (_BOB, {"message": "ring \x07"}, "message holds the control character '\\x07'; leave it out"),
     (_BOB, {"time": float("nan")}, "time is not usable; it takes seconds of the world"),

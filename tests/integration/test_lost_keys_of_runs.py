@@ -122,7 +122,7 @@ async def test_who_resumes_it_takes_it_over_for_its_tenant(
     async with scene.desk():
         await rest(scene, keys, gate)
         reply = await ask(scene, "resume", taker)
-        assert (reply.kind, "it goes on as yours" in reply.text) == ("accepted", True)
+        assert (reply.kind, "it continues as yours" in reply.text) == ("accepted", True)
         told = await scene.outcome("s")
     assert told["state"] == "completed"
     first, second = scene.callers["first"], scene.callers["second"]

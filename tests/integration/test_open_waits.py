@@ -281,7 +281,7 @@ async def test_a_wait_that_a_later_run_leaves_out_is_withdrawn(
     assert await listed(valkey_or_redis) == {f"ask {TASK} 1", f"ask {TASK} 2"}
     states = [await waits.read(TASK, slot) for slot in "012"]
     assert [one and one.is_withdrawn for one in states] == [True, True, False]
-    with pytest.raises(InvalidInput, match="goes on without it"):
+    with pytest.raises(InvalidInput, match="has continued"):
         await waits.answer(TASK, "0", an_answer(first))
     assert await waits.answer(TASK, "1", an_answer(second)) is not None
     shown = [view_of(TASK, one).state for one in states if one is not None]

@@ -92,7 +92,7 @@ async def test_a_memory_is_opened_by_the_name_of_a_person(
         text = await tab.open("/console/people?user=ana&view=facts")
         assert "Nothing waits." in text
         text = await tab.open("/console/people?user=ana&at=2020-01-01")
-        assert "Nothing was remembered of ana on that day." in text
+        assert "Nothing was stored about ana on that day." in text
         text = await tab.open("/console/people?user=ana&at=yesterday", 422)
         assert "is not a valid day" in text
         text = await tab.open("/console/people?user=a/b", 422)
@@ -136,7 +136,7 @@ async def test_an_edit_is_taken_back_from_the_history(
             plan_id="plan-of-none",
             back="/console/people?view=history",
         )
-        assert "It was not taken back: there is no plan" in text
+        assert "It was not undone: there is no plan" in text
         assert 'aria-current="true">History' in text
         text = await tab.send("/console/people/undo", plan_id="plan-of-ana")
         assert "It is being undone" in text

@@ -349,7 +349,7 @@ async def test_a_kept_run_is_run_again_from_a_phase_or_by_what_changed(
         with pytest.raises(Refused, match=r"it has first|writes first:results") as no:
             await invalidate_run(services, DESK, "s1", unknown)
         assert no.value.problem.status == 422
-    with pytest.raises(Refused, match="no phase of 'steps'; it has first"):
+    with pytest.raises(Refused, match="not a phase of 'steps'; it has first"):
         await rerun_run(services, DESK, "s1", Rerun(phase="fourth"))
     with pytest.raises(Refused, match="nothing of it is stale"):
         await resume_run(services, DESK, "s1", Resume())

@@ -276,10 +276,10 @@ async def test_what_comes_while_everything_is_forgotten_stays(
 @pytest.mark.parametrize(
     ("conditions", "where"),
     [
-        ({}, "say what to forget"),
+        ({}, "say what to delete"),
         ({"everything": True, "agent": "A"}, "means everything"),
         ({"everything": True, "stale": True}, "means everything"),
-        ({"key": "unknown:1"}, "nothing is remembered under"),
+        ({"key": "unknown:1"}, "there is no cached result"),
     ],
 )
 async def test_an_unclear_wish_to_forget_is_refused(

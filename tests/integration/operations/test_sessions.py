@@ -252,8 +252,8 @@ async def test_entries_of_a_file_that_are_over_or_break_a_rule_are_told(
     [
         ("{nope", "is not valid JSON"),
         ("[" * 100_000, "is not valid JSON"),
-        ({}, "no file of a session"),
-        ("[]", "no file of a session"),
+        ({}, "not a session file"),
+        ("[]", "not a session file"),
         (
             {"cache": {}, "version": "1.0.0", "session_id": "s", "domain": "data"},
             "version '1.0.0'",
