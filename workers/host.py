@@ -51,6 +51,12 @@ class Host:
         for listener in self.listeners:
             listener.reconnected()
 
+    def look_soon(self, queue: str) -> None:
+        """Have the listener of *queue*, `turns` or `facts`, look at its rows at once, if one is here."""
+        for listener in self.listeners:
+            if listener.queue_name == queue:
+                listener.outflow.look_soon()
+
     def cancel(self, request: Cancellation) -> set[str]:
         """Cancel a task and its children as far as they are here; return the children, which may have some too."""
         children = set[str]()

@@ -442,6 +442,7 @@ class Worker:
             self._worker_id,
             self._heal,
             self._exclusive,
+            self._host.look_soon,
         )
         self._host.listeners += await open_listeners(
             agent, ListenerDependencies(*opened, parts.services.episodes, *own)

@@ -15,12 +15,21 @@ OUTCOMES: Final[tuple[Outcome, ...]] = ("done", "failed", "rejected", "conflict"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewRow:
+    """A row to be appended: an id, by which it is known when it comes again, and what `QueueRow` will say of it."""
+
+    row_id: str
+    body: bytes
+    trace: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRow:
     """A row under claim; `body` is as it was appended.
 
     `attempts` counts the runs that are held against it: those that ended in a retry, and those that ended without a
     word while it was claimed alone. `crashes` counts all that ended without a word since its last retry; a row with
-    one is only claimed alone. `note` is what an earlier run worked out (`PersonalQueue.note`), None when nothing.
+    one is only claimed alone. `note` is what an earlier run worked out (`Closing.note`), None when nothing.
     `trace` is the trace context of the message that it came in, as that is spelled there; "" for none.
     """
 
@@ -60,6 +69,7 @@ class Closing:
 
     An `Outcome` closes it for good. `retry` keeps it first among its owner's, not before *not_before_ms* (ms since
     1970, None is at once), with one attempt more. `needs_model` takes it out of the order until it is resumed.
+    Both keep *note* with the row for its next claim, in place of the one before it; None leaves that there.
     """
 
     row_id: str
@@ -67,6 +77,7 @@ class Closing:
     reason: str = ""
     plan_id: str | None = None
     not_before_ms: int | None = None
+    note: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,5 +132,6 @@ def closing_arguments(
             reason,
             closing.plan_id or "",
             not_before,
+            closing.note or b"",
         )
     return words

@@ -4,6 +4,7 @@
 -- length, so that they are best put last. `k` and `a` are for the script to choose.
 --
 --   lease_held(k, a)  true while the claim holds: check it first, and write nothing when it is false.
+--   demand_types(k)   fails where a key holds another type, which is to be before the first write.
 --   close_rows(k, a)  closes the rows and returns how many were still waiting; a repeat of it changes nothing.
 local PARKED = 2 ^ 52
 local function server_us()
@@ -18,6 +19,12 @@ end
 local function lease_held(k, a)
   local held = redis.call('HMGET', KEYS[k + 4], 'holder', 'fence')
   return held[1] == ARGV[a] and held[2] == ARGV[a + 1]
+end
+
+local function demand_types(k)
+  for index, command in pairs({[0] = 'HLEN', 'ZCARD', 'HLEN', 'ZCARD', 'HLEN', 'STRLEN'}) do
+    redis.call(command, KEYS[k + index])
+  end
 end
 
 local function row_state(states, id)
@@ -40,12 +47,13 @@ local function close_rows(k, a)
   local pending, states, closed = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
   local fence, keep_ms, count, now = ARGV[a + 1], tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3]), server_ms()
   local stamp, found = string.format('%.0f', now), 0
-  for at = a + 4, a + 4 + 5 * (count - 1), 5 do
+  for at = a + 4, a + 4 + 6 * (count - 1), 6 do
     local id, word = ARGV[at], ARGV[at + 1]
     local number = redis.call('ZSCORE', pending, id)
     if number then
       found = found + 1
       local state = row_state(states, id)
+      if ARGV[at + 5] ~= '' then redis.call('HSET', states, 'n:' .. id, ARGV[at + 5]) end
       if word == 'retry' then
         if state.fence ~= fence then state.attempts = (state.attempts or 0) + 1 end
         state.crashes = nil

@@ -27,6 +27,7 @@ from tasklore.memory.queues.claims import (
     Closing,
     Counts,
     KnownRow,
+    NewRow,
     QueueName,
     QueueRow,
     closing_arguments,
@@ -101,16 +102,52 @@ class PersonalQueue:
             InvalidInput: *owner* or an id is empty or no text.
         """
         token = _token_of(owner)
-        words = [word for row_id, body in rows for word in (_check_id(row_id), body)]
+        words = _words_of(
+            [NewRow(row_id=row_id, body=body, trace=trace) for row_id, body in rows]
+        )
         added, _ = await self._batch.run(
             [
-                self._script(
-                    queue_scripts.APPEND_ROWS, token, self._keep_ms, trace, *words
-                ),
-                ("FCALL", queue_scripts.MARK_OWNER, 1, self._owners, token),
+                self._script(queue_scripts.APPEND_ROWS, token, self._keep_ms, *words),
+                self._marking(token),
             ]
         )
         return int(added)
+
+    async def take_over(
+        self, claim: Claim, closings: Sequence[Closing], rows: Sequence[NewRow]
+    ) -> bool:
+        """Append *rows* as `append` does, and do *closings* of *claim*, which is of the other table, in the same step.
+
+        All or nothing: False, and nothing, when *claim* is lost. To do it again is safe.
+
+        Raises:
+            InvalidInput: an id is empty or no text.
+        """
+        token = claim.owner_token
+        words = (
+            self._keep_ms,
+            len(rows),
+            *_words_of(rows),
+            *closing_arguments(claim, closings),
+        )
+        both = (*keys.queue(self._name, token), *claim.keys)
+        # The first mark is for a sender that is killed before the second; a look in between may have passed it over.
+        _, taken, _ = await self._batch.run(
+            [
+                self._marking(token),
+                ("FCALL", queue_scripts.HAND_OVER, len(both), *both, *words),
+                self._marking(token),
+            ]
+        )
+        if not taken:
+            seen, (look, _) = await self._batch.run(
+                [
+                    ("ZSCORE", self._owners, token),
+                    self._script(queue_scripts.LOOK, token),
+                ]
+            )
+            await self._settle(token, seen, look)
+        return bool(taken)
 
     async def owners_due(self, now_ms: int, limit: int) -> list[str]:
         """Return up to *limit* owners whose rows it pays to claim, who waits longest first."""
@@ -190,12 +227,6 @@ class PersonalQueue:
         else:
             # Unlike a settlement this cannot come too late to be heeded.
             await self._mark(token)
-
-    async def note(self, claim: Claim, row_id: str, note: bytes) -> bool:
-        """Keep *note* on a row for its next claim; False when the claim or the row is gone."""
-        return bool(
-            await self._under(claim, queue_scripts.NOTE_ROW, _check_id(row_id), note)
-        )
 
     async def close(self, claim: Claim, closings: Sequence[Closing]) -> bool:
         """Do *closings*, all or none; False, and none, when *claim* is lost. A row closed already stays as it is."""
@@ -332,9 +363,10 @@ class PersonalQueue:
 
     async def _mark(self, token: str) -> None:
         """Say that it pays to look at this owner now."""
-        await self._batch.run(
-            [("FCALL", queue_scripts.MARK_OWNER, 1, self._owners, token)]
-        )
+        await self._batch.run([self._marking(token)])
+
+    def _marking(self, token: str) -> Command:
+        return ("FCALL", queue_scripts.MARK_OWNER, 1, self._owners, token)
 
     async def _settle(self, token: str, seen: Any, look: int) -> None:
         """Write the look at an owner, unless it was marked since *seen* was its score."""
@@ -358,6 +390,13 @@ def _token_of(owner: str) -> str:
         owner,
         "rows need an owner: send the user id, or the conversation id of somebody anonymous",
     )
+
+
+def _words_of(rows: Sequence[NewRow]) -> list[str | bytes]:
+    """Return what `put_rows` reads of *rows* from ARGV."""
+    return [
+        word for row in rows for word in (_check_id(row.row_id), row.body, row.trace)
+    ]
 
 
 def _check_id(row_id: str) -> bytes:

@@ -7,20 +7,20 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from redis.asyncio import Redis
 
 from tasklore import Agent
 from tasklore.contracts.edits import Insert
-from tasklore.contracts.errors import NotAccepted
+from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.messages import ChatTurn, ExtractedFacts, Fact
 from tasklore.memory.conversations.notices import Notices
 from tasklore.memory.documents.items import make_item
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.plans import Origin, Plan
 from tasklore.memory.documents.storage.store import DocumentStore
-from tasklore.memory.queues.claims import QueueName
+from tasklore.memory.queues.claims import Claim, Closing, NewRow, QueueName
 from tasklore.memory.queues.queue import KnownRow, PersonalQueue
 from tasklore.workers.execution.crash_isolation import CrashIsolation
 from tasklore.workers.execution.retry_decision import RetryPolicy
@@ -42,33 +42,33 @@ Learn = Callable[[ChatTurn, ListenContext], Awaitable[Sequence[Fact]]]
 Rule = Callable[[FactBatch, ListenContext], Awaitable[Sequence[Ruling]]]
 
 
-class Post:
-    """An outbox that stores at once, refuses as often as it is told, or never answers."""
+class FactTable(PersonalQueue):
+    """The table of facts, which refuses hand-overs as often as it is told, or has them hang, `before` or `after`."""
 
-    def __init__(self) -> None:
-        self.stored: list[tuple[str, bytes, str]] = []
-        self.refuses = 0
-        self.hangs = asyncio.Event()
-        self.is_hanging = False
+    refuses = 0
+    hangs: Literal["before", "after"] | None = None
 
-    async def put(
-        self, subject: str, body: bytes, message_id: str, **_options: Any
-    ) -> None:
-        """Store a letter, or raise."""
-        if self.is_hanging:
-            self.hangs.set()
-            await asyncio.Event().wait()
+    def __init__(self, redis: Redis) -> None:
+        super().__init__(redis, "facts", deadline_s=PATIENCE_S)
+        self.is_hanging = asyncio.Event()
+
+    async def take_over(
+        self, claim: Claim, closings: Sequence[Closing], rows: Sequence[NewRow]
+    ) -> bool:
+        """Append rows and close others, unless something is to go wrong."""
         if self.refuses:
             self.refuses -= 1
-            raise NotAccepted(f"{subject}: not stored", retry_after_s=0.01)
-        self.stored.append((subject, body, message_id))
+            raise MemoryUnavailable("no room")
+        if self.hangs == "before":
+            await self._hang()
+        is_held = await super().take_over(claim, closings, rows)
+        if self.hangs == "after":
+            await self._hang()
+        return is_held
 
-    def facts(self) -> list[str]:
-        """Return the text of every fact that was published, in order."""
-        bodies = [
-            ExtractedFacts.model_validate_json(body) for _, body, _ in self.stored
-        ]
-        return [fact.text for body in bodies for fact in body.facts]
+    async def _hang(self) -> None:
+        self.is_hanging.set()
+        await asyncio.Event().wait()
 
 
 class Counts:
@@ -125,7 +125,6 @@ class Room:
     """A store, and what listeners need around it."""
 
     redis: Redis
-    post: Post = field(default_factory=Post)
     counts: Counts = field(default_factory=Counts)
     services: KitServices = field(
         default_factory=lambda: KitServices(ScriptedLlm(), now())
@@ -140,7 +139,7 @@ class Room:
 
     def __post_init__(self) -> None:
         self.turns = PersonalQueue(self.redis, "turns", deadline_s=PATIENCE_S)
-        self.facts = PersonalQueue(self.redis, "facts", deadline_s=PATIENCE_S)
+        self.facts = FactTable(self.redis)
         self.store = DocumentStore(self.redis, Kinds.load(), deadline_s=PATIENCE_S)
 
     async def say(self, user: str, *texts: str, start: int = 1) -> None:
@@ -211,7 +210,7 @@ class Room:
                 listener,
                 None,
                 queue=self.turns,
-                outbox=self.post,
+                facts=self.facts,
                 services=self.services,
                 meter=self.counts,
                 retry=self.retry,
@@ -235,6 +234,27 @@ class Room:
     async def rows(self, queue: QueueName, user: str) -> tuple[KnownRow, ...]:
         """Return every row of *user*."""
         return await (self.turns if queue == "turns" else self.facts).rows(user, 10_000)
+
+    async def found(self, user: str) -> list[ExtractedFacts]:
+        """Return the facts about *user* that wait, one by one, in order."""
+        return [
+            ExtractedFacts.model_validate_json(row.body)
+            for row in await self.rows("facts", user)
+        ]
+
+    async def texts(self, user: str) -> list[str]:
+        """Return the texts of the facts about *user* that wait, in order."""
+        return [one.facts[0].text for one in await self.found(user)]
+
+    async def die_handing_over(
+        self, agent: Agent, hangs: Literal["before", "after"]
+    ) -> None:
+        """Have a worker end that is about to append the facts of turns, or has just done so."""
+        self.facts.hangs = hangs
+        self.facts.is_hanging.clear()
+        async with self.listening(agent, "turns", cut_short=True):
+            await asyncio.wait_for(self.facts.is_hanging.wait(), PATIENCE_S)
+        self.facts.hangs = None
 
     async def closed(self, queue: QueueName, *users: str) -> None:
         """Return once nothing of *users* waits any more."""

@@ -20,6 +20,7 @@ from tasklore.memory.ledger.requests import Reply, RequestRecords, place_of
 from tasklore.memory.ledger.runs import Finish
 from tasklore.memory.ledger.task_index import TaskIndex
 from tasklore.memory.ledger.user_tasks import UserTasks
+from tasklore.memory.queues.claims import Closing, NewRow
 from tasklore.memory.stores import STORES
 from tasklore.runtime.messaging.direct import Stored, open_direct_reads
 from tasklore.runtime.servers.embedded import EmbeddedServers
@@ -34,6 +35,7 @@ from tests.integration.forgetting import (
     secret_of,
     town_on,
 )
+from tests.integration.waiting import LATER
 from tests.traces import files_with, until_away
 
 ANN = "ann@example.org"
@@ -347,18 +349,25 @@ async def test_a_task_that_was_ended_but_not_reported_is_reported_by_the_next_at
     assert [one.body for one in await reports_of(town, "ann-running")] == [late]
 
 
-async def test_claimed_rows_of_a_forgotten_user_can_be_neither_closed_nor_noted(
+async def test_claimed_rows_of_a_forgotten_user_can_be_neither_closed_nor_handed_over(
     town: Town,
 ) -> None:
     await town.talk("ann")
-    claim = await town.facts.claim(
-        "ann", holder="w", limit=9, lease_ms=600_000, now_ms=0
-    )
-    assert claim is not None
+    claims = [
+        await table.claim("ann", holder="w", limit=9, lease_ms=600_000, now_ms=0)
+        for table in (town.facts, town.turns)
+    ]
     await town.forget("ann")
-    assert not await town.facts.renew(claim, 600_000)
-    assert not await town.facts.note(claim, "ann-fact", b"note")
+    for table, claim in zip((town.facts, town.turns), claims, strict=True):
+        assert claim is not None
+        done = [Closing(row_id=row.row_id, state="done") for row in claim.rows]
+        assert not await table.renew(claim, 600_000)
+        assert not await table.close(claim, done)
+        if table is town.turns:
+            row = NewRow(row_id="late", body=b"what ann said")
+            assert not await town.facts.take_over(claim, done, [row])
     assert await everything(town, "ann") == {}
+    assert await town.facts.owners_due(LATER, 99) == []
 
 
 async def test_forgetting_that_was_broken_off_anywhere_is_finished_by_repeating_it(

@@ -13,7 +13,6 @@ from tasklore.contracts.errors import BudgetSpent
 from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import (
     ChatTurn,
-    ExtractedFacts,
     Fact,
     PersonReply,
     PersonRequest,
@@ -153,11 +152,10 @@ async def test_memory_asks_on_the_account_of_who_spoke(
     await room.turns.append("ann", [("t1", turn.model_dump_json().encode())])
     async with room.listening(agent, "turns"):
         await reach(room, "turns", "t1", "done")
-    [(_, body, _)] = room.post.stored
-    assert ExtractedFacts.model_validate_json(body).tenant == TENANT
+    (found,) = await room.found("ann")
+    assert found.tenant == TENANT
 
     accounts.is_spent = True
-    await room.facts.append("ann", [("t1-0", body)])
     async with room.listening(agent, "facts"):
         await reach(room, "facts", "t1-0", "needs_model")
 

@@ -3,17 +3,18 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from typing import Literal
 
 import pytest
 from redis.asyncio import Redis
 
-from tasklore.contracts import subjects
 from tasklore.contracts.errors import EditRefused, GiveUp, LlmUnavailable
-from tasklore.contracts.messages import ChatTurn, ExtractedFacts, Fact
+from tasklore.contracts.messages import ChatTurn, Fact
 from tasklore.memory import keys
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.workers.listening.context import ListenContext
+from tasklore.workers.listening.turns import TurnWork
 from tasklore.workers.listening.values import FactBatch, Ruling
 from tests.integration.listening import (
     LEASE_S,
@@ -34,7 +35,7 @@ def room(redis: Redis) -> Room:
     return Room(redis)
 
 
-async def test_facts_of_turns_are_published_once_in_order_and_the_turns_closed(
+async def test_facts_of_turns_become_rows_once_in_order_and_the_turns_are_closed(
     room: Room,
 ) -> None:
     await room.say("ann", "one", "", "three")
@@ -42,21 +43,50 @@ async def test_facts_of_turns_are_published_once_in_order_and_the_turns_closed(
         await room.closed("turns", "ann")
         await room.say("ann", "four", start=4)
         await room.closed("turns", "ann")
-    assert room.post.facts() == ["one", "three", "four"]
-    expected = [(subjects.facts("ann"), name) for name in ("t1", "t3", "t4")]
-    assert [(subject, name) for subject, _, name in room.post.stored] == expected
-    published = ExtractedFacts.model_validate_json(room.post.stored[0][1])
-    assert (published.turn_id, published.user_id, published.conversation_id) == (
-        "t1",
-        "ann",
-        "c",
-    )
+    assert await room.texts("ann") == ["one", "three", "four"]
+    found = await room.found("ann")
+    assert [one.turn_id for one in found] == ["t1", "t3", "t4"]
+    assert {(one.user_id, one.conversation_id) for one in found} == {("ann", "c")}
+    assert await room.facts.owners_due(now_ms(), 9) == ["ann"]
     assert set((await room.states("turns", "ann")).values()) == {"done"}
     assert room.counts.seen == Counter({"turn:learned": 3, "turn:nothing": 1})
 
 
-async def test_a_crash_between_learning_and_publishing_asks_no_handler_again(
+async def test_the_facts_of_a_turn_are_one_write_and_wake_who_works_on_them(
     room: Room,
+) -> None:
+    """No note goes before it, and nothing is closed behind it: there is nothing in between at which to die."""
+    woken = asyncio.Event()
+    work = room.work_of(ear(learn_words), "turns")
+    assert isinstance(work, TurnWork)
+    work.handed_over = woken.set
+    await room.say("ann", "one")
+    claim = await room.turns.claim(
+        "ann", holder="w", limit=9, lease_ms=60_000, now_ms=now_ms()
+    )
+    assert claim is not None
+    await room.redis.config_resetstat()
+    assert await work.work(claim, lambda: False, 0) == 0.0
+    assert woken.is_set()
+    calls = (await room.redis.info("commandstats"))["cmdstat_fcall"]["calls"]
+    assert calls == 3, "two marks and what is between them"
+
+
+async def test_facts_that_waited_when_the_turn_ended_are_worked_on(room: Room) -> None:
+    """From what was said to what is known, by two loops that share nothing but the store."""
+    await room.say("ann", "plums")
+    async with (
+        room.listening(judge(keep_all), "facts"),
+        room.listening(ear(learn_words), "turns"),
+    ):
+        await room.closed("turns", "ann")
+        await room.closed("facts", "ann")
+    assert await room.likes("ann") == ["plums"]
+
+
+@pytest.mark.parametrize("hangs", ["before", "after"])
+async def test_a_worker_that_dies_around_a_hand_over_loses_and_doubles_nothing(
+    room: Room, hangs: Literal["before", "after"]
 ) -> None:
     asked: list[str] = []
 
@@ -65,17 +95,16 @@ async def test_a_crash_between_learning_and_publishing_asks_no_handler_again(
         return [Fact(fact_id=f"fact-{len(asked)}", text=f"said {len(asked)}")]
 
     await room.say("ann", "one")
-    room.post.is_hanging = True
-    async with room.listening(ear(learn), "turns", cut_short=True):
-        await asyncio.wait_for(room.post.hangs.wait(), PATIENCE_S)
-    room.post.is_hanging = False
+    await room.die_handing_over(ear(learn), hangs)
+    assert await room.texts("ann") == ([] if hangs == "before" else ["said 1"])
     async with room.listening(ear(learn), "turns"):
         await room.closed("turns", "ann")
-    assert asked == ["t1"]
-    assert room.post.facts() == ["said 1"]
+    runs = 2 if hangs == "before" else 1
+    assert asked == ["t1"] * runs
+    assert await room.texts("ann") == [f"said {runs}"]
 
 
-async def test_a_model_that_is_away_or_an_outbox_that_refuses_costs_no_attempt(
+async def test_a_model_that_is_away_or_a_store_that_refuses_costs_no_attempt(
     room: Room,
 ) -> None:
     left = [7]
@@ -86,12 +115,49 @@ async def test_a_model_that_is_away_or_an_outbox_that_refuses_costs_no_attempt(
             raise LlmUnavailable("503")
         return await learn_words(turn, context)
 
-    room.post.refuses = 7
+    room.facts.refuses = 3
     await room.say("ann", "one", "two")
     async with room.listening(ear(learn), "turns"):
         await room.closed("turns", "ann")
-    assert room.post.facts() == ["one", "two"]
+    assert await room.texts("ann") == ["one", "two"]
     assert [row.attempts for row in await room.rows("turns", "ann")] == [0, 0]
+
+
+async def test_facts_that_are_too_large_are_refused_with_a_reason(room: Room) -> None:
+    async def learn(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
+        count = 500 if turn.text == "many" else 1
+        return [Fact(fact_id=f"f{one}", text="x" * 2_000) for one in range(count)]
+
+    await room.say("ann", "many", "few")
+    async with room.listening(ear(learn), "turns"):
+        await room.closed("turns", "ann")
+    assert await room.states("turns", "ann") == {"t1": "failed", "t2": "done"}
+    (reason,) = [
+        row.reason for row in await room.rows("turns", "ann") if row.row_id == "t1"
+    ]
+    assert "return fewer or shorter ones" in reason
+    assert [one.turn_id for one in await room.found("ann")] == ["t2"]
+
+
+async def test_nothing_of_a_forgotten_user_comes_back_by_a_hand_over(
+    room: Room,
+) -> None:
+    """Forgotten while the listener thinks: the claim is gone, so that neither facts nor a mark of theirs stay."""
+    begun = asyncio.Event()
+    may_end = asyncio.Event()
+
+    async def learn(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
+        begun.set()
+        await may_end.wait()
+        return await learn_words(turn, context)
+
+    await room.say("ann", "one")
+    async with room.listening(ear(learn), "turns"):
+        await asyncio.wait_for(begun.wait(), PATIENCE_S)
+        for table in (room.turns, room.facts):
+            await table.forget("ann")
+        may_end.set()
+    assert await room.redis.keys("*") == []
 
 
 async def test_a_turn_that_always_fails_is_set_aside_and_the_next_go_on(
@@ -188,7 +254,7 @@ async def test_a_worker_that_stops_ends_its_row_and_gives_the_rest_back(
         outflow.stop()
         may_end.set()
         await asyncio.wait_for(outflow.emptied(), PATIENCE_S)
-        assert room.post.facts() == ["one"]
+        assert await room.texts("ann") == ["one"]
     claim = await room.turns.claim(
         "ann", holder="next", limit=9, lease_ms=1000, now_ms=now_ms()
     )
@@ -244,7 +310,7 @@ async def test_a_worker_that_lost_its_lease_stops_and_changes_nothing(
         assert claim is not None
         await asyncio.wait_for(cut.wait(), PATIENCE_S)
         assert await room.turns.renew(claim, int(LEASE_S * 1000))
-    assert room.post.stored == []
+    assert await room.found("ann") == []
 
 
 async def test_a_fact_that_needs_a_model_waits_and_keeps_its_place(room: Room) -> None:

@@ -114,7 +114,6 @@ async def test_a_holder_whose_lease_ran_out_changes_nothing(
     assert not await queue.close(lost, closing_all(lost))
     current = await after_a_crash(queue)
     assert not await queue.close(lost, closing_all(lost, "failed"))
-    assert not await queue.note(lost, "a", b"late")
     assert not await queue.renew(lost, LEASE_MS)
     await queue.release(lost)
     assert await queue.renew(current, LEASE_MS)
@@ -312,12 +311,12 @@ async def test_rows_of_all_owners_are_resumed_at_once(queue: PersonalQueue) -> N
 async def test_a_note_is_kept_for_the_next_attempt(queue: PersonalQueue) -> None:
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue)
-    assert await queue.note(claim, "a", b"\x00worked out\xff")
-    assert not await queue.note(claim, "unheard-of", b"?")
+    note = b"\x00worked out\xff"
+    await queue.close(claim, [Closing(row_id="a", state="retry", note=note)])
     await queue.close(claim, [Closing(row_id="a", state="retry")])
     await queue.release(claim)
     again = await claimed(queue)
-    assert [row.note for row in again.rows] == [b"\x00worked out\xff", None, None]
+    assert [row.note for row in again.rows] == [note, None, None]
     await queue.close(again, closing_all(again))
     assert {row.note for row in await queue.rows(OWNER, 9)} == {None}
 

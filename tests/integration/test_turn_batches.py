@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Literal
 
 import pytest
 from redis.asyncio import Redis
 
 from tasklore import Agent
 from tasklore.contracts.errors import LlmTimeout
-from tasklore.contracts.messages import ChatTurn, ExtractedFacts, Fact
+from tasklore.contracts.messages import ChatTurn, Fact
 from tasklore.memory.conversations.notices import Notices
 from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.debounce import BatchLimits
@@ -58,12 +59,11 @@ def a_fact(turn: ChatTurn) -> TurnFacts:
     return TurnFacts(turn.turn_id, (Fact(fact_id=f"{turn.turn_id}-0", text=turn.text),))
 
 
-def published(room: Room) -> dict[str, list[str]]:
-    """Return the texts of the facts that were published, by turn id."""
+async def learned(room: Room) -> dict[str, list[str]]:
+    """Return the texts of the facts about Ann that became rows, by turn id."""
     found: dict[str, list[str]] = {}
-    for _, body, _ in room.post.stored:
-        facts = ExtractedFacts.model_validate_json(body)
-        found.setdefault(facts.turn_id, []).extend(fact.text for fact in facts.facts)
+    for one in await room.found("ann"):
+        found.setdefault(one.turn_id, []).extend(fact.text for fact in one.facts)
     return found
 
 
@@ -78,7 +78,7 @@ async def test_a_full_batch_is_learned_from_at_once(room: Room) -> None:
         await eventually(are_done)
         await asyncio.sleep(0.2)
     assert ears.given == [["one", "hello", "three"]]
-    assert published(room) == {"t1": ["one"], "t3": ["three"]}
+    assert await learned(room) == {"t1": ["one"], "t3": ["three"]}
     assert (await room.states("turns", "ann"))["t4"] == "waiting"
     assert room.counts.seen == {"turn:learned": 2, "turn:nothing": 1}
 
@@ -141,7 +141,7 @@ async def test_each_turn_of_a_failed_batch_runs_alone(room: Room) -> None:
         "t3": "done",
     }
     assert ears.given[:3] == [["one", "poison", "three"], ["one"], ["poison"]]
-    assert published(room) == {"t1": ["one"], "t3": ["three"]}
+    assert await learned(room) == {"t1": ["one"], "t3": ["three"]}
 
 
 async def test_a_batch_stays_whole_while_a_server_is_away(room: Room) -> None:
@@ -159,7 +159,7 @@ async def test_a_batch_stays_whole_while_a_server_is_away(room: Room) -> None:
     async with room.listening(agent, "turns"):
         await room.closed("turns", "ann")
     assert tries == [3, 3]
-    assert list(published(room)) == ["t1", "t2", "t3"]
+    assert list(await learned(room)) == ["t1", "t2", "t3"]
 
 
 async def test_facts_of_a_turn_outside_the_batch_are_refused(room: Room) -> None:
@@ -176,19 +176,36 @@ async def test_facts_of_a_turn_outside_the_batch_are_refused(room: Room) -> None
     assert "which is not in the batch" in (await room.rows("turns", "ann"))[0].reason
 
 
-async def test_a_worker_that_dies_after_it_noted_a_batch_asks_no_model_again(
-    room: Room,
+@pytest.mark.parametrize("hangs", ["before", "after"])
+async def test_a_worker_that_dies_around_the_hand_over_of_a_batch_leaves_all_or_nothing(
+    room: Room, hangs: Literal["before", "after"]
 ) -> None:
     ears = Batches()
     await room.say("ann", "one", "two", "three")
-    room.post.is_hanging = True
-    async with room.listening(ears.agent, "turns", cut_short=True):
-        await asyncio.wait_for(room.post.hangs.wait(), 30)
-    room.post.is_hanging = False
+    await room.die_handing_over(ears.agent, hangs)
+    whole = {"t1": ["one"], "t2": ["two"], "t3": ["three"]}
+    assert await learned(room) == ({} if hangs == "before" else whole)
     async with room.listening(ears.agent, "turns"):
         await room.closed("turns", "ann")
-    assert len(ears.given) == 1
-    assert published(room) == {"t1": ["one"], "t2": ["two"], "t3": ["three"]}
+    assert len(ears.given) == (2 if hangs == "before" else 1)
+    assert await learned(room) == whole
+
+
+async def test_the_facts_of_each_turn_of_a_batch_go_on_in_its_own_trace(
+    room: Room,
+) -> None:
+    traces = {f"t{number}": f"00-{str(number) * 32}-{'b' * 16}-01" for number in (1, 2)}
+    await room.say("ann", "one", "two", "three")
+    said = {row.row_id: row.body for row in await room.rows("turns", "ann")}
+    await room.turns.forget("ann")
+    for turn_id, body in said.items():
+        trace = traces.get(turn_id, "")
+        await room.turns.append("ann", [(turn_id, body)], trace=trace)
+    async with room.listening(Batches().agent, "turns"):
+        await room.closed("turns", "ann")
+    claim = await room.facts.claim("ann", holder="w", limit=9, lease_ms=1000, now_ms=0)
+    assert claim is not None
+    assert [row.trace for row in claim.rows] == [traces["t1"], traces["t2"], ""]
 
 
 async def test_a_batch_has_the_turns_around_it(room: Room) -> None:

@@ -1,9 +1,10 @@
-"""Turns that wait for a model, on a real store: known facts and those added later are each published once."""
+"""Turns that wait for a model, on a real store: known facts and those added later become rows once."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import cast
+from typing import Literal, cast
 
 import pytest
 from redis.asyncio import Redis
@@ -14,16 +15,16 @@ from tasklore.contracts.errors import (
     LlmMalformed,
     LlmTimeout,
 )
+from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import ChatTurn, ExtractedFacts, Fact
-from tasklore.memory.queues.claims import Claim
-from tasklore.memory.queues.waiting_rows import count_waiting, rows_waiting
+from tasklore.memory import keys
+from tasklore.memory.queues.waiting_rows import WaitingRow, count_waiting, rows_waiting
 from tasklore.runtime.models.llm import Expense, Reply
 from tasklore.workers.agents.switchboard import agent as switchboard
 from tasklore.workers.agents.switchboard.answer import Heard, HeardFact
 from tasklore.workers.listening.context import ListenContext
-from tasklore.workers.listening.turns import read_lesson
 from tasklore.workers.testing import ScriptedLlm
-from tests.integration.listening import PATIENCE_S, Post, Room, ear, eventually
+from tests.integration.listening import PATIENCE_S, Room, ear, eventually, now
 
 #: One sentence for the rules and one for a model.
 SAID = "I like omelettes. Somehow cheese and my stomach are no friends."
@@ -76,12 +77,23 @@ def room(redis: Redis, model: Fickle) -> Room:
     return room
 
 
-def published(room: Room) -> list[tuple[str, str]]:
-    """Return the id and the text of every fact that was published, in order."""
-    bodies = [
-        ExtractedFacts.model_validate_json(body) for _, body, _ in room.post.stored
+async def learned(room: Room, user: str = "ann") -> list[tuple[str, str]]:
+    """Return the id and the text of every fact about *user* that became a row, in order."""
+    return [
+        (fact.fact_id, fact.text)
+        for one in await room.found(user)
+        for fact in one.facts
     ]
-    return [(fact.fact_id, fact.text) for body in bodies for fact in body.facts]
+
+
+async def waiting_turn(room: Room) -> WaitingRow:
+    """Return the one turn of Ann that is listed as waiting; facts may wait beside it."""
+    (row,) = [
+        row
+        for row in await rows_waiting("ann", room.turns, room.facts)
+        if row.kind == "turn"
+    ]
+    return row
 
 
 async def work(room: Room, *until: str) -> None:
@@ -94,11 +106,11 @@ async def work(room: Room, *until: str) -> None:
         await eventually(is_there)
 
 
-async def test_facts_read_by_rules_are_published_and_the_turn_waits(room: Room) -> None:
+async def test_facts_read_by_rules_become_rows_and_the_turn_waits(room: Room) -> None:
     await room.say("ann", SAID, "I hate olives")
     async with room.listening(switchboard, "turns"):
         await room.closed("turns", "ann")
-    assert published(room) == [BY_RULES, ("t2-0", "User dislikes olives")]
+    assert await learned(room) == [BY_RULES, ("t2-0", "User dislikes olives")]
     assert await room.states("turns", "ann") == {
         "t1": "needs_model",
         "t2": "needs_model",
@@ -117,17 +129,17 @@ async def test_a_turn_that_no_budget_pays_for_says_what_helps(
 ) -> None:
     await room.say("ann", SAID)
     await work(room, "needs_model")
-    (row,) = await rows_waiting("ann", room.turns, room.facts)
+    row = await waiting_turn(room)
     assert row.cure == "configure a model, or wait until it answers"
     model.error = BudgetSpent("limit 'acme' is spent", "acme", unit="usd")
     await room.turns.resume("ann")
     await work(room, "needs_model")
-    (row,) = await rows_waiting("ann", room.turns, room.facts)
+    row = await waiting_turn(room)
     assert row.reason == "BudgetSpent: limit 'acme' is spent"
     assert row.cure == "raise the limit, or wait for its next day or month"
 
 
-async def test_a_model_that_is_back_adds_its_facts_and_none_is_published_twice(
+async def test_a_model_that_is_back_adds_its_facts_and_none_becomes_a_row_twice(
     room: Room, model: Fickle
 ) -> None:
     await room.say("ann", SAID)
@@ -135,19 +147,16 @@ async def test_a_model_that_is_back_adds_its_facts_and_none_is_published_twice(
     for _ in range(3):
         assert await room.turns.resume("ann") == 1
         await work(room, "needs_model")
-    assert published(room) == [BY_RULES]
+    assert await learned(room) == [BY_RULES]
 
     model.is_there = True
     room.services.at += timedelta(hours=1)
     await room.turns.resume("ann")
     await work(room, "done")
 
-    assert published(room) == [BY_RULES, BY_MODEL]
+    assert await learned(room) == [BY_RULES, BY_MODEL]
     assert "User likes omelettes" in model.known[0]
-    assert len({name for _, _, name in room.post.stored}) == 2
-    first, second = (
-        ExtractedFacts.model_validate_json(body) for _, body, _ in room.post.stored
-    )
+    first, second = await room.found("ann")
     assert first.at == second.at
     assert room.counts.seen == {"turn:needs_model": 4, "turn:learned": 1}
 
@@ -157,28 +166,59 @@ async def test_a_turn_of_which_the_rules_read_nothing_waits_too(
 ) -> None:
     await room.say("ann", SAID.partition(". ")[2])
     await work(room, "needs_model")
-    assert room.post.stored == []
+    assert await learned(room) == []
     model.is_there = True
     await room.turns.resume("ann")
     await work(room, "done")
-    assert published(room) == [("t1-0", TOLD)]
+    assert await learned(room) == [("t1-0", TOLD)]
 
 
-async def test_a_worker_killed_before_it_published_leaves_that_to_the_next(
-    room: Room, model: Fickle
+@pytest.mark.parametrize("hangs", ["before", "after"])
+async def test_a_worker_killed_around_a_hand_over_loses_and_doubles_nothing(
+    room: Room, model: Fickle, hangs: Literal["before", "after"]
 ) -> None:
     await room.say("ann", SAID)
-    await kill_while_publishing(room)
+    await room.die_handing_over(switchboard, hangs)
+    assert await learned(room) == ([] if hangs == "before" else [BY_RULES])
     await work(room, "needs_model")
-    assert published(room) == [BY_RULES]
+    assert await learned(room) == [BY_RULES]
 
     model.is_there = True
     await room.turns.resume("ann")
-    await kill_while_publishing(room)
+    await room.die_handing_over(switchboard, hangs)
     await work(room, "done")
 
-    assert published(room) == [BY_RULES, BY_MODEL]
-    assert len(model.known) == 1
+    assert await learned(room) == [BY_RULES, BY_MODEL]
+    assert len(model.known) == (2 if hangs == "before" else 1)
+
+
+@pytest.mark.parametrize("waits_for", [None, "LlmTimeout: late"])
+@pytest.mark.parametrize("has_arrived", [False, True], ids=["noted", "published"])
+async def test_facts_that_a_worker_of_0_2_noted_become_rows_and_nobody_is_asked(
+    room: Room, has_arrived: bool, waits_for: str | None
+) -> None:
+    """It noted them, published them maybe, and died before it closed the turn."""
+    fact = Fact(fact_id=BY_RULES[0], text=BY_RULES[1])
+    extracted = ExtractedFacts(
+        turn_id="t1", conversation_id="c", user_id="ann", facts=(fact,), at=now()
+    )
+    body = extracted.model_dump_json(exclude_none=True).encode()
+    note = {**extracted.model_dump(mode="json"), "published": 0, "waits_for": waits_for}
+    await room.say("ann", SAID)
+    of = keys.queue("turns", user_token("ann"))
+    await room.redis.hset(of.state, "n:t1", json.dumps(note))
+    if has_arrived:
+        await room.facts.append("ann", [(fact.fact_id, body)])
+
+    async def learn(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
+        raise AssertionError("the listener is asked about what was answered")
+
+    async with room.listening(ear(learn), "turns"):
+        await room.closed("turns", "ann")
+    (row,) = await room.rows("turns", "ann")
+    expected = ("needs_model", waits_for) if waits_for else ("done", "learned")
+    assert (row.state, row.reason) == expected
+    assert [row.body for row in await room.rows("facts", "ann")] == [body]
 
 
 async def test_a_turn_whose_answer_cannot_be_read_waits_through_kills_and_a_month(
@@ -195,7 +235,7 @@ async def test_a_turn_whose_answer_cannot_be_read_waits_through_kills_and_a_mont
         room.services.at += timedelta(days=10)
         await room.turns.resume("ann")
         await work(room, "needs_model")
-        (row,) = await rows_waiting("ann", room.turns, room.facts)
+        row = await waiting_turn(room)
         assert (row.row_id, row.state) == ("t1", "needs_model")
         assert "Sure! Here are the facts" in row.reason
     model.is_there = True
@@ -204,7 +244,7 @@ async def test_a_turn_whose_answer_cannot_be_read_waits_through_kills_and_a_mont
         await work(room, "needs_model", "done")
         if model.known:
             break
-    assert published(room) == [BY_RULES, BY_MODEL]
+    assert await learned(room) == [BY_RULES, BY_MODEL]
 
 
 async def test_what_failed_is_listed_behind_any_number_of_others(room: Room) -> None:
@@ -218,27 +258,9 @@ async def test_what_failed_is_listed_behind_any_number_of_others(room: Room) -> 
     await room.say("ann", *("hm" for _ in numbers))
     async with room.listening(switchboard, "turns"):
         await room.closed("turns", "ann")
-    (row,) = await rows_waiting("ann", room.turns, room.facts)
+    row = await waiting_turn(room)
     assert (row.row_id, row.state) == ("bad", "failed")
     assert await count_waiting("ann", room.turns, room.facts) == 1
-
-
-@pytest.mark.parametrize("last", [1, 2], ids=["published", "noted as published"])
-async def test_a_worker_killed_before_the_turn_is_closed_loses_and_doubles_nothing(
-    room: Room, model: Fickle, last: int
-) -> None:
-    await room.say("ann", SAID)
-    await kill_after_note(room, last)
-    model.is_there = True
-    async with room.listening(switchboard, "turns"):
-        await room.closed("turns", "ann")
-    if (await room.states("turns", "ann"))["t1"] == "needs_model":
-        await room.turns.resume("ann")
-        await work(room, "done")
-
-    assert list(dict.fromkeys(published(room))) == [BY_RULES, BY_MODEL]
-    assert len({name for _, _, name in room.post.stored}) == 2
-    assert published(room).count(BY_RULES) == (2 if last == 1 else 1)
 
 
 async def test_a_handler_that_returns_known_facts_again_doubles_nothing(
@@ -259,7 +281,7 @@ async def test_a_handler_that_returns_known_facts_again_doubles_nothing(
     async with room.listening(ear(learn), "turns"):
         await room.closed("turns", "ann")
 
-    assert published(room) == [("f1", "run 1")]
+    assert await learned(room) == [("f1", "run 1")]
     assert [(attempt, [fact.text for fact in known]) for attempt, known in seen] == [
         (1, []),
         (2, ["run 1"]),
@@ -274,44 +296,3 @@ async def kill_while_asking(room: Room, model: Fickle) -> None:
     async with room.listening(switchboard, "turns", cut_short=True):
         await asyncio.wait_for(model.hangs.wait(), PATIENCE_S)
     model.hangs = None
-
-
-async def kill_while_publishing(room: Room) -> None:
-    """Have a worker end that has noted its facts, and is about to publish them."""
-    post = room.post
-    room.post = Post()
-    room.post.is_hanging = True
-    async with room.listening(switchboard, "turns", cut_short=True):
-        await asyncio.wait_for(room.post.hangs.wait(), PATIENCE_S)
-    room.post = post
-
-
-async def kill_after_note(room: Room, last: int) -> None:
-    """Have a worker end that wrote that many notes, before it closes its turn; the last is not written for 1."""
-    claims = []
-    hung = asyncio.Event()
-    note = room.turns.note
-    notes = [0]
-
-    async def hanging_note(claim: Claim, row_id: str, body: bytes) -> bool:
-        notes[0] += 1
-        claims.append(claim)
-        if notes[0] > last:
-            hung.set()
-            await asyncio.Event().wait()
-        done = await note(claim, row_id, body)
-        if notes[0] == last == 2:
-            hung.set()
-            await asyncio.Event().wait()
-        return done
-
-    room.turns.note = hanging_note  # type: ignore[method-assign]  # as if the process died there
-    async with room.listening(switchboard, "turns", cut_short=True):
-        await asyncio.wait_for(hung.wait(), PATIENCE_S)
-    room.turns.note = note  # type: ignore[method-assign]
-    claim = await room.turns.claim(
-        "ann", holder="look", limit=1, lease_ms=1000, now_ms=0
-    )
-    lesson = read_lesson(claim.rows[0])
-    assert lesson.is_published == (last == 2)
-    await room.turns.release(claim)

@@ -206,8 +206,9 @@ class FactWork(RowWork):
             rulings = await run_contained(
                 self.listener, self.listener.rule(batch, context)
             )
-            closings = closings_of(self.listener.label, batch, rulings, draft.applied)
-            await self._note_parked(claim, closings)
+            closings = _noted(
+                closings_of(self.listener.label, batch, rulings, draft.applied)
+            )
             spans.begin_commit()
             done = await self.store.commit(draft, claim=claim, closings=closings)
             if isinstance(done, Committed):
@@ -269,29 +270,30 @@ class FactWork(RowWork):
         )
         if fate.state == "outage":
             return fate.pause_s
-        closings = self.closings_of([known.row for known in group], fate)
+        closings = _noted(self.closings_of([known.row for known in group], fate))
         if fate.state == "retry":
             self.meter.count_listen_retry(claim.queue)
             await self.close(claim, closings)
             # The facts after them must not overtake them.
             return 0.0
-        await self._note_parked(claim, closings)
         await self.close(claim, closings)
         for _ in group:
             self.meter.count_fact(fate.state)
         return None
-
-    async def _note_parked(self, claim: Claim, closings: Sequence[Closing]) -> None:
-        """Note that rows leave their order, before they do."""
-        for closing in closings:
-            if closing.state == "needs_model":
-                await self.note(claim, closing.row_id, _PARKED)
 
     def _count_refused(self, plan: Plan, reason: str) -> None:
         self.meter.count_edit_refused(reason)
         for edit in plan.edits:
             if edit.operation != "no_change":
                 self.meter.count_edit(edit.operation, "refused")
+
+
+def _noted(closings: Sequence[Closing]) -> list[Closing]:
+    """Return *closings* with a note on those whose rows leave their order."""
+    return [
+        replace(one, note=_PARKED) if one.state == "needs_model" else one
+        for one in closings
+    ]
 
 
 def _read_fact(

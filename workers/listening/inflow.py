@@ -24,6 +24,7 @@ from tasklore.runtime.messaging.partitions import Owner, PartitionHandler
 from tasklore.runtime.messaging.pull import Delivery
 from tasklore.runtime.messaging.signatures import Publishers
 from tasklore.runtime.metrics import Metrics
+from tasklore.workers.listening.rows import fact_rows
 
 #: Whose answers only quote what was said.
 _MEMORY_AGENT = "MemoryAgent"
@@ -138,16 +139,7 @@ def read_facts(delivery: Delivery) -> Arrived:
     except ValidationError as error:
         raise InvalidInput(f"no ExtractedFacts: {_faults(error)}") from error
     _demand_place(delivery, subjects.facts, extracted.user_id)
-    rows = tuple(
-        (
-            fact.fact_id,
-            extracted.model_copy(update={"facts": (fact,)})
-            .model_dump_json(exclude_none=True)
-            .encode(),
-        )
-        for fact in extracted.facts
-    )
-    return Arrived(extracted.user_id, rows)
+    return Arrived(extracted.user_id, fact_rows(extracted))
 
 
 def _demand_place(

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 import structlog
 from pydantic import BaseModel
 
+from tasklore.contracts.messages import ExtractedFacts
 from tasklore.memory.queues.claims import Claim, Closing, QueueRow
 from tasklore.memory.queues.queue import PersonalQueue
 from tasklore.runtime.claim_loop import LeaseLost
@@ -21,6 +22,9 @@ from tasklore.workers.listening.row_outcomes import Fate
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
+
+#: What a lost lease says.
+LEASE_ENDED = "the lease ended while its rows were worked on"
 
 
 @dataclass
@@ -67,16 +71,7 @@ class RowWork:
             LeaseLost: another process has claimed them.
         """
         if not await self.queue.close(claim, closings):
-            raise LeaseLost("the lease ended while its rows were worked on")
-
-    async def note(self, claim: Claim, row_id: str, note: bytes) -> None:
-        """Write *note* beside a row of *claim*.
-
-        Raises:
-            LeaseLost: another process has claimed it.
-        """
-        if not await self.queue.note(claim, row_id, note):
-            raise LeaseLost("the lease ended while its rows were worked on")
+            raise LeaseLost(LEASE_ENDED)
 
     def closings_of(self, rows: Sequence[QueueRow], fate: Fate) -> list[Closing]:
         """Return how *fate*, which is no outage, closes *rows*."""
@@ -117,6 +112,19 @@ def group_rows(
         else:
             groups.append([one])
     return groups
+
+
+def fact_rows(extracted: ExtractedFacts) -> tuple[tuple[str, bytes], ...]:
+    """Return the facts of *extracted* as rows, each the id of one and a message with it alone."""
+    return tuple(
+        (
+            fact.fact_id,
+            extracted.model_copy(update={"facts": (fact,)})
+            .model_dump_json(exclude_none=True)
+            .encode(),
+        )
+        for fact in extracted.facts
+    )
 
 
 def is_suspect(row: QueueRow) -> bool:

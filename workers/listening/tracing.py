@@ -4,25 +4,38 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from tasklore.contracts.traces import spelled_context
+from tasklore.contracts.traces import TraceContext, spelled_context
 from tasklore.memory.documents.draft import Draft
 from tasklore.memory.documents.storage.repository import Committed
 from tasklore.memory.queues.claims import QueueName, QueueRow
 from tasklore.runtime import tracing
 from tasklore.runtime.tracing import Span
+from tasklore.runtime.tracing.spans import Value
 
 
 @contextmanager
-def process_span(queue: QueueName, row: QueueRow) -> Iterator[None]:
-    """Span the block in the trace of the message that brought *row*."""
+def process_span(queue: QueueName, row: QueueRow) -> Iterator[TraceContext | None]:
+    """Span the block in the trace of what brought *row*; yield the context of what comes of it, None for no trace."""
     parent = spelled_context(row.trace) if row.trace else None
     with tracing.span(
         f"process {queue}",
         kind="consumer",
         parent=parent,
-        attributes=_about(queue, row),
-    ):
-        yield
+        attributes=_about(queue, "process") | _attempt(row),
+    ) as opened:
+        yield opened.context or parent
+
+
+@contextmanager
+def send_span(queue: QueueName, cause: TraceContext | None) -> Iterator[str]:
+    """Span the block, in which rows are appended to *queue*, below *cause*; yield how their rows spell the trace."""
+    with tracing.span(
+        f"send {queue}",
+        kind="producer",
+        parent=cause,
+        attributes=_about(queue, "send") | {"messaging.system": "redis"},
+    ) as opened:
+        yield str(opened.context or cause or "")
 
 
 class RulingSpans:
@@ -49,7 +62,7 @@ class RulingSpans:
                     "process facts",
                     kind="consumer",
                     parent=parent,
-                    attributes=_about("facts", row),
+                    attributes=_about("facts", "process") | _attempt(row),
                 )
                 self._spans[trace] = stack.enter_context(opened)
             yield
@@ -86,11 +99,14 @@ class RulingSpans:
                 ).end()
 
 
-def _about(queue: QueueName, row: QueueRow) -> dict[str, str | int | float | bool]:
+def _about(queue: QueueName, operation: str) -> dict[str, Value]:
     return {
         "messaging.system": "nats",
-        "messaging.operation.name": "process",
-        "messaging.operation.type": "process",
+        "messaging.operation.name": operation,
+        "messaging.operation.type": operation,
         "messaging.destination.name": queue,
-        "tasklore.attempt": row.attempts + 1,
     }
+
+
+def _attempt(row: QueueRow) -> dict[str, Value]:
+    return {"tasklore.attempt": row.attempts + 1}

@@ -1,9 +1,8 @@
-"""Work on turns: the facts of each are noted beside it, published to FACTS, and only then is the turn closed.
+"""Work on turns: the facts of each are appended to the rows of facts in the step that closes the turn.
 
 A listener may take several turns of one user at once; they then wait a while for more, where a model is to be asked. A
-crash between two of these steps asks no model again, since the facts stand beside the turn; and it doubles no fact,
-since a fact is appended once by its id. A turn that waits for a model has the facts that were learned without one
-published and noted as such; when it comes back, only new ones are published.
+crash before that step leaves nothing behind, one after it leaves nothing to do. A turn that waits for a model has the
+facts that were learned without one appended and noted beside it; when it comes back, only new ones are appended.
 """
 
 from collections import deque
@@ -11,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC
+from typing import Literal
 
 import structlog
 from pydantic import ValidationError
@@ -21,13 +21,15 @@ from tasklore.contracts.errors import (
     LlmMalformed,
     LlmRefused,
     MemoryUnavailable,
+    MessageTooLarge,
     TaskloreError,
 )
 from tasklore.contracts.messages import ChatTurn, ExtractedFacts
+from tasklore.contracts.traces import TraceContext
 from tasklore.memory.conversations.notices import Notices
-from tasklore.memory.queues.claims import Claim, Closing, QueueRow
+from tasklore.memory.queues.claims import Claim, Closing, NewRow, QueueRow
+from tasklore.memory.queues.queue import PersonalQueue
 from tasklore.runtime.claim_loop import LeaseLost
-from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.workers.listening.debounce import BatchLimits, Debounce
 from tasklore.workers.listening.row_outcomes import (
     Unreadable,
@@ -36,14 +38,18 @@ from tasklore.workers.listening.row_outcomes import (
     is_outage,
     run_contained,
 )
-from tasklore.workers.listening.rows import RowWork, group_rows, is_suspect
-from tasklore.workers.listening.tracing import process_span
+from tasklore.workers.listening.rows import (
+    LEASE_ENDED,
+    RowWork,
+    fact_rows,
+    group_rows,
+    is_suspect,
+)
+from tasklore.workers.listening.tracing import process_span, send_span
 from tasklore.workers.listening.values import TurnBatch, TurnFacts
 
 log = structlog.get_logger(__name__)
 
-#: Seconds that FACTS has to take facts; then the turn waits, and its facts with it.
-PUBLISH_S = 10.0
 #: How a reason begins by which a model answered and could not be read, which each time is paid for.
 _UNREAD = tuple(one.__name__ for one in (LlmMalformed, LlmCutOff, LlmRefused))
 #: Runs up to which it is asked each time, then at each power of two, and at least once a day of pauses of 5 minutes.
@@ -54,10 +60,10 @@ BEFORE = 8
 
 
 class Lesson(ExtractedFacts):
-    """The facts learned from one turn so far, as they are noted beside it.
+    """The facts learned from one turn so far, as they are noted beside it while it waits for a model.
 
-    The first `published` of them are known to be stored in FACTS. `waits_for` is why a model is still to be asked, None
-    when all is learned. `runs` counts those of the listener.
+    The first `published` of them are rows of facts, or were: all, unless a worker of 0.2 left the note. `waits_for` is
+    why a model is still to be asked, None when all is learned. `runs` counts those of the listener.
     """
 
     published: int = 0
@@ -65,8 +71,8 @@ class Lesson(ExtractedFacts):
     runs: int = 1
 
     @property
-    def is_published(self) -> bool:
-        """Whether all facts are published."""
+    def is_handed_over(self) -> bool:
+        """Whether all facts are rows."""
         return self.published >= len(self.facts)
 
     @property
@@ -80,20 +86,23 @@ class Lesson(ExtractedFacts):
         return not is_unread or self.runs < _OFTEN or is_due
 
     @property
-    def message_id(self) -> str:
-        """The message id for the facts that are left: at first that of the turn, which no other has."""
-        return f"{self.turn_id}.{self.published}" if self.published else self.turn_id
-
-    def as_published(self) -> "Lesson":
-        """Return the same with all facts published."""
-        return self.model_copy(update={"published": len(self.facts)})
+    def outcome(self) -> Literal["needs_model", "learned", "nothing"]:
+        """The label that counts its turn."""
+        if self.waits_for is not None:
+            return "needs_model"
+        return "learned" if self.facts else "nothing"
 
     def as_note(self) -> bytes:
-        """Return the note beside the turn."""
-        return self.model_dump_json(exclude_none=True).encode()
+        """Return the note beside the turn, once all facts are rows."""
+        noted = self.model_copy(update={"published": len(self.facts)})
+        return noted.model_dump_json(exclude_none=True).encode()
 
-    def as_message(self) -> bytes:
-        """Return the message with the facts that are left."""
+    def rows_left(self, trace: str) -> list[NewRow]:
+        """Return the facts that are no rows yet as such, in the trace that *trace* spells.
+
+        Raises:
+            MessageTooLarge: they have more than 960 KiB.
+        """
         extracted = ExtractedFacts(
             turn_id=self.turn_id,
             conversation_id=self.conversation_id,
@@ -102,7 +111,15 @@ class Lesson(ExtractedFacts):
             at=self.at,
             tenant=self.tenant,
         )
-        return extracted.model_dump_json(exclude_none=True).encode()
+        rows = fact_rows(extracted)
+        size = sum(len(body) for _, body in rows)
+        if size > subjects.MAX_BODY:
+            raise MessageTooLarge(
+                f"facts of one turn have {size} bytes, more than {subjects.MAX_BODY}; return fewer or shorter ones"
+            )
+        return [
+            NewRow(row_id=fact_id, body=body, trace=trace) for fact_id, body in rows
+        ]
 
 
 def read_lesson(row: QueueRow) -> Lesson | None:
@@ -133,13 +150,14 @@ class _Heard:
 
 @dataclass
 class TurnWork(RowWork):
-    """Works on the turns of one user at a time, and publishes their facts by *outbox*.
+    """Works on the turns of one user at a time, and appends their facts to *facts*; then *handed_over* is called.
 
     *patience* says when turns of a listener that takes several are a batch, while a model is configured. *notices* know
     for whose reply not to wait; None: for no reply.
     """
 
-    outbox: Outbox = field(kw_only=True)
+    facts: PersonalQueue = field(kw_only=True)
+    handed_over: Callable[[], None] = field(default=lambda: None, kw_only=True)
     patience: BatchLimits = field(default_factory=BatchLimits, kw_only=True)
     notices: Notices | None = field(default=None, kw_only=True)
 
@@ -164,9 +182,11 @@ class TurnWork(RowWork):
                 return pause_s
             try:
                 with ExitStack() as spans:
-                    for one in heard:
+                    causes = [
                         spans.enter_context(process_span("turns", one.row))
-                    await self._learn(claim, heard)
+                        for one in heard
+                    ]
+                    await self._learn(claim, heard, causes)
             except (LeaseLost, MemoryUnavailable):
                 raise
             except Exception as error:  # noqa: BLE001 - whatever a listener raises becomes the fate of its turn
@@ -243,33 +263,63 @@ class TurnWork(RowWork):
             return 0.0
         return await self._debounce.pause_s(claim.owner, [one.turn for one in heard])
 
-    async def _learn(self, claim: Claim, heard: Sequence[_Heard]) -> None:
-        """Bring turns to their end."""
-        new = [
-            one
+    async def _learn(
+        self,
+        claim: Claim,
+        heard: Sequence[_Heard],
+        causes: Sequence[TraceContext | None],
+    ) -> None:
+        """Bring turns to their end; *causes* are the traces of what becomes of each."""
+        # Those wait on; that they came up is counted.
+        kept = {
+            one.turn.turn_id: one.lesson.model_copy(
+                update={"runs": one.lesson.runs + 1}
+            )
             for one in heard
-            if one.lesson is None
-            or (one.lesson.is_published and one.lesson.is_asked_again)
+            if one.lesson is not None
+            and not (one.lesson.is_handed_over and one.lesson.is_asked_again)
+        }
+        new = [one for one in heard if one.turn.turn_id not in kept]
+        found = await self._ask(claim.owner, new) if new else {}
+        lessons = [(kept | found)[one.turn.turn_id] for one in heard]
+        closings = [
+            _closing_of(one.row, lesson)
+            for one, lesson in zip(heard, lessons, strict=True)
         ]
-        lessons = await self._ask(claim, new) if new else {}
-        for one in heard:
-            lesson = lessons.get(one.turn.turn_id) or one.lesson
-            if lesson is not None:
-                if lesson is one.lesson and lesson.is_published:
-                    # It waits on; that it came up is counted.
-                    lesson = lesson.model_copy(update={"runs": lesson.runs + 1})
-                    await self.note(claim, one.row.row_id, lesson.as_note())
-                self.meter.count_turn(await self._publish(claim, one.row, lesson))
+        with ExitStack() as sending:
+            rows = [
+                row
+                for lesson, cause in zip(lessons, causes, strict=True)
+                if not lesson.is_handed_over
+                for row in lesson.rows_left(
+                    sending.enter_context(send_span("facts", cause))
+                )
+            ]
+            await self._hand_over(claim, closings, rows)
+        for lesson in lessons:
+            self.meter.count_turn(lesson.outcome)
         if self.notices is not None and not any(
-            lesson.facts for lesson in lessons.values()
+            lesson.facts for lesson in found.values()
         ):
             await self.notices.calm(claim.owner)
 
-    async def _ask(self, claim: Claim, heard: Sequence[_Heard]) -> dict[str, Lesson]:
-        """Return the lessons of *heard* by turn id: facts of earlier runs and those that the listener finds now.
+    async def _hand_over(
+        self, claim: Claim, closings: Sequence[Closing], rows: Sequence[NewRow]
+    ) -> None:
+        """Append *rows* of facts and close turns of *claim*, in one step.
 
-        All are noted before any of them is published: an answered batch is not asked about again.
+        Raises:
+            LeaseLost: another process has claimed the turns; nothing was changed.
         """
+        if not rows:
+            await self.close(claim, closings)
+            return
+        if not await self.facts.take_over(claim, closings, rows):
+            raise LeaseLost(LEASE_ENDED)
+        self.handed_over()
+
+    async def _ask(self, owner: str, heard: Sequence[_Heard]) -> dict[str, Lesson]:
+        """Return the lessons of *heard* by turn id: facts of earlier runs and those that the listener finds now."""
         known = {
             one.turn.turn_id: one.lesson.facts
             for one in heard
@@ -281,9 +331,9 @@ class TurnWork(RowWork):
         before = await self._before(turns) if self.listener.is_batched else ()
         known_facts = known.get(turns[0].turn_id, ()) if len(turns) == 1 else ()
         context = self.context(
-            claim.owner, attempt, known_facts=known_facts, tenant=turns[0].tenant
+            owner, attempt, known_facts=known_facts, tenant=turns[0].tenant
         )
-        batch = TurnBatch(claim.owner, turns, before, known)
+        batch = TurnBatch(owner, turns, before, known)
         answers = {
             one.turn_id: one
             for one in await run_contained(
@@ -299,44 +349,8 @@ class TurnWork(RowWork):
                 raise TaskloreError(
                     f"two facts of one turn are called {twice[0]!r}; a fact is kept once by its id"
                 )
-            lessons[one.turn.turn_id] = _extend(one, found, claim.owner)
-        for one in heard:
-            lesson = lessons[one.turn.turn_id]
-            if not lesson.is_published or lesson.waits_for is not None:
-                await self.note(claim, one.row.row_id, lesson.as_note())
+            lessons[one.turn.turn_id] = _extend(one, found, owner)
         return lessons
-
-    async def _publish(self, claim: Claim, row: QueueRow, lesson: Lesson) -> str:
-        """Publish the facts that are left of *lesson*, close its turn, and return the label that counts it."""
-        if not lesson.is_published:
-            where = subjects.facts(claim.owner)
-            await self.outbox.put(
-                where, lesson.as_message(), lesson.message_id, patience_s=PUBLISH_S
-            )
-            if lesson.waits_for is not None:
-                # Until then it may be published again, which is harmless while the facts' rows are known.
-                await self.note(claim, row.row_id, lesson.as_published().as_note())
-        if lesson.waits_for is not None:
-            await self.close(
-                claim,
-                [
-                    Closing(
-                        row_id=row.row_id, state="needs_model", reason=lesson.waits_for
-                    )
-                ],
-            )
-            return "needs_model"
-        await self.close(
-            claim,
-            [
-                Closing(
-                    row_id=row.row_id,
-                    state="done",
-                    reason="learned" if lesson.facts else "nothing to learn",
-                )
-            ],
-        )
-        return "learned" if lesson.facts else "nothing"
 
     async def _before(self, turns: Sequence[ChatTurn]) -> tuple[ChatTurn, ...]:
         """Return the other turns of the conversations of *turns*, up to the last of these, oldest first."""
@@ -409,6 +423,19 @@ def _extend(heard: _Heard, found: TurnFacts, owner: str) -> Lesson:
         waits_for=found.waits_for,
         runs=(before.runs if before is not None else 0) + 1,
     )
+
+
+def _closing_of(row: QueueRow, lesson: Lesson) -> Closing:
+    """Return how the turn in *row* is closed, once all facts of *lesson* are rows."""
+    if lesson.waits_for is not None:
+        return Closing(
+            row_id=row.row_id,
+            state="needs_model",
+            reason=lesson.waits_for,
+            note=lesson.as_note(),
+        )
+    reason = "learned" if lesson.facts else "nothing to learn"
+    return Closing(row_id=row.row_id, state="done", reason=reason)
 
 
 def _set_zone(turn: ChatTurn) -> ChatTurn:

@@ -58,7 +58,11 @@ _STREAMS: dict[Queue, str] = {"turns": subjects.TURNS, "facts": subjects.FACTS}
 
 @dataclass(frozen=True, slots=True)
 class ListenerDependencies:
-    """Connections and stores that listeners of a worker share; *heal* makes a consumer anew and returns its time."""
+    """Connections and stores that listeners of a worker share.
+
+    *heal* makes a consumer anew and returns its time; *look_soon* has this worker's listener of a queue, if there is
+    one, look at its rows at once.
+    """
 
     client: Client
     link: Link
@@ -72,6 +76,7 @@ class ListenerDependencies:
     worker_id: str
     heal: Callable[[PullSource], Awaitable[str]]
     exclusive: CrashIsolation
+    look_soon: Callable[[Queue], None]
 
 
 def demand_one_listener(agents: Sequence[Agent]) -> None:
@@ -115,12 +120,7 @@ async def _open(
         users=settings.listen_users,
         attempts=settings.max_attempts,
     )
-    keep = (
-        TURNS_KEPT
-        if listener.queue == "turns"
-        else timedelta(days=settings.facts_keep_days)
-    )
-    queue = PersonalQueue(ground.redis, listener.queue, keep=keep)
+    queue = _table(listener.queue, ground)
     # A silent worker's rows go to another after as long as its tasks do.
     pace = ListenLimits(listener.items or 1, listener.users or 1, settings.ack_wait_s)
     work = _work_of(agent, listener, queue, ground)
@@ -156,6 +156,12 @@ async def _open(
     )
 
 
+def _table(queue: Queue, ground: ListenerDependencies) -> PersonalQueue:
+    facts_kept = timedelta(days=ground.settings.facts_keep_days)
+    keep = TURNS_KEPT if queue == "turns" else facts_kept
+    return PersonalQueue(ground.redis, queue, keep=keep)
+
+
 def _work_of(
     agent: Agent, listener: Listener, queue: PersonalQueue, ground: ListenerDependencies
 ) -> QueueWork:
@@ -166,7 +172,8 @@ def _work_of(
             listener,
             agent.settings,
             queue=queue,
-            outbox=ground.outbox,
+            facts=_table("facts", ground),
+            handed_over=lambda: ground.look_soon("facts"),
             services=ground.services,
             meter=ground.metrics,
             retry=retry,
