@@ -244,11 +244,12 @@ def decode_entry(
         parameters_json=parameters,
         hits=hits,
         expires_in_ms=expires_in_ms,
-        standing=_standing(document.get("near")),
+        standing=read_standing(document.get("near")),
     )
 
 
-def _standing(near: object) -> Stood | None:
+def read_standing(near: object) -> Stood | None:
+    """Return the position that the JSON *near* says, None where it says none."""
     if not isinstance(near, dict) or not all(
         isinstance(near.get(part), str) for part in Stood._fields
     ):

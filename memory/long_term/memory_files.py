@@ -1,7 +1,13 @@
 """Memory files in and out of the long-term memory: which key an entry of a file has, and the other way round."""
 
 import json
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Mapping,
+)
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
@@ -10,6 +16,7 @@ from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.messages import AgentCard, TaskCard
 from tasklore.contracts.parameters.model import Parameters
 from tasklore.memory import keys
+from tasklore.memory.keys import parse_ltm
 from tasklore.memory.long_term import seed_file
 from tasklore.memory.long_term.card_parameters import form_of, parameters_of
 from tasklore.memory.long_term.entries import Entry, IndexPosition
@@ -60,6 +67,28 @@ class Imported:
     known: int
     quarantined: tuple[str, ...]
     refused: dict[str, str]
+
+    def __add__(self, other: "Imported") -> "Imported":
+        return Imported(
+            self.stored + other.stored,
+            self.known + other.known,
+            self.quarantined + other.quarantined,
+            self.refused | other.refused,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedResult:
+    """A result under the whole `key` that the code of its task made; `keep` None is for ever.
+
+    `parameters_json` are the values of its question, `near` is its place among those near to it, if it has one.
+    """
+
+    key: str
+    result: Any
+    parameters_json: bytes
+    near: IndexPosition | None
+    keep: timedelta | None
 
 
 class ResultStore(Protocol):
@@ -116,6 +145,45 @@ async def import_file(
     return Imported(stored, known, tuple(set_aside), refused)
 
 
+async def import_keyed(
+    memory: ResultStore,
+    card: AgentCard,
+    results: Iterable[KeyedResult],
+    *,
+    now_ms: int,
+) -> Imported:
+    """Remember *results* of the agent of *card* that all may be served; known ones stay."""
+    refused: dict[str, str] = {}
+    stored = 0
+    known = 0
+    for one in results:
+        try:
+            _demand_shared(one.key, card)
+        except InvalidInput as error:
+            refused[one.key] = str(error)
+            continue
+        is_new = await _remember_new(memory, one, now_ms)
+        stored = stored + is_new
+        known = known + (not is_new)
+    return Imported(stored, known, (), refused)
+
+
+def _demand_shared(key: str, card: AgentCard) -> None:
+    parts = parse_ltm(key)
+    if parts is None or parts.agent_id != card.agent_id:
+        raise InvalidInput(f"only keys of {card.agent_id} are taken here")
+    if parts.user_token is not None:
+        raise InvalidInput("it is of one user; only what all may share is imported")
+    tasks = {task.name: task for task in card.tasks}
+    if parts.task_name not in tasks:
+        raise InvalidInput(
+            f"task {parts.task_name!r} is not one of {', '.join(tasks) or 'none'}"
+        )
+    refusal = refusal_of_task(tasks[parts.task_name].remember)
+    if refusal is not None:
+        raise InvalidInput(refusal)
+
+
 async def _store(
     memory: ResultStore,
     agent_id: str,
@@ -133,16 +201,28 @@ async def _store(
     except TypeError as error:
         # Values that can be read and have no key, such as a time that is past the calendar in UTC.
         raise InvalidInput(str(error)) from error
-    if await memory.show(key) is not None:
-        return False
-    await memory.remember(
-        key,
-        _compact(entry.result),
-        computed_ms=0,
-        ttl=form.keep,
-        now_ms=now_ms,
+    found = KeyedResult(
+        key=key,
+        result=entry.result,
         parameters_json=parameters.model_dump_json().encode(),
         near=Parameters.neighbourhood(parameters, entry.task_name),
+        keep=form.keep,
+    )
+    return await _remember_new(memory, found, now_ms)
+
+
+async def _remember_new(memory: ResultStore, found: KeyedResult, now_ms: int) -> bool:
+    """Remember *found* unless something is known at its key, and return whether it was new."""
+    if await memory.show(found.key) is not None:
+        return False
+    await memory.remember(
+        found.key,
+        _compact(found.result),
+        computed_ms=0,
+        ttl=found.keep,
+        now_ms=now_ms,
+        parameters_json=found.parameters_json,
+        near=found.near,
     )
     return True
 

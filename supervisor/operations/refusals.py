@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tasklore.contracts.errors import (
     InvalidInput,
@@ -16,6 +16,7 @@ from tasklore.contracts.errors import (
     UnknownStory,
     VersionConflict,
 )
+from tasklore.contracts.faults import complaint_of
 
 #: Seconds after which a server that was away may be asked again.
 _RETRY_AFTER_S = 1
@@ -96,6 +97,16 @@ def unusable(faults: Sequence[Fault]) -> Refused:
         "; ".join(f"{one.where}: {one.message}" for one in faults),
         faults=faults,
     )
+
+
+def faults_of_line(number: int, error: ValidationError) -> list[Fault]:
+    """Return the faults of line *number* of a file, whose fields pydantic refused."""
+    faults = []
+    for details in error.errors():
+        place = ".".join(map(str, details["loc"]))
+        where = f"line {number}.{place}".removesuffix(".")
+        faults.append(Fault(where=where, message=complaint_of(dict(details))))
+    return faults
 
 
 def refusal_of(error: Exception) -> Refused:

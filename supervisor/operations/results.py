@@ -16,18 +16,20 @@ from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Annotated, Any
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, ValidationError
 
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.identifiers import NAME_PATTERN, Name, user_token
 from tasklore.contracts.messages import AgentCard
 from tasklore.memory.keys import parse_ltm
 from tasklore.memory.long_term import seed_file
-from tasklore.memory.long_term.entries import Entry, Quarantined
+from tasklore.memory.long_term.entries import Entry, Quarantined, read_standing
 from tasklore.memory.long_term.memory_files import (
     ImportForm,
+    KeyedResult,
     export_entries,
     import_file,
+    import_keyed,
 )
 from tasklore.memory.long_term.seed_file import SeedEntry
 from tasklore.memory.long_term.store import LongTermMemory
@@ -46,6 +48,7 @@ from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.refusals import (
     Fault,
     Refused,
+    faults_of_line,
     not_found,
     unusable,
 )
@@ -255,6 +258,16 @@ class ResultLine(View):
     key: str
     result: JsonValue
     complete: str | None = None
+
+
+class KeyedLine(Form):
+    """A line of a file with a whole key; without `keep_s` its result is kept as any other that a person imports."""
+
+    key: str
+    result: JsonValue
+    parameters: Mapping[str, JsonValue] = Field(default_factory=dict)
+    near: dict[str, str] | None = None
+    keep_s: Annotated[Seconds, Field(ge=0.001)] | None = None
 
 
 @operation(
@@ -468,19 +481,23 @@ async def import_results(
 
     Existing results stay as they are. A result whose key has exactly five values in a
     list may have been truncated by another program and would answer another question:
-    it is quarantined, and never served.
+    it is quarantined, and never served. A line with a whole key, made by the code of
+    its task, may state the parameters that it answers, its place among those near to
+    it, and for how many seconds it is kept, null for ever: `parameters`, `near`,
+    `keep_s`.
     """
     caller.demand_unbound()
     card = await _demand_card(services, agent_id)
     forms = {
         task.name: ImportForm.of_card(card, task, services.keep) for task in card.tasks
     }
+    keyed, others = _split_lines(lines, services.keep)
     file = seed_file.read_document(
-        _join_lines(lines), {name: one.form for name, one in forms.items()}
+        others, {name: one.form for name, one in forms.items()}
     )
-    done = await import_file(
-        services.memory, agent_id, file, forms, now_ms=services.now_ms()
-    )
+    now_ms = services.now_ms()
+    done = await import_file(services.memory, agent_id, file, forms, now_ms=now_ms)
+    done += await import_keyed(services.memory, card, keyed, now_ms=now_ms)
     return ResultsImported(
         stored=done.stored,
         known=done.known,
@@ -650,12 +667,15 @@ async def _forget_up_to(
     return ResultsForgotten(dry_run=False, concerns=concerns, bound="")
 
 
-def _join_lines(lines: Lines) -> dict[str, Any]:
-    """Return the document of a memory file with all results of *lines*.
+def _split_lines(
+    lines: Lines, keep: timedelta | None
+) -> tuple[list[KeyedResult], dict[str, Any]]:
+    """Return the results of *lines* under whole keys, and the document of a memory file with all others.
 
     Raises:
-        Refused: 422, a line has neither a key and a result nor results by key; names it.
+        Refused: 422, a line has neither a key and a result nor results by key, or an unusable field; names it.
     """
+    keyed: list[KeyedResult] = []
     tasks: dict[str, Any] = {}
     complete: dict[str, Any] = {}
     for number, line in enumerate(lines.values, 1):
@@ -664,13 +684,37 @@ def _join_lines(lines: Lines) -> dict[str, Any]:
                 tasks |= found
                 said = rest.get("complete")
                 complete |= said if isinstance(said, dict) else {}
+            case {"key": str(key), "result": _} if parse_ltm(key) is not None:
+                keyed.append(_read_keyed(number, line, keep))
             case {"key": str(key), "result": result, **rest}:
                 tasks[key] = result
                 complete[key] = rest.get("complete")
             case _:
                 told = 'must be {"key": "...", "result": ...}, or a memory file {"tasks": {"key": result}}'
                 raise unusable([Fault(where=f"line {number}", message=told)])
-    return {"tasks": tasks, "complete": complete}
+    return keyed, {"tasks": tasks, "complete": complete}
+
+
+def _read_keyed(number: int, line: Any, keep: timedelta | None) -> KeyedResult:
+    try:
+        read = KeyedLine.model_validate(line)
+    except ValidationError as error:
+        raise unusable(faults_of_line(number, error)) from error
+    near = read_standing(read.near)
+    if read.near is not None and near is None:
+        told = "must be the frame and the place of a question, as its code says them"
+        raise unusable([Fault(where=f"line {number}.near", message=told)])
+    if "keep_s" in read.model_fields_set:
+        keep = None if read.keep_s is None else timedelta(seconds=read.keep_s)
+    return KeyedResult(
+        key=read.key,
+        result=read.result,
+        parameters_json=json.dumps(
+            dict(read.parameters), separators=(",", ":")
+        ).encode(),
+        near=near,
+        keep=keep,
+    )
 
 
 async def _view_lines(entries: AsyncIterator[SeedEntry]) -> AsyncIterator[ResultLine]:

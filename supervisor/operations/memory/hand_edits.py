@@ -12,7 +12,6 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import InvalidInput, UndoRefused
-from tasklore.contracts.faults import complaint_of
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.plans import Document, resource_of
 from tasklore.memory.documents.storage.history import PlanRecord
@@ -26,7 +25,12 @@ from tasklore.supervisor.operations.memory.services import (
     demand_owner,
     find_resource,
 )
-from tasklore.supervisor.operations.refusals import Fault, Refused, unusable
+from tasklore.supervisor.operations.refusals import (
+    Fault,
+    Refused,
+    faults_of_line,
+    unusable,
+)
 from tasklore.supervisor.operations.table import Operations, Shows, operation
 
 #: How the name of a document begins that is of no kind; a mistyped word is not to become a new document.
@@ -274,10 +278,7 @@ def _read_forms(lines: Lines, shape: type[_File]) -> list[_File]:
             # A date comes as a text, as in any JSON.
             found.append(shape.model_validate(value))
         except ValidationError as error:
-            for details in error.errors():
-                place = ".".join(map(str, details["loc"]))
-                where = f"line {number}.{place}".removesuffix(".")
-                faults.append(Fault(where=where, message=complaint_of(dict(details))))
+            faults += faults_of_line(number, error)
     if faults:
         raise unusable(faults)
     return found

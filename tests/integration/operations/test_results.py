@@ -1,6 +1,7 @@
 """The operations of results on a real store: looked at, mended, forgotten, and files of them."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -340,6 +341,107 @@ async def test_a_whole_list_of_five_is_exported_as_such_and_served_again(
     await redis.flushdb()
     done = await import_results(services, OPERATOR, AGENT, Lines(lines))
     assert (done.stored, done.quarantined) == (1, ())
+
+
+#: What the code of a task says of a result that a card cannot tell: the version of other settings, and its place.
+KEYED = {
+    "key": keys.ltm(AGENT, f"{VERSION}+3fa9c01d", KEY),
+    "result": {"remaining": 8000.0},
+    "parameters": {"budget_limit": "50000", "spent": "42000", "history": []},
+    "near": {"frame": "a" * 26, "place": "50000"},
+    "keep_s": 60,
+}
+
+
+async def test_a_result_comes_in_under_the_whole_key_that_its_code_made(
+    services: ResultServices,
+) -> None:
+    """With its question, its place among near ones and its time to live; a known one stays."""
+    done = await import_results(services, OPERATOR, AGENT, Lines((KEYED,)))
+    assert (done.stored, done.known, done.refused) == (1, 0, ())
+    entry = await services.memory.show(str(KEYED["key"]))
+    assert entry is not None
+    assert json.loads(entry.answer.result_json) == KEYED["result"]
+    assert json.loads(entry.parameters_json) == KEYED["parameters"]
+    assert entry.standing == ("a" * 26, "50000")
+    assert entry.expires_in_ms is not None
+    assert entry.expires_in_ms <= 60_000
+    again = await import_results(services, OPERATOR, AGENT, Lines((KEYED,)))
+    assert (again.stored, again.known) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "lifetime"),
+    [({"keep_s": None}, None), ({}, timedelta(days=30))],
+)
+async def test_a_result_under_a_whole_key_lives_as_its_line_says(
+    change: dict[str, Any], lifetime: timedelta | None, services: ResultServices
+) -> None:
+    """For ever where it says so, and as any other that is imported where it says nothing."""
+    line = {name: KEYED[name] for name in ("key", "result")} | change
+    await import_results(services, OPERATOR, AGENT, Lines((line,)))
+    entry = await services.memory.show(str(KEYED["key"]))
+    assert entry is not None
+    if lifetime is None:
+        assert entry.expires_in_ms is None
+    else:
+        left = timedelta(milliseconds=entry.expires_in_ms or 0)
+        assert lifetime - timedelta(minutes=5) < left <= lifetime
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        (keys.ltm("OtherAgent", "1.1", KEY), f"only keys of {AGENT}"),
+        (keys.ltm(AGENT, "1.1", KEY, user_token("ann")), "of one user"),
+        (keys.ltm(AGENT, "1.1", "dance:1"), "task 'dance' is not one of"),
+    ],
+)
+async def test_a_whole_key_that_all_may_not_be_served_by_is_refused_alone(
+    key: str, why: str, services: ResultServices
+) -> None:
+    lines = Lines((KEYED | {"key": key}, KEYED))
+    done = await import_results(services, OPERATOR, AGENT, lines)
+    assert done.stored == 1
+    [refused] = done.refused
+    assert refused.key == key
+    assert why in refused.why
+
+
+async def test_a_whole_key_of_a_task_that_shares_nothing_is_refused(
+    services: ResultServices,
+) -> None:
+    card = card_of(agent)
+    [task] = card.tasks
+    private = card.model_copy(
+        update={"tasks": (task.model_copy(update={"remember": "user"}),)}
+    )
+
+    async def cards() -> list[AgentCard]:
+        return [private]
+
+    done = await import_results(
+        replace(services, cards=cards), OPERATOR, AGENT, Lines((KEYED,))
+    )
+    assert done.stored == 0
+    assert "not shared" in done.refused[0].why
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"near": {"frame": "x", "place": "1"}}, "line 1.near"),
+        ({"keep_s": 0}, "line 1.keep_s"),
+        ({"parameters": []}, "line 1.parameters"),
+        ({"colour": 1}, "line 1.colour"),
+    ],
+)
+async def test_a_field_of_a_whole_key_that_cannot_be_used_is_named(
+    change: dict[str, Any], where: str, services: ResultServices
+) -> None:
+    with pytest.raises(Refused, match=where):
+        await import_results(services, OPERATOR, AGENT, Lines((KEYED | change,)))
+    assert await questions(services) == set()
 
 
 async def test_a_line_that_is_no_result_is_named_and_nothing_is_taken(
