@@ -128,16 +128,11 @@ async def import_file(
     known = 0
     for entry in file.entries:
         try:
-            is_new = await _store(
-                memory,
-                agent_id=agent_id,
-                entry=entry,
-                form=forms[entry.task_name],
-                now_ms=now_ms,
-            )
+            found = key_entry(entry, agent_id, forms[entry.task_name])
         except InvalidInput as error:
             refused[entry.key] = str(error)
             continue
+        is_new = await _remember_new(memory, found, now_ms)
         stored = stored + is_new
         known = known + (not is_new)
     set_aside = {entry.key: _compact(entry.result) for entry in file.quarantined}
@@ -184,13 +179,12 @@ def _demand_shared(key: str, card: AgentCard) -> None:
         raise InvalidInput(refusal)
 
 
-async def _store(
-    memory: ResultStore,
-    agent_id: str,
-    entry: SeedEntry,
-    form: ImportForm,
-    now_ms: int,
-) -> bool:
+def key_entry(entry: SeedEntry, agent_id: str, form: ImportForm) -> KeyedResult:
+    """Return the result of *entry* under the whole key that its agent looks for.
+
+    Raises:
+        InvalidInput: its task takes no imports, or its values cannot be read or have no key.
+    """
     if form.refusal is not None or form.parameters is None:
         raise InvalidInput(form.refusal or "its parameters are not known")
     parameters = form.parameters.read(entry.parameters)
@@ -201,14 +195,13 @@ async def _store(
     except TypeError as error:
         # Values that can be read and have no key, such as a time that is past the calendar in UTC.
         raise InvalidInput(str(error)) from error
-    found = KeyedResult(
+    return KeyedResult(
         key=key,
         result=entry.result,
         parameters_json=parameters.model_dump_json().encode(),
         near=Parameters.neighbourhood(parameters, entry.task_name),
         keep=form.keep,
     )
-    return await _remember_new(memory, found, now_ms)
 
 
 async def _remember_new(memory: ResultStore, found: KeyedResult, now_ms: int) -> bool:
