@@ -44,7 +44,6 @@ from tasklore.memory.ledger.keys import user_requests as user_requests
 from tasklore.memory.long_term.keys import FLIGHTS as FLIGHTS
 from tasklore.memory.long_term.keys import flight_of as flight_of
 from tasklore.memory.long_term.keys import hits_of as hits_of
-from tasklore.memory.long_term.keys import imports as imports
 from tasklore.memory.long_term.keys import is_near as is_near
 from tasklore.memory.long_term.keys import ltm as ltm
 from tasklore.memory.long_term.keys import ltm_agents as ltm_agents

@@ -1,4 +1,4 @@
-"""The configuration file of one agent: who it is, where its old memory lies, and its settings."""
+"""The configuration file of one agent: who it is, and its settings."""
 
 import json
 import re
@@ -14,6 +14,10 @@ from tasklore.contracts.faults import fault_of
 from tasklore.contracts.identifiers import Name
 from tasklore.workers.agent import Agent
 
+#: Fields of 0.2, and what to do instead.
+_GONE = {
+    "ltm_path": "take it out, and import its file once by `tasklore results import` (docs/reference/memory.md, Files)",
+}
 #: A string, which is kept, or a comment to the end of its line, which is not.
 _STRING_OR_COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*')
 
@@ -21,15 +25,13 @@ _STRING_OR_COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*')
 class HostConfig(BaseModel):
     """One agent's configuration.
 
-    `ltm_path` names a memory file of the form `{"tasks": {...}}`, relative to the working directory, to be imported
-    once. `enable_ltm_cache` switches remembering. `settings` holds every other field of the file.
+    `enable_ltm_cache` switches remembering. `settings` holds every other field of the file.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     agent_id: Name
     supervisor_id: Name | None = None
-    ltm_path: Path | None = None
     enable_ltm_cache: bool = Field(default=True, strict=True)
     settings: Mapping[str, Any] = Field(default_factory=dict)
 
@@ -69,6 +71,13 @@ def load_config(path: Path | str) -> HostConfig:
         raise ConfigurationError(
             f"the configuration {str(path)!r} must be one JSON object"
         )
+    gone = [
+        f"{name} is no field any more: {cure}"
+        for name, cure in _GONE.items()
+        if name in raw
+    ]
+    if gone:
+        raise ConfigurationError(f"the configuration {str(path)!r}: {'; '.join(gone)}")
     own = {name: raw.pop(name) for name in _OWN if name in raw}
     try:
         return HostConfig(**own, settings=raw)

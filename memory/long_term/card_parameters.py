@@ -126,8 +126,8 @@ def _scalar(field: Any, name: str, *, keeps_text: bool) -> Any:
     )
     if kind is None:
         msg = (
-            f"{name} has a type that a file cannot carry; import it with `tasklore "
-            "worker --config`, which has the code"
+            f"{name} has a type that the card does not tell; make whole keys of the "
+            "agent's code with `python -m examples.migrate_results`"
         )
         raise InvalidInput(msg)
     return Optional[kind] if may_be_none else kind  # noqa: UP045  # made at run time

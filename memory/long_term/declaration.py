@@ -136,7 +136,7 @@ STORES = (
                 names=("tl:ltm-imports:{Agent}",),
                 type="set",
                 lasts="none",
-                holds="digests of the files that were imported",
+                holds="digests of the files that workers of 0.2 imported",
             ),
         ),
         bound="operators and the code of agents alone write them",

@@ -169,11 +169,6 @@ def quarantine(agent_id: str) -> str:
     return f"{_QUARANTINE}{{{check_name(agent_id)}}}"
 
 
-def imports(agent_id: str) -> str:
-    """Return the key of the list of files that an agent's memory was imported from."""
-    return f"tl:ltm-imports:{{{check_name(agent_id)}}}"
-
-
 def quarantine_pattern() -> str:
     """Return the SCAN pattern of every agent's quarantine."""
     return f"{_QUARANTINE}{{*"

@@ -1,10 +1,9 @@
-"""Users of entries, and imported files: an entry that one user alone asked for is removed with that user.
+"""Users of entries: an entry that one user alone asked for is removed with that user.
 
 Beside the list of entries that a user's tasks stored stands how often that user was served each of them. An entry that
 was served more often than that was asked for by others too, and stays.
 """
 
-import hashlib
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -20,8 +19,6 @@ from tasklore.memory.long_term.neighbours import forgetting
 
 #: Entries in one round trip: two small reads each.
 PAGE = 500
-#: Seconds for one look at the log of imports; a worker that starts waits for it.
-_DEADLINE_S = 1.0
 
 
 class Released(NamedTuple):
@@ -114,31 +111,3 @@ class EntryOwners:
             if parts.user_token is not None or by_all <= int(mine or 0):
                 doomed.append(key)
         return doomed
-
-
-class ImportLog:
-    """The files that were imported, by content: each once, also when its answers were forgotten since.
-
-    A changed file counts as another. MemoryUnavailable when Redis is late.
-    """
-
-    def __init__(self, client: Redis) -> None:
-        self._batch = CommandBatch(client, _DEADLINE_S)
-
-    async def knows(self, agent_id: str, content: bytes) -> bool:
-        """Return whether *content* was noted for *agent_id*."""
-        return bool(
-            (
-                await self._batch.run(
-                    [("SISMEMBER", keys.imports(agent_id), _digest(content))]
-                )
-            )[0]
-        )
-
-    async def note(self, agent_id: str, content: bytes) -> None:
-        """Note that all of *content* was imported."""
-        await self._batch.run([("SADD", keys.imports(agent_id), _digest(content))])
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=16).hexdigest()

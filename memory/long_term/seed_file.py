@@ -11,7 +11,7 @@ Readers that know only `tasks` ignore it, and an entry that such a writer puts o
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -59,15 +59,6 @@ class SeedFile:
     refused: dict[str, str]
 
 
-def read(text: str | bytes, tasks: Mapping[str, TaskForm]) -> SeedFile:
-    """Return what the file *text* holds for *tasks*, by name.
-
-    Raises:
-        InvalidInput: it is not JSON, or has no object `tasks`.
-    """
-    return read_document(_load(text), tasks)
-
-
 def read_document(
     document: Mapping[str, Any], tasks: Mapping[str, TaskForm]
 ) -> SeedFile:
@@ -89,18 +80,6 @@ def read_document(
         else:
             entries.append(entry)
     return SeedFile(tuple(entries), tuple(quarantined), refused)
-
-
-def write(entries: Iterable[SeedEntry]) -> str:
-    """Return the file of *entries*, sorted by key: the same entries give the same bytes."""
-    ordered = sorted(entries, key=lambda entry: entry.key)
-    document: dict[str, Any] = {"tasks": {entry.key: entry.result for entry in ordered}}
-    complete = {
-        entry.key: entry.complete for entry in ordered if entry.complete is not None
-    }
-    if complete:
-        document["complete"] = complete
-    return json.dumps(document, indent=2, allow_nan=False)
 
 
 def entry_of(
@@ -205,19 +184,3 @@ def _may_be_cut(parameters: Mapping[str, Any]) -> bool:
 def _digest(result: Any) -> str:
     canonical = json.dumps(result, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(canonical.encode(), digest_size=8).hexdigest()
-
-
-def _load(text: str | bytes) -> dict[str, Any]:
-    try:
-        document = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"the file is not JSON: {error}") from error
-    if not isinstance(document, dict) or not isinstance(document.get("tasks"), dict):
-        raise InvalidInput(
-            'the file has no object "tasks"; it must look like {"tasks": {"key": result}}'
-        )
-    return document
-
-
-def _refuse_constant(word: str) -> None:
-    raise ValueError(f"{word} is not a JSON number")

@@ -234,8 +234,7 @@ def worker(
 
     Prints `ready http=...`, the address of its health and metrics, once tasks are
     taken; logs go to stderr. A file may disable the result cache ("enable_ltm_cache":
-    false) or name an old memory file to import once ("ltm_path"); every other field in
-    it is a setting of the agent.
+    false); every other field in it is a setting of the agent.
     """
     if reload:
         from tasklore.commands.up.reload import serve_reloading

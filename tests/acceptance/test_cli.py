@@ -2,6 +2,8 @@
 
 import json
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -11,9 +13,10 @@ from uuid import uuid4
 import pytest
 
 from tasklore.runtime.servers.embedded import EmbeddedServers
-from tests.acceptance.command import environment, tasklore
+from tests.acceptance.command import ROOT, environment, tasklore
 from tests.acceptance.conftest import Standing
 from tests.acceptance.system import BUDGET, Served, System
+from tests.servers import PATIENCE_S
 
 Command = Callable[..., "CompletedProcess[str]"]
 
@@ -232,37 +235,42 @@ async def test_a_memory_file_comes_in_and_goes_out(
     assert keys == {whole, cut}
 
 
-async def test_a_configured_worker_imports_its_old_memory_once(
+async def test_a_memory_file_comes_in_for_a_worker_with_settings(
     own_system: System, tmp_path: Path
 ) -> None:
-    """By its settings and its file alone; what was forgotten since is not brought back."""
-    (tmp_path / "memory.json").write_text(
-        json.dumps({"tasks": {KEY: {"remaining": 8000.0}}})
-    )
+    """The example makes the keys that the worker looks for of its code and its settings: the next question is a hit."""
+    file = tmp_path / "memory.json"
+    document = {"tasks": {KEY: {"remaining": 8000.0}}}
+    file.write_text(json.dumps(document, indent=2))
     config = tmp_path / "agent_config.json"
     config.write_text(
-        json.dumps(
-            {
-                "agent_id": AGENT,
-                "ltm_path": str(tmp_path / "memory.json"),
-                "anomaly_threshold_multiplier": 1.5,
-            }
-        )
+        json.dumps({"agent_id": AGENT, "anomaly_threshold_multiplier": 1.5})
     )
+    made = run_module("examples.migrate_results", str(file), "--config", str(config))
+    assert made.returncode == 0, made.stderr
     command = commands_in(own_system, tmp_path)
+    supervisor = own_system.supervisor()
     with configured(own_system, tmp_path, config) as worker:
         worker.ready()
-        listed = json.loads(command("--direct", "results", "list", "--json").stdout)[
-            "results"
-        ]
-        assert [entry["question"] for entry in listed] == [KEY]
-        assert "+" in listed[0]["version"]
-    forgotten = command("--direct", "results", "forget", "--all", "--yes")
-    assert forgotten.returncode == 0
-    with configured(own_system, tmp_path, config) as worker:
-        worker.ready()
-        left = command("--direct", "results", "list", "--json")
-        assert json.loads(left.stdout)["results"] == []
+        supervisor.ready()
+        words = ("--direct", "results", "import", AGENT, "-", "--json")
+        done = command(*words, stdin=made.stdout)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["stored"] == 1
+        told = answer(command("ask", "--json", QUESTION))["report"]
+        assert told["memory"]["outcome"] == "hit"  # type: ignore[index]
+        assert told["result"] == {"remaining": 8000.0}  # type: ignore[index]
+
+
+def run_module(name: str, *words: str) -> "CompletedProcess[str]":
+    """Run a module of the checkout, as a person would."""
+    return subprocess.run(
+        [sys.executable, "-m", name, *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
 
 
 def configured(system: System, folder: Path, config: Path) -> Served:

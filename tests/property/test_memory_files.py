@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tasklore.memory import keys
 from tasklore.memory.long_term.entries import CachedResult, decode, encode
-from tasklore.memory.long_term.seed_file import TaskForm, entry_of, read, write
+from tasklore.memory.long_term.seed_file import TaskForm, entry_of, read_document
 
 NAMES = st.from_regex(r"[A-Za-z0-9_-]{1,12}", fullmatch=True)
 TOKENS = st.none() | NAMES
@@ -42,8 +42,9 @@ def test_an_exported_entry_is_imported_as_it_was(
 ) -> None:
     """Five words included."""
     values = {"topic": topic, "words": words}
-    text = write([entry_of("ask", FORMS["ask"], values, result)])
-    (entry,) = read(text, FORMS).entries
+    out = entry_of("ask", FORMS["ask"], values, result)
+    document = {"tasks": {out.key: result}, "complete": {out.key: out.complete}}
+    (entry,) = read_document(document, FORMS).entries
     assert (entry.parameters, entry.result) == (values, result)
 
 

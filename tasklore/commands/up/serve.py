@@ -138,7 +138,6 @@ def serve_worker(
 
     async def serve() -> None:
         await wait_for_servers(settings)
-        await prepared.import_memory(settings)
         await run_worker(
             prepared.agents,
             settings,

@@ -92,8 +92,9 @@ async def put(
     of_tasks: dict[str, ImportForm],
 ) -> Imported:
     """Import the *document* of a file."""
-    text = json.dumps(document)
-    file = seed_file.read(text, {name: one.form for name, one in of_tasks.items()})
+    file = seed_file.read_document(
+        document, {name: one.form for name, one in of_tasks.items()}
+    )
     return await import_file(memory, agent_id, file, of_tasks, now_ms=NOW_MS)
 
 
@@ -147,7 +148,7 @@ def test_parameters_that_a_file_cannot_carry_are_refused() -> None:
     class Nested(Parameters):
         inner: Budget
 
-    with pytest.raises(InvalidInput, match="tasklore worker --config"):
+    with pytest.raises(InvalidInput, match=r"examples\.migrate_results"):
         parameters_of("task", Nested.schema_for_cards())
 
 
@@ -215,7 +216,10 @@ async def test_an_export_is_imported_again_whole() -> None:
         )
     entries = await exported(source)
     assert len(entries) == 2
-    document = json.loads(seed_file.write(entries))
+    document = {
+        "tasks": {one.key: one.result for one in entries},
+        "complete": {one.key: one.complete for one in entries},
+    }
     back = await put(target, agent.agent_id, document, forms())
     assert back == Imported(2, 0, (), {})
     assert {entry.key async for entry in target.entries()} == {
@@ -261,17 +265,16 @@ async def test_an_export_without_any_answer_or_field_is_refused_before_it_begins
 def test_a_configuration_finds_its_agent(tmp_path: Any) -> None:
     path = tmp_path / "agent_config.json"
     path.write_text(
-        '{"agent_id": "BudgetTrackerAgent", "supervisor_id": "SupervisorAgent", "ltm_path": "LTM/x/memory.json",\n'
+        '{"agent_id": "BudgetTrackerAgent", "supervisor_id": "SupervisorAgent",\n'
         ' "enable_ltm_cache": false, // Enable/disable LTM\n "anomaly_threshold_multiplier": 1.5}'
     )
     prepared = prepare([], path)
     assert [one.agent_id for one in prepared.agents] == ["BudgetTrackerAgent"]
     assert prepared.remembers is False
     assert prepared.supervisor_id == "SupervisorAgent"
-    assert prepared.configured is prepared.agents[0]
-    assert prepared.configured.memory_version(
-        prepared.configured.tasks["analyze_budget"]
-    ).startswith(f"{VERSION}+")
+    [configured] = prepared.agents
+    version = configured.memory_version(configured.tasks["analyze_budget"])
+    assert version.startswith(f"{VERSION}+")
 
 
 @pytest.mark.parametrize(

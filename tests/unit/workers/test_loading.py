@@ -214,9 +214,9 @@ def test_an_error_in_the_users_file_shows_the_users_line(
 SEED_CONFIG = """{
   "agent_id": "BudgetTrackerAgent",
   "supervisor_id": "SupervisorAgent",
-  // where the old results lie
-  "ltm_path": "LTM//BudgetTrackerAgent/memory.json",
+  // what it goes by
   "enable_ltm_cache": false,              // Enable/disable
+  "sheet": "sheets//2026.csv",
   "anomaly_threshold_multiplier": 1.50
 }"""
 
@@ -228,13 +228,31 @@ def test_a_configuration_with_comments_is_read(write: Write) -> None:
         "BudgetTrackerAgent",
         "SupervisorAgent",
     )
-    assert str(config.ltm_path) == str(Path("LTM//BudgetTrackerAgent/memory.json"))
     assert config.enable_ltm_cache is False
-    assert config.settings == {"anomaly_threshold_multiplier": Decimal("1.50")}
-    configured = config.applied_to(budget_agent)
+    assert config.settings == {
+        "sheet": "sheets//2026.csv",
+        "anomaly_threshold_multiplier": Decimal("1.50"),
+    }
+
+
+def test_a_configuration_changes_the_settings_of_its_agent(write: Write) -> None:
+    text = '{"agent_id": "BudgetTrackerAgent", "anomaly_threshold_multiplier": 1.50}'
+    configured = load_config(write("agent_config.json", text)).applied_to(budget_agent)
     assert configured.settings == BudgetSettings(
         anomaly_threshold_multiplier=Decimal("1.5")
     )
+
+
+def test_a_field_that_is_none_any_more_is_refused_with_what_to_do_instead(
+    write: Write,
+) -> None:
+    """A file of remembered results comes in by a command."""
+    text = '{"agent_id": "BudgetTrackerAgent", "ltm_path": "LTM/memory.json"}'
+    with pytest.raises(ConfigurationError) as refused:
+        load_config(write("agent_config.json", text))
+    assert "agent_config.json" in str(refused.value)
+    assert "ltm_path is no field any more" in str(refused.value)
+    assert "`tasklore results import`" in str(refused.value)
 
 
 @pytest.mark.parametrize(
