@@ -16,7 +16,7 @@ from pathlib import Path
 
 from examples.migrate_memories.older_markdown import read
 from tasklore.contracts.errors import InvalidInput
-from tasklore.memory.documents.files import seed_files
+from tasklore.memory.documents.files import json_files
 from tasklore.memory.documents.items import METADATA
 from tasklore.memory.documents.kinds import Kinds
 
@@ -47,7 +47,7 @@ def migrate(file: Path, kinds: Kinds, *, force: bool = False) -> list[str]:
         **made.body,
         METADATA: {**named, "resource_id": made.resource_id},
     }
-    target.write_bytes(seed_files.write(body))
+    target.write_bytes(json_files.write(body))
     return [
         f"{file}:{one.line} is kept at {one.kept_at} as it is written ({one.why}): {one.text}"
         for one in made.unparsed

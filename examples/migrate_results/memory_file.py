@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tasklore.contracts.errors import InvalidInput
-from tasklore.memory.long_term import seed_file
+from tasklore.memory.long_term import result_files
 from tasklore.memory.long_term.card_parameters import form_of
 from tasklore.memory.long_term.memory_files import (
     ImportForm,
@@ -63,7 +63,7 @@ def lines_by_code(document: dict[str, Any], agent: Agent) -> Iterator[Line | Ref
     A result whose key may have been cut keeps its key, so that the import puts it in quarantine.
     """
     forms = {task.name: _form_of_task(agent, task) for task in agent.tasks.values()}
-    found = seed_file.read_document(
+    found = result_files.read_document(
         document, {name: one.form for name, one in forms.items()}
     )
     for entry in found.entries:

@@ -22,7 +22,7 @@ class Document:
     """One JSON document of one user.
 
     `revision` counts its edits, 0 for a template that is not stored. `form` is how its file was written, see
-    `documents.files.seed_files`; empty for one that never was a file. `born` names this life of the document: one that
+    `documents.files.json_files`; empty for one that never was a file. `born` names this life of the document: one that
     was forgotten and made again is another. `size` is the bytes of the body, or a little more; None when not yet
     counted. `body` is read only: snapshots and drafts share its parts.
     """

@@ -13,7 +13,7 @@ from tasklore.contracts.parameters.model import Field, Parameters
 from tasklore.contracts.parameters.tolerances import read_tolerance
 from tasklore.contracts.quantities import amounts
 from tasklore.contracts.quantities.amounts import Amount
-from tasklore.memory.long_term.seed_file import TaskForm
+from tasklore.memory.long_term.result_files import TaskForm
 
 _KINDS: dict[str, Any] = {
     "integer": int,

@@ -107,7 +107,7 @@ class Quarantined:
     """An imported entry that is never served: its key may have been cut, so it may answer another question."""
 
     agent_id: str
-    seed_key: str
+    file_key: str
     result_json: bytes
 
 

@@ -17,10 +17,10 @@ from tasklore.contracts.messages import AgentCard, TaskCard
 from tasklore.contracts.parameters.model import Parameters
 from tasklore.memory import keys
 from tasklore.memory.keys import parse_ltm
-from tasklore.memory.long_term import seed_file
+from tasklore.memory.long_term import result_files
 from tasklore.memory.long_term.card_parameters import form_of, parameters_of
 from tasklore.memory.long_term.entries import Entry, IndexPosition
-from tasklore.memory.long_term.seed_file import SeedEntry, SeedFile, TaskForm
+from tasklore.memory.long_term.result_files import ResultEntry, ResultFile, TaskForm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ class ResultStore(Protocol):
 async def import_file(
     memory: ResultStore,
     agent_id: str,
-    file: SeedFile,
+    file: ResultFile,
     forms: Mapping[str, ImportForm],
     *,
     now_ms: int,
@@ -179,7 +179,7 @@ def _demand_shared(key: str, card: AgentCard) -> None:
         raise InvalidInput(refusal)
 
 
-def key_entry(entry: SeedEntry, agent_id: str, form: ImportForm) -> KeyedResult:
+def key_entry(entry: ResultEntry, agent_id: str, form: ImportForm) -> KeyedResult:
     """Return the result of *entry* under the whole key that its agent looks for.
 
     Raises:
@@ -222,7 +222,7 @@ async def _remember_new(memory: ResultStore, found: KeyedResult, now_ms: int) ->
 
 async def export_entries(
     read: Callable[[], AsyncIterable[Entry]], card: AgentCard
-) -> AsyncIterator[SeedEntry]:
+) -> AsyncIterator[ResultEntry]:
     """Return the shared entries of each task, of the version that was used last, as a file has them.
 
     A file has no versions: two of one question would overwrite each other. *read* reads all entries of the agent, once
@@ -238,13 +238,13 @@ async def export_entries(
             f"nothing that all may share is remembered of {card.agent_id}"
         )
 
-    async def chosen() -> AsyncIterator[SeedEntry]:
+    async def chosen() -> AsyncIterator[ResultEntry]:
         async for entry in read():
             is_latest = versions.get(entry.parts.task_name) == entry.parts.version
             if entry.parts.user_token is None and is_latest:
-                seed = _as_seed(entry, forms)
-                if seed is not None:
-                    yield seed
+                found = _as_entry(entry, forms)
+                if found is not None:
+                    yield found
 
     return chosen()
 
@@ -266,7 +266,7 @@ async def _latest_versions(
         used = entry.answer.created_at_ms, entry.parts.version
         latest[name] = max(used, latest.get(name, used))
         try:
-            _as_seed(entry, forms)
+            _as_entry(entry, forms)
         except InvalidInput as error:
             incomplete[name, entry.parts.version] = error
     versions = {name: version for name, (_, version) in latest.items()}
@@ -275,7 +275,7 @@ async def _latest_versions(
     return versions
 
 
-def _as_seed(entry: Entry, forms: Mapping[str, TaskForm]) -> SeedEntry | None:
+def _as_entry(entry: Entry, forms: Mapping[str, TaskForm]) -> ResultEntry | None:
     """Return *entry* as a file has it; None where its question cannot be told from its parameters.
 
     Raises:
@@ -286,7 +286,7 @@ def _as_seed(entry: Entry, forms: Mapping[str, TaskForm]) -> SeedEntry | None:
     if name not in forms or not parameters:
         return None
     result = json.loads(entry.answer.result_json)
-    return seed_file.entry_of(name, forms[name], parameters, result)
+    return result_files.entry_of(name, forms[name], parameters, result)
 
 
 def refusal_of_task(remember: str) -> str | None:

@@ -454,14 +454,14 @@ class LongTermMemory:
         return sum(
             await self._patient.run(
                 [
-                    ("HDEL", keys.quarantine(one.agent_id), one.seed_key)
+                    ("HDEL", keys.quarantine(one.agent_id), one.file_key)
                     for one in entries
                 ]
             )
         )
 
     async def quarantine(self, agent_id: str, results: Mapping[str, bytes]) -> None:
-        """Keep imported *results* by seed key for people to look at; nothing here is ever served.
+        """Keep imported *results* by their keys for people to look at; nothing here is ever served.
 
         All of the agent's are gone `QUARANTINE_KEPT` after the first of them came.
         """
@@ -476,7 +476,7 @@ class LongTermMemory:
             )
 
     async def quarantined(self, agent_id: str | None = None) -> list[Quarantined]:
-        """Return the entries in quarantine, of one agent when given, ordered by agent and seed key."""
+        """Return the entries in quarantine, of one agent when given, ordered by agent and key."""
         held = await self._quarantines(agent_id)
         replies = await self._patient.run([("HGETALL", key) for key in held])
         return sorted(
@@ -485,7 +485,7 @@ class LongTermMemory:
                 for key, reply in zip(held, replies, strict=True)
                 for name, value in as_mapping(reply).items()
             ),
-            key=lambda one: (one.agent_id, one.seed_key),
+            key=lambda one: (one.agent_id, one.file_key),
         )
 
     async def _quarantines(self, agent_id: str | None) -> list[str]:

@@ -22,7 +22,7 @@ from tasklore.contracts.callers import Caller
 from tasklore.contracts.identifiers import NAME_PATTERN, Name, user_token
 from tasklore.contracts.messages import AgentCard
 from tasklore.memory.keys import parse_ltm
-from tasklore.memory.long_term import seed_file
+from tasklore.memory.long_term import result_files
 from tasklore.memory.long_term.entries import Entry, Quarantined, read_standing
 from tasklore.memory.long_term.memory_files import (
     ImportForm,
@@ -31,7 +31,7 @@ from tasklore.memory.long_term.memory_files import (
     import_file,
     import_keyed,
 )
-from tasklore.memory.long_term.seed_file import SeedEntry
+from tasklore.memory.long_term.result_files import ResultEntry
 from tasklore.memory.long_term.store import LongTermMemory
 from tasklore.supervisor.cards import read_cards
 from tasklore.supervisor.operations.dependencies import OperatorDependencies
@@ -366,7 +366,7 @@ async def show_result_stats(
         hits=stats.hits,
         saved_ms=stats.saved_ms,
         quarantined=tuple(
-            QuarantinedResult(agent_id=one.agent_id, key=one.seed_key) for one in aside
+            QuarantinedResult(agent_id=one.agent_id, key=one.file_key) for one in aside
         ),
     )
 
@@ -492,7 +492,7 @@ async def import_results(
         task.name: ImportForm.of_card(card, task, services.keep) for task in card.tasks
     }
     keyed, others = _split_lines(lines, services.keep)
-    file = seed_file.read_document(
+    file = result_files.read_document(
         others, {name: one.form for name, one in forms.items()}
     )
     now_ms = services.now_ms()
@@ -717,7 +717,7 @@ def _read_keyed(number: int, line: Any, keep: timedelta | None) -> KeyedResult:
     )
 
 
-async def _view_lines(entries: AsyncIterator[SeedEntry]) -> AsyncIterator[ResultLine]:
+async def _view_lines(entries: AsyncIterator[ResultEntry]) -> AsyncIterator[ResultLine]:
     async for entry in entries:
         yield ResultLine(key=entry.key, result=entry.result, complete=entry.complete)
 

@@ -218,7 +218,7 @@ class FakeLongTermMemory:
 
     async def quarantine(self, agent_id: str, results: Mapping[str, bytes]) -> None:
         self._quarantine.update(
-            {(agent_id, seed_key): result for seed_key, result in results.items()}
+            {(agent_id, file_key): result for file_key, result in results.items()}
         )
 
     async def quarantined(self, agent_id: str | None = None) -> list[Quarantined]:

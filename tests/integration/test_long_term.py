@@ -331,7 +331,7 @@ async def test_quarantined_entries_are_listed_and_never_served(
     await memory.quarantine("Other", {"x:1,2,3,4,5": b"2"})
     await memory.quarantine("Other", {})
     held = await memory.quarantined()
-    assert [(one.agent_id, one.seed_key) for one in held] == [
+    assert [(one.agent_id, one.file_key) for one in held] == [
         ("Budget", "analyze:1"),
         ("Budget", "analyze:1,2,3,4,5"),
         ("Other", "x:1,2,3,4,5"),

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tasklore.memory import keys
 from tasklore.memory.long_term.entries import CachedResult, decode, encode
-from tasklore.memory.long_term.seed_file import TaskForm, entry_of, read_document
+from tasklore.memory.long_term.result_files import TaskForm, entry_of, read_document
 
 NAMES = st.from_regex(r"[A-Za-z0-9_-]{1,12}", fullmatch=True)
 TOKENS = st.none() | NAMES

@@ -14,7 +14,7 @@ from tasklore.contracts.identifiers import new_id
 from tasklore.memory.documents.differences import differences, replacement
 from tasklore.memory.documents.draft import Draft
 from tasklore.memory.documents.edits import Change
-from tasklore.memory.documents.files import seed_files
+from tasklore.memory.documents.files import json_files
 from tasklore.memory.documents.guard import check_document
 from tasklore.memory.documents.items import METADATA, is_expired, leaves
 from tasklore.memory.documents.plans import (
@@ -124,7 +124,7 @@ class DocumentStore(DocumentWriter):
                 f"the file has {len(content)} bytes; a document may have {self._limits.max_bytes}",
                 "size",
             )
-        file = seed_files.read(content)
+        file = json_files.read(content)
         resource_id = _resource_of_file(file.body, resource)
         check_document(file.body, self._limits)
         plan = Plan(
@@ -162,7 +162,7 @@ class DocumentStore(DocumentWriter):
             raise InvalidInput(
                 f"user {user_id!r} has no document {resource!r}; the kinds of documents are {known}"
             )
-        return seed_files.write(document.body, document.form)
+        return json_files.write(document.body, document.form)
 
     async def sweep(self, user_id: str, now: datetime) -> PlanRecord | None:
         """Delete the items whose last day has passed, as a plan of its own, and return it; None when there is none.

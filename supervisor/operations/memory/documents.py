@@ -10,7 +10,7 @@ from tasklore.contracts.callers import Caller
 from tasklore.memory.documents.change_lines import body_lines, value_line
 from tasklore.memory.documents.decay import confidence_now
 from tasklore.memory.documents.differences import differences
-from tasklore.memory.documents.files import seed_files
+from tasklore.memory.documents.files import json_files
 from tasklore.memory.documents.items import METADATA, Item, leaf_values
 from tasklore.memory.documents.plans import Document
 from tasklore.memory.documents.storage.writer import KEEP_REVISIONS
@@ -285,7 +285,7 @@ async def export_files(
         for name in wanted:
             document = found[name]
             if document.revision or resource is not None:
-                content = seed_files.write(document.body, document.form)
+                content = json_files.write(document.body, document.form)
                 yield MemoryFile(
                     resource=name,
                     revision=document.revision,

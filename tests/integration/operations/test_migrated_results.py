@@ -11,7 +11,7 @@ from tasklore import Agent, Amount, Field, Parameters
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.messages import AgentCard
 from tasklore.memory import keys
-from tasklore.memory.long_term.seed_file import TaskForm, entry_of
+from tasklore.memory.long_term.result_files import TaskForm, entry_of
 from tasklore.memory.long_term.store import LongTermMemory
 from tasklore.supervisor.operations.forms import Lines
 from tasklore.supervisor.operations.results import ResultServices, import_results

@@ -271,7 +271,7 @@ async def test_what_comes_while_everything_is_forgotten_stays(
     bound = wanted.model_copy(update={"bound": trial.bound})
     assert (await forget_results(services, OPERATOR, bound)).concerns == 2
     assert await questions(services) == {"analyze_budget:new"}
-    assert [one.seed_key for one in await memory.quarantined()] == ["another"]
+    assert [one.file_key for one in await memory.quarantined()] == ["another"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from examples.migrate_memories.__main__ import list_files, migrate
 from tasklore.contracts.errors import InvalidInput
-from tasklore.memory.documents.files import seed_files
+from tasklore.memory.documents.files import json_files
 from tasklore.memory.documents.kinds import Kinds
 
 FOOD = "resource_user_food_prefs"
@@ -27,7 +27,7 @@ def test_a_memory_becomes_a_document_that_an_import_takes(
     file.write_text(OLDER, "utf-8")
     (line,) = migrate(file, kinds)
     assert line.startswith(f"{file}:8 is kept at food.other as it is written")
-    document = seed_files.read((tmp_path / f"{FOOD}.json").read_bytes())
+    document = json_files.read((tmp_path / f"{FOOD}.json").read_bytes())
     assert document.body["_metadata"]["resource_id"] == FOOD  # type: ignore[index, call-overload] # an object
     shown = json.dumps(document.body)
     assert all(word in shown for word in ("Pasta", "Sushi on Fridays", "It depends."))

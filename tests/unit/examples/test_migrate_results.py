@@ -19,7 +19,7 @@ from examples.migrate_results.memory_file import (
 from tasklore import Agent, Amount, Field, Parameters
 from tasklore.contracts.errors import ConfigurationError, InvalidInput
 from tasklore.memory import keys
-from tasklore.memory.long_term.seed_file import TaskForm, entry_of
+from tasklore.memory.long_term.result_files import TaskForm, entry_of
 from tasklore.workers.agents.budget import agent as budget_agent
 
 FOUR = "analyze_budget:50000:42000:5000,7000,8000,6000"

@@ -11,7 +11,7 @@ import pytest
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.parameters.model import Field, Parameters
 from tasklore.contracts.quantities.amounts import Amount, Duration, Moment, Percent
-from tasklore.memory.long_term import seed_file
+from tasklore.memory.long_term import result_files
 from tasklore.memory.long_term.card_parameters import form_of, parameters_of
 from tests.acceptance.agents.exact import Parcel, Trip
 
@@ -83,8 +83,10 @@ def test_every_exact_type_is_keyed_alike_also_after_a_file(raw: dict[str, Any]) 
     form = form_of(Parcel.schema_for_cards())
     assert by_card(Parcel).read(raw).key("send") == asked.key("send")
 
-    entry = seed_file.entry_of("send", form, json.loads(asked.model_dump_json()), None)
-    _, carried = seed_file.parse_key(entry.key, {"send": form})
+    entry = result_files.entry_of(
+        "send", form, json.loads(asked.model_dump_json()), None
+    )
+    _, carried = result_files.parse_key(entry.key, {"send": form})
     assert by_card(Parcel).read(carried).key("send") == asked.key("send")
     assert Parcel.read(carried).key("send") == asked.key("send")
 

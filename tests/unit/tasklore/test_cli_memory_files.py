@@ -13,7 +13,7 @@ from tasklore.commands.up.worker_setup import prepare
 from tasklore.contracts.errors import ConfigurationError, InvalidInput
 from tasklore.contracts.parameters.model import Field, Parameters
 from tasklore.memory import keys
-from tasklore.memory.long_term import seed_file
+from tasklore.memory.long_term import result_files
 from tasklore.memory.long_term.card_parameters import form_of, parameters_of
 from tasklore.memory.long_term.memory_files import (
     Imported,
@@ -21,7 +21,7 @@ from tasklore.memory.long_term.memory_files import (
     export_entries,
     import_file,
 )
-from tasklore.memory.long_term.seed_file import SeedEntry
+from tasklore.memory.long_term.result_files import ResultEntry
 from tasklore.workers.agents.budget import Budget, agent
 from tasklore.workers.card import card_of
 from tests.fakes.stores import FakeLongTermMemory
@@ -92,13 +92,13 @@ async def put(
     of_tasks: dict[str, ImportForm],
 ) -> Imported:
     """Import the *document* of a file."""
-    file = seed_file.read_document(
+    file = result_files.read_document(
         document, {name: one.form for name, one in of_tasks.items()}
     )
     return await import_file(memory, agent_id, file, of_tasks, now_ms=NOW_MS)
 
 
-async def exported(memory: FakeLongTermMemory) -> list[SeedEntry]:
+async def exported(memory: FakeLongTermMemory) -> list[ResultEntry]:
     """Return the entries of an export of the budget agent's memory."""
     found = await export_entries(
         lambda: memory.entries(agent_id=agent.agent_id), card_of(agent)
@@ -157,7 +157,7 @@ async def test_a_cut_list_is_quarantined() -> None:
     assert await imported(memory, {FIVE: {"spending_rate": 9000.0}}) == Imported(
         0, 0, (FIVE,), {}
     )
-    assert [one.seed_key for one in await memory.quarantined(agent.agent_id)] == [FIVE]
+    assert [one.file_key for one in await memory.quarantined(agent.agent_id)] == [FIVE]
     assert [entry async for entry in memory.entries()] == []
 
 

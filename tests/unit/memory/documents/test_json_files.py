@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tasklore.contracts.errors import InvalidInput
-from tasklore.memory.documents.files.seed_files import read, write
+from tasklore.memory.documents.files.json_files import read, write
 from tasklore.memory.documents.items import METADATA, Body
 
 #: As such files are published: lists of single values on one line, everything else indented.

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from tasklore.contracts.errors import InvalidInput
-from tasklore.memory.long_term.seed_file import (
-    SeedEntry,
+from tasklore.memory.long_term.result_files import (
+    ResultEntry,
     TaskForm,
     entry_of,
     read_document,
@@ -94,7 +94,7 @@ VALUES = [
 ]
 
 
-def document_of(entries: Sequence[SeedEntry]) -> dict[str, dict[str, object]]:
+def document_of(entries: Sequence[ResultEntry]) -> dict[str, dict[str, object]]:
     """Return what an export of *entries* says, as an import reads it."""
     return {
         "tasks": {one.key: one.result for one in entries},
@@ -134,7 +134,7 @@ def test_an_entry_is_exported_with_every_field_or_not_at_all() -> None:
         entry_of("analyze_budget", BUDGET, {"budget_limit": 1}, 1)
 
 
-def _as_text(entry: SeedEntry) -> tuple[dict[str, object], object]:
+def _as_text(entry: ResultEntry) -> tuple[dict[str, object], object]:
     """Return the entry with scalars as the text a key spells them with."""
     return {
         name: _text(value) for name, value in entry.parameters.items()

@@ -1,12 +1,12 @@
-"""The file form of a memory, `LTM/{agent}/memory.json`: `{"tasks": {"analyze_budget:50000:42000:no_history": {...}}}`.
+"""Remembered results in a file, by keys such as `analyze_budget:50000:42000:no_history`, as exports write them.
 
 A key is the task's name and its values in declared field order, joined by `:`; a list is joined by `,`, an empty one is
 `no_{field}`, None is `~none`. Text is percent-escaped; a value without such a spelling (a unit, a nested list) is
 `~json` and its percent-escaped JSON.
 
 Other writers of this form cut a list after five values, so an entry with exactly five may answer a longer question.
-Our own files say which five are all there are: a top-level `complete` maps such a key to a digest of its result.
-Readers that know only `tasks` ignore it, and an entry that such a writer puts over ours no longer fits the digest.
+Our own files say which five are all there are: `complete` is a digest of the result of such a key. Readers that do not
+know it ignore it, and an entry that such a writer puts over ours no longer fits the digest.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ class TaskForm:
 
 
 @dataclass(frozen=True, slots=True)
-class SeedEntry:
+class ResultEntry:
     """One entry of a file: raw values by field, as a `Parameters` class reads them, and the result."""
 
     key: str
@@ -51,17 +51,17 @@ class SeedEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class SeedFile:
+class ResultFile:
     """A file: `entries` may be served, `quarantined` may be cut, `refused` maps a key to the reason."""
 
-    entries: tuple[SeedEntry, ...]
-    quarantined: tuple[SeedEntry, ...]
+    entries: tuple[ResultEntry, ...]
+    quarantined: tuple[ResultEntry, ...]
     refused: dict[str, str]
 
 
 def read_document(
     document: Mapping[str, Any], tasks: Mapping[str, TaskForm]
-) -> SeedFile:
+) -> ResultFile:
     """Return what the JSON of a file holds for *tasks*, by name; `tasks` of it is an object."""
     complete = document.get("complete")
     digests = complete if isinstance(complete, dict) else {}
@@ -74,17 +74,17 @@ def read_document(
         except InvalidInput as error:
             refused[key] = str(error)
             continue
-        entry = SeedEntry(key, task_name, parameters, result)
+        entry = ResultEntry(key, task_name, parameters, result)
         if _may_be_cut(parameters) and digests.get(key) != _digest(result):
             quarantined.append(entry)
         else:
             entries.append(entry)
-    return SeedFile(tuple(entries), tuple(quarantined), refused)
+    return ResultFile(tuple(entries), tuple(quarantined), refused)
 
 
 def entry_of(
     task_name: str, form: TaskForm, parameters: Mapping[str, Any], result: Any
-) -> SeedEntry:
+) -> ResultEntry:
     """Return the file entry for *parameters*, the JSON values of every field; lists are written whole.
 
     Raises:
@@ -99,7 +99,7 @@ def entry_of(
     spelled = [
         _spell_field(field, value, field in form.lists) for field, value in raw.items()
     ]
-    return SeedEntry(":".join((task_name, *spelled)), task_name, raw, result)
+    return ResultEntry(":".join((task_name, *spelled)), task_name, raw, result)
 
 
 def parse_key(key: str, tasks: Mapping[str, TaskForm]) -> tuple[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""`resource_*.json` files of documents: read with how they are written, and written back byte for byte.
+"""JSON files of documents, as `memory export` has them: read with how they are written, and written back byte for byte.
 
 How a file is written is its *form*: a short text that is kept beside the document. Indentation, separators, escapes,
 which lists and objects stand on one line, line ends and a byte order mark are rules; a file that follows no rules
@@ -27,7 +27,7 @@ _BOM = b"\xef\xbb\xbf"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class SeedDocument(BaseModel):
+class FormattedDocument(BaseModel):
     """What a file holds: its content, how it is written, and the first line that no rules reproduce (None: they do)."""
 
     model_config = ConfigDict(frozen=True)
@@ -37,7 +37,7 @@ class SeedDocument(BaseModel):
     irregular: str | None = None
 
 
-def read(content: bytes) -> SeedDocument:
+def read(content: bytes) -> FormattedDocument:
     """Return the document in *content*; `write` with its form gives the same bytes while nothing is edited.
 
     Raises:
@@ -59,9 +59,9 @@ def read(content: bytes) -> SeedDocument:
     )
     written = text_of(body, form)
     if written == text:
-        return SeedDocument(body=body, form=_dump(form))
+        return FormattedDocument(body=body, form=_dump(form))
     form = form.model_copy(update={"verbatim": text})
-    return SeedDocument(
+    return FormattedDocument(
         body=body, form=_dump(form), irregular=_first_difference(text, written)
     )
 
