@@ -307,6 +307,18 @@ class PipelineRuns:
             noted = ("HDEL", keys.run_makers(), field)
         await self._batch.run([noted])
 
+    async def read_holds(self, session_ids: Sequence[str]) -> dict[str, str]:
+        """Return why no phase begins of those of *session_ids* of which none does."""
+        if not session_ids:
+            return {}
+        fields = [keys.run_hold(one) for one in session_ids]
+        found = (await self._batch.run([("HMGET", keys.run_makers(), *fields)]))[0]
+        return {
+            session_id: why.decode()
+            for session_id, why in zip(session_ids, found, strict=True)
+            if why is not None
+        }
+
     async def take_over(self, record: RunRecord, caller: Caller | None) -> None:
         """Let the running *record* go on as a run of *caller*."""
         session_id = record.session_id

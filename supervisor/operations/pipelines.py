@@ -328,7 +328,10 @@ class RunView(View):
 
 
 class RunListed(View):
-    """One run in a list; its session is there for `expires_in_ms`, None while it runs."""
+    """One run in a list; its session is there for `expires_in_ms`, None while it runs.
+
+    `held` says why no phase of it begins although it runs, "" where they do.
+    """
 
     session_id: str
     state: str
@@ -337,6 +340,7 @@ class RunListed(View):
     created_at: datetime
     updated_at: datetime
     expires_in_ms: int | None
+    held: str = ""
 
 
 class RunList(View):
@@ -425,7 +429,7 @@ class PipelineCost(View):
     roles=("read",),
     shows=Shows(
         rows="runs",
-        columns=("session_id", "project", "state", "run", "updated_at"),
+        columns=("session_id", "project", "state", "run", "updated_at", "held"),
         example="pipelines list --state failed",
     ),
 )
@@ -462,7 +466,10 @@ async def list_runs(
         found, last = await _look_for_runs(
             services, caller, state, place=place, limit=limit
         )
-    return RunList(runs=tuple(map(_view_listed, found)), after=last)
+    running = [root.session_id for root in found if root.state == "running"]
+    holds = await services.runs.read_holds(running)
+    listed = (_view_listed(one, holds.get(one.session_id, "")) for one in found)
+    return RunList(runs=tuple(listed), after=last)
 
 
 @operation(
@@ -1301,7 +1308,7 @@ async def _own(
     )
 
 
-def _view_listed(root: SessionRoot) -> RunListed:
+def _view_listed(root: SessionRoot, held: str) -> RunListed:
     return RunListed(
         session_id=root.session_id,
         state=root.state,
@@ -1310,6 +1317,7 @@ def _view_listed(root: SessionRoot) -> RunListed:
         created_at=_time(root.created_ms),
         updated_at=_time(root.updated_ms),
         expires_in_ms=root.expires_in_ms,
+        held=held,
     )
 
 

@@ -658,6 +658,26 @@ async def test_runs_are_listed_page_by_page_the_last_updated_first(
         await list_runs(services, DESK, after="elsewhere")
 
 
+async def test_a_run_that_rests_says_why_in_the_list(place: Place) -> None:
+    """Until it goes on; one beside it does not."""
+    services = place.services
+    for name in ("rests", "goes-on"):
+        new = NewRun(session_id=name, pipeline=steps(), supervisor_id="Nobody")
+        assert await services.runs.create(new)
+    await services.runs.hold("rests", "paused: its key was removed")
+
+    async def find_holds() -> dict[str, str]:
+        found = (await list_runs(services, DESK)).runs
+        return {one.session_id: one.held for one in found}
+
+    assert await find_holds() == {
+        "rests": "paused: its key was removed",
+        "goes-on": "",
+    }
+    await services.runs.hold("rests", "")
+    assert await find_holds() == {"rests": "", "goes-on": ""}
+
+
 async def test_the_runs_of_a_tenant_are_chosen_by_pages(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
