@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tasklore.contracts.quantities.amounts import Amount as Amount
     from tasklore.contracts.quantities.amounts import Duration as Duration
     from tasklore.contracts.quantities.amounts import Moment as Moment
+    from tasklore.contracts.quantities.amounts import Money as Money
     from tasklore.contracts.quantities.amounts import Percent as Percent
     from tasklore.contracts.quantities.amounts import Quantity as Quantity
     from tasklore.workers.agent import Agent as Agent
@@ -43,6 +44,7 @@ _DEFINED_IN = {
     "ListenContext": "workers.listening.context",
     "Middleware": "workers.middleware",
     "Moment": "contracts.quantities.amounts",
+    "Money": "contracts.quantities.amounts",
     "Parameters": "contracts.parameters.model",
     "PendingFact": "workers.listening.values",
     "Percent": "contracts.quantities.amounts",

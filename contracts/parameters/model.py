@@ -36,6 +36,7 @@ from tasklore.contracts.parameters.questions import question_key, spell_field
 from tasklore.contracts.parameters.tolerances import Tolerance, read_tolerance
 from tasklore.contracts.quantities.amounts import Amount
 from tasklore.contracts.quantities.amounts.frozen import TextValue
+from tasklore.contracts.quantities.amounts.money import is_money, read_money
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -126,8 +127,8 @@ class _Reading:
     """How raw values of one field are made ready: its type and unit, and whether numbers in words are understood."""
 
     __slots__ = (
-        "any_currency", "bare_list", "is_checked", "is_read", "is_span", "name", "takes_bools", "takes_int", "typed",
-        "unit", "whole",
+        "any_currency", "bare_list", "is_checked", "is_money", "is_read", "is_span", "name", "takes_bools", "takes_int",
+        "typed", "unit", "whole",
     )  # fmt: skip
 
     def __init__(self, name: str, field: FieldInfo, *, any_currency: bool) -> None:
@@ -136,14 +137,19 @@ class _Reading:
         numbers = bool(kinds.intersection(NUMBERS))
         self.name = name
         self.unit = _declared(field, "unit")
-        self.any_currency = any_currency or _declared(field, "any_currency") is True
+        self.is_money = is_money(field.rebuild_annotation())
+        if self.is_money:
+            _check_money(name, field, kinds)
+        self.any_currency = not self.is_money and (
+            any_currency or _declared(field, "any_currency") is True
+        )
         self.typed: Any = next(iter(typed)) if len(typed) == 1 and not numbers else None
         self.is_read = str not in kinds and (
             self.typed is not None or (numbers and not typed)
         )
         self.whole = Amount not in kinds
         # The field's own validation takes a whole number as it is, unless a unit or a type has to be put to it.
-        self.takes_int = self.unit is None and self.typed is None
+        self.takes_int = self.unit is None and self.typed is None and not self.is_money
         if self.typed is not None and self.unit is not None:
             _check_unit(name, self.typed, self.unit)
         # What is not read here (a mapping, a model, a timedelta, anything) would take True for 1, and NaN.
@@ -175,6 +181,8 @@ class _Reading:
                 if self.unit is None
                 else self.typed.read(raw, unit=self.unit)
             )
+        if self.is_money:
+            return read_money(raw)
         amount = Amount.read(raw, unit=self.unit, any_currency=self.any_currency)
         if not self.whole:
             return amount
@@ -469,6 +477,28 @@ def _demand_few(cls: type[Parameters], raw: Mapping[Any, Any]) -> None:
             "problems": f"there are {len(raw):,} parameters; known are {', '.join(known)}"
         }
         raise PydanticCustomError("unreadable", "{problems}", told)
+
+
+def _check_money(name: str, field: FieldInfo, kinds: set[Any]) -> None:
+    """Refuse money that is something else too, or whose currency is declared.
+
+    Raises:
+        TypeError: with what to declare.
+    """
+    others = kinds.intersection(NUMBERS) - {Amount}
+    if others:
+        told = ", ".join(sorted(kind.__name__ for kind in others))
+        msg = (
+            f"{name} is Money or another number ({told}), which a value does not tell "
+            "apart; declare Money alone"
+        )
+        raise TypeError(msg)
+    if _declared(field, "unit") is not None or _declared(field, "any_currency"):
+        msg = (
+            f"{name} is Money, which keeps the currency it is given; declare Amount "
+            "with Field(unit='EUR') for one currency alone"
+        )
+        raise TypeError(msg)
 
 
 def _check_unit(name: str, typed: Any, unit: str) -> None:

@@ -13,6 +13,7 @@ from tasklore.contracts.parameters.model import Field, Parameters
 from tasklore.contracts.parameters.tolerances import read_tolerance
 from tasklore.contracts.quantities import amounts
 from tasklore.contracts.quantities.amounts import Amount
+from tasklore.contracts.quantities.amounts.money import FORMAT, Money, is_money
 from tasklore.memory.long_term.result_files import TaskForm
 
 _KINDS: dict[str, Any] = {
@@ -66,7 +67,8 @@ def parameters_of(task_name: str, schema: Mapping[str, Any]) -> type[Parameters]
                 # stands on no card: an entry that leaves it out cannot be keyed.
                 field.get("default", ...),
                 unit=field.get("unit"),
-                any_currency=takes_money or field.get("any_currency") is True,
+                any_currency=not is_money(kind)
+                and (takes_money or field.get("any_currency") is True),
                 aliases=tuple(one for one in aliases if isinstance(one, str))
                 if isinstance(aliases, list)
                 else (),
@@ -147,6 +149,10 @@ def _alone(option: Mapping[str, Any]) -> Any:
 def _number(options: list[Mapping[str, Any]], *, keeps_text: bool) -> Any:
     """Return the type of a number that may also be sent as text, None for other unions; *keeps_text* as it stands."""
     kinds = set(map(_type, options))
+    if kinds == {"string", "object"} and any(
+        option.get("format") == FORMAT for option in options
+    ):
+        return Money
     # A text of a format is no number in words: whether "20" is a percentage there, only the class knows.
     if not kinds >= {"number", "string"} or any(
         "format" in option for option in options

@@ -1,6 +1,6 @@
 """Exact values with a meaning: one value for every spelling of it, and never a float inside.
 
-Durations, moments, percentages and quantities are loaded when they are first named: most agents have none.
+Durations, moments, money, percentages and quantities are loaded when they are first named: most agents have none.
 """
 
 from importlib import import_module
@@ -12,6 +12,7 @@ from tasklore.contracts.quantities.amounts.spellings import canonical
 if TYPE_CHECKING:
     from tasklore.contracts.quantities.amounts.duration import Duration
     from tasklore.contracts.quantities.amounts.moment import Moment
+    from tasklore.contracts.quantities.amounts.money import Money
     from tasklore.contracts.quantities.amounts.percent import Percent
     from tasklore.contracts.quantities.amounts.quantity import Quantity
 
@@ -19,6 +20,7 @@ __all__ = [
     "Amount",
     "Duration",
     "Moment",
+    "Money",
     "Percent",
     "Quantity",
     "canonical",
@@ -28,6 +30,7 @@ __all__ = [
 _LATE = {
     "Duration": "duration",
     "Moment": "moment",
+    "Money": "money",
     "Percent": "percent",
     "Quantity": "quantity",
 }

@@ -266,7 +266,7 @@ async def test_a_result_without_a_number_is_kept_where_its_type_has_a_word_for_i
 
 
 def test_the_public_api_is_exactly_what_is_documented() -> None:
-    """`from tasklore import *` gives twenty names."""
+    """`from tasklore import *` gives twenty-one names."""
     assert set(tasklore.__all__) == {
         "Agent",
         "Amount",
@@ -279,6 +279,7 @@ def test_the_public_api_is_exactly_what_is_documented() -> None:
         "ListenContext",
         "Middleware",
         "Moment",
+        "Money",
         "Parameters",
         "PendingFact",
         "Percent",
