@@ -8,7 +8,8 @@ from decimal import Context, Decimal, Inexact
 from typing import Any, NamedTuple
 
 from tasklore.contracts.quantities.amounts import Amount, wire_form
-from tasklore.contracts.quantities.errors import InvalidAmount
+from tasklore.contracts.quantities.amounts.money import read_money, spell_money
+from tasklore.contracts.quantities.errors import InvalidAmount, UnitMismatch
 from tasklore.contracts.quantities.numerals import FoundAmount
 from tasklore.supervisor.understanding.conclusion import Filled
 from tasklore.supervisor.understanding.cues import Cue
@@ -220,7 +221,8 @@ def put_change(
     question = ""
     value = None
     try:
-        before = Amount.read(earlier, unit=slot.unit).value
+        amount = _read(slot, earlier)
+        before = amount.value
         if change.factor is not None:
             after = _EXACT.multiply(before, change.factor)
             said = text.split()[0].lower()
@@ -230,7 +232,7 @@ def put_change(
                 else f"{said} {_spell(before)}"
             )
         else:
-            by, worded = _step(slot, change, before, utterance)
+            by, worded = _step(slot, change, amount, utterance)
             after = _EXACT.add(before, change.sign * by)
             words = (
                 f"{_spell(before)} {'plus' if change.sign > 0 else 'minus'} {worded}"
@@ -242,7 +244,11 @@ def put_change(
             f"{ask_value(slot)} I cannot compute '{text}' from the earlier {earlier}."
         )
     else:
-        value = wire_form(Amount(after))
+        value = (
+            spell_money(Amount(after, amount.unit))
+            if slot.kind == "money"
+            else wire_form(Amount(after))
+        )
         if not question and filled.values.get(slot.name, value) != value:
             question = f"Is {slot.label} {filled.values[slot.name]} or {value}?"
     if question:
@@ -255,7 +261,7 @@ def put_change(
 
 
 def _step(
-    slot: Slot, change: SlotChange, before: Decimal, utterance: ReadUtterance
+    slot: Slot, change: SlotChange, before: Amount, utterance: ReadUtterance
 ) -> tuple[Decimal, str]:
     """Return by how much *change* moves *before*, and the words for it; raises InvalidAmount when nothing says so."""
     if change.found is None or not change.sign:
@@ -266,13 +272,21 @@ def _step(
         and change.found.value is not None
     ):
         return _EXACT.divide(
-            _EXACT.multiply(before, change.found.value), Decimal(100)
+            _EXACT.multiply(before.value, change.found.value), Decimal(100)
         ), change.found.text
+    if slot.kind == "money" and change.found.unit is None and change.found.value:
+        return change.found.value, _spell(change.found.value)
     candidate = amount_for(slot, change.found, utterance)
     if not candidate.is_clear:
         raise InvalidAmount(candidate.question)
-    by = Amount.read(candidate.values[0], unit=slot.unit).value
-    return by, _spell(by)
+    by = _read(slot, candidate.values[0])
+    if slot.kind == "money" and by.unit != before.unit:
+        raise UnitMismatch(f"{by} and {before} are in two currencies")
+    return by.value, _spell(by.value)
+
+
+def _read(slot: Slot, raw: Any) -> Amount:
+    return read_money(raw) if slot.kind == "money" else Amount.read(raw, unit=slot.unit)
 
 
 def _spell(value: Decimal) -> str:

@@ -7,8 +7,10 @@ from decimal import Decimal
 from itertools import pairwise
 
 from tasklore.contracts.messages import ChatTurn
+from tasklore.contracts.quantities.amounts import Amount
+from tasklore.contracts.quantities.amounts.money import spell_money
 from tasklore.contracts.quantities.errors import InvalidAmount
-from tasklore.contracts.quantities.numerals import parse_number
+from tasklore.contracts.quantities.numerals import find_amounts, parse_number
 from tasklore.supervisor.understanding.conclusion import Filled, conclude
 from tasklore.supervisor.understanding.conversation import (
     Open,
@@ -16,8 +18,10 @@ from tasklore.supervisor.understanding.conversation import (
     take,
     words_before,
 )
+from tasklore.supervisor.understanding.currencies import currency_named
 from tasklore.supervisor.understanding.outcome import Clarification, Single, Unfitting
 from tasklore.supervisor.understanding.questions import (
+    amount_asked,
     asks_to_confirm,
     leave,
     value_asked,
@@ -303,6 +307,8 @@ def _fill_by_place(
             chosen = others if len(others) == 1 else []
         return _fill_with(text, task, chosen, utterance) if chosen else None
     for slot in one.slots:
+        if (money := _complete_money(one, slot, utterance)) is not None:
+            return _fill_with(money, task, [slot], utterance)
         values = () if slot.choices else values_asked(one.turn, slot)
         if values:
             places = pick(utterance.text, len(values)) or ()
@@ -323,6 +329,17 @@ def _fill_by_place(
                 filled.put(slot, words <= _YES, *utterance.extent, utterance.text)
                 return filled
     return None
+
+
+def _complete_money(one: Open, slot: Slot, utterance: ReadUtterance) -> str | None:
+    """Return the amount that *one* asked the currency of, in the currency that *utterance* names; None without one."""
+    if slot.kind != "money" or utterance.amounts:
+        return None
+    asked = find_amounts(amount_asked(one.turn, slot))
+    code = currency_named(utterance.text)
+    if len(asked) != 1 or asked[0].value is None or code is None:
+        return None
+    return spell_money(Amount(asked[0].value, code))
 
 
 def _keep(filled: Filled, one: Open) -> None:

@@ -5,8 +5,9 @@ from typing import Any
 
 from tasklore.contracts.messages import ChatTurn, TaskCall
 from tasklore.contracts.parameters.currencies import codes_named
+from tasklore.contracts.quantities.amounts.money import currencies_meant
 from tasklore.contracts.quantities.numerals import FoundAmount, find_amounts
-from tasklore.contracts.quantities.units import CURRENCIES
+from tasklore.contracts.quantities.units import CURRENCIES, unit_named
 from tasklore.supervisor.understanding.outcome import (
     Clarification,
     TextSpan,
@@ -14,6 +15,9 @@ from tasklore.supervisor.understanding.outcome import (
 )
 from tasklore.supervisor.understanding.questions import ask_value
 from tasklore.supervisor.understanding.schema import Slot
+
+#: Words of the longest name of a currency: "new Turkish lira".
+_LONGEST_NAME = 3
 
 
 def settle_currencies(
@@ -57,6 +61,20 @@ def settle_currencies(
     for slot in open_fields or fields:
         values.pop(slot.name, None)
         questions[slot.name] = f"{ask_value(slot)} You wrote {first.text!r}."
+
+
+def currency_named(text: str) -> str | None:
+    """Return the one currency that *text* names ("Swedish kronor", "SEK"), None for none or several."""
+    words = [word.strip(".,;:!?()'\"") for word in text.split()]
+    for length in range(_LONGEST_NAME, 0, -1):
+        named = {
+            currencies_meant(unit_named(" ".join(words[at : at + length])))
+            for at in range(len(words) - length + 1)
+        }
+        if named := named - {()}:
+            codes = {code for meant in named for code in meant}
+            return codes.pop() if len(codes) == 1 else None
+    return None
 
 
 def settle_earlier(

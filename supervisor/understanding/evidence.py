@@ -29,6 +29,7 @@ _WRITTEN = {
     "duration": "as PT2H30M",
     "boolean": "as true or false",
     "percent": "as 4.5%",
+    "money": "as 120 EUR",
     "quantity": "as 5 km",
 }
 #: Characters of an answer that a fault repeats.
@@ -314,6 +315,8 @@ def _ground_amount(
     if any(claim.value in one.values for one in here):
         return Grounded(claim.value, place, Why.UNREAD)
     digits = next((one for one in numbers if amount in one.readings), None)
+    if digits is not None and _names_its_currency(claim, place, here, digits):
+        return Grounded(claim.value, Passage(digits.start, digits.end), Why.UNREAD)
     if digits is not None and (not here or digits.is_scaled):
         own_units = (
             None,
@@ -339,6 +342,17 @@ def _ground_amount(
             f"value: the quotation says {readings}, not {_excerpt(claim.written)}; give what it says"
         )
     return Grounded(claim.value, place, Why.UNREAD)
+
+
+def _names_its_currency(
+    claim: SlotClaim, place: Passage, here: Sequence[Candidate], digits: Number
+) -> bool:
+    """Return whether words that Python does not know stand beside *digits*, which it reads without a currency."""
+    return (
+        claim.slot.kind == "money"
+        and not any(one.values for one in here)
+        and (place.start < digits.start or place.end > digits.end)
+    )
 
 
 def _ground_time(claim: SlotClaim, place: Passage, evidence: Evidence) -> Grounded:

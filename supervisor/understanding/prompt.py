@@ -34,6 +34,7 @@ _MOST_CHOICES = 40
 _KINDS = {
     "amount": "number",
     "integer": "whole number",
+    "money": "number with the code of its currency",
     "percent": "percentage",
     "quantity": "measure",
     "boolean": "true or false",

@@ -25,6 +25,7 @@ _OF = " of "
 #: A last word that is a plural: no "status", "address", "basis" or "gas".
 _PLURAL = re.compile(r"people|children|men|women|feet|[a-z]+[^aisu\W\d_]s|[a-z]{3,}as")
 _ONE_OF = " One of: "
+_WITH_CURRENCY = ", with its currency"
 _LEAVE_OUT = "Shall I leave it out?"
 #: Characters of a description that a question repeats; a longer one explains how to write the value to programs.
 _LONGEST_HINT = 80
@@ -126,6 +127,23 @@ def ask_which_value(slot: Slot, values: Sequence[object], written: str = "") -> 
     said = [str(value) for value in values]
     question = f"Is {slot.label} {', '.join(said[:-1])} or {said[-1]}?"
     return f"{question} You wrote {written!r}." if written else question
+
+
+def ask_currency(slot: Slot, written: str, codes: Sequence[str] = ()) -> str:
+    """Return the question for the currency of *written*, one of *codes* where its name is that of several."""
+    question = f"{ask_value(slot, _WITH_CURRENCY)} You wrote {written!r}"
+    return (
+        f"{question}, which may be {', '.join(codes[:-1])} or {codes[-1]}."
+        if codes
+        else f"{question}."
+    )
+
+
+def amount_asked(turn: ChatTurn, slot: Slot) -> str:
+    """Return the amount of *slot* whose currency *turn* asked for, as it was written; "" when it did not."""
+    opening = re.escape(ask_value(slot, _WITH_CURRENCY))
+    match = re.search(rf"{opening} You wrote (['\"])(.{{1,400}}?)\1[.,]", turn.text)
+    return match[2] if match else ""
 
 
 def values_asked(turn: ChatTurn, slot: Slot) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from tasklore.contracts.quantities.amounts.spellings import shown
 from tasklore.supervisor.understanding.utterance import STOP, stems_of
 
 Kind = Literal[
-    "amount", "integer", "percent", "quantity", "text", "choice", "boolean", "date", "moment", "when", "time",
+    "amount", "integer", "money", "percent", "quantity", "text", "choice", "boolean", "date", "moment", "when", "time",
     "duration", "other",
 ]  # fmt: skip
 Side = Literal["left", "right", "either"]
@@ -37,7 +37,9 @@ Side = Literal["left", "right", "either"]
 #: Stands for the value in a cue.
 _VALUE = "{}"
 
-NUMERIC: frozenset[Kind] = frozenset({"amount", "integer", "percent", "quantity"})
+NUMERIC: frozenset[Kind] = frozenset(
+    {"amount", "integer", "money", "percent", "quantity"}
+)
 #: Kinds that tell a day, maybe with its time, or a time of day.
 TIMED: frozenset[Kind] = frozenset({"date", "moment", "when", "time"})
 #: A "moment" of the calendar is told in ISO 8601 with its time; "when" may be a day, a local time or an instant.
@@ -50,7 +52,11 @@ _FORMATS: dict[str, Kind] = {
     "time": "time",
 }
 #: Formats of numbers that carry their unit, which may also be a text.
-_WITH_UNIT: dict[str, Kind] = {"percent": "percent", "quantity": "quantity"}
+_WITH_UNIT: dict[str, Kind] = {
+    "money": "money",
+    "percent": "percent",
+    "quantity": "quantity",
+}
 _KINDS: dict[str, Kind] = {
     "number": "amount",
     "integer": "integer",
@@ -231,7 +237,10 @@ def _shape(text: str) -> TaskSchema:
         _slot(name, field, schema, parts) for name, field in schema.properties.items()
     ]
     if any(slot.is_currency for slot in slots):
-        slots = [replace(one, takes_money=one.unit is None) for one in slots]
+        slots = [
+            replace(one, takes_money=one.unit is None and one.kind != "money")
+            for one in slots
+        ]
     return TaskSchema(tuple(slots))
 
 

@@ -16,6 +16,7 @@ from tasklore.contracts.quantities.amounts import (
     canonical,
     wire_form,
 )
+from tasklore.contracts.quantities.amounts.money import currencies_meant, spell_money
 from tasklore.contracts.quantities.errors import (
     AmbiguousAmount,
     InvalidAmount,
@@ -24,8 +25,9 @@ from tasklore.contracts.quantities.errors import (
 from tasklore.contracts.quantities.numerals import FoundAmount
 from tasklore.contracts.quantities.numerals.words import PART, PARTS
 from tasklore.contracts.quantities.times import FoundMoment
-from tasklore.contracts.quantities.units import CURRENCIES
+from tasklore.contracts.quantities.units import CURRENCIES, Unit
 from tasklore.supervisor.understanding.questions import (
+    ask_currency,
     ask_for,
     ask_value,
     ask_which_value,
@@ -208,7 +210,11 @@ def amount_for(slot: Slot, found: FoundAmount, utterance: ReadUtterance) -> Cand
             values=(),
             question=question,
         )
-    values, question = _worth(slot, found, utterance)
+    values, question = (
+        _worth_of_money(slot, found)
+        if slot.kind == "money"
+        else _worth(slot, found, utterance)
+    )
     is_beside = _ME_AND.search(
         text, max(found.start - _REACH, 0), found.start
     ) or _AND_ME.match(text, found.end)
@@ -222,6 +228,8 @@ def amount_for(slot: Slot, found: FoundAmount, utterance: ReadUtterance) -> Cand
         is_of_type = (
             found.unit == "%"
             if slot.kind == "percent"
+            else found.unit in CURRENCIES
+            if slot.kind == "money"
             else slot.unit is not None or _is_called(slot, found)
         )
     return Candidate(
@@ -274,7 +282,7 @@ def _worth(
     slot: Slot, found: FoundAmount, utterance: ReadUtterance
 ) -> tuple[tuple[Any, ...], str]:
     if found.is_vague:
-        return (), f"{ask_value(slot, ' exactly')} You wrote {found.text!r}."
+        return (), _ask_exactly(slot, found)
     if slot.kind == "quantity" and found.unit is None and slot.unit is None:
         return (), f"{ask_value(slot, ', with its unit')} You wrote {found.text!r}."
     if (readings := _colliding(slot, found)) is not None:
@@ -307,6 +315,27 @@ def _worth(
             (),
             f"{ask_value(slot, f' {wanted}')} I cannot store {found.text!r} exactly.",
         )
+
+
+def _ask_exactly(slot: Slot, found: FoundAmount) -> str:
+    return f"{ask_value(slot, ' exactly')} You wrote {found.text!r}."
+
+
+def _worth_of_money(slot: Slot, found: FoundAmount) -> tuple[tuple[Any, ...], str]:
+    """Return *found* in each currency that it can be in; a number and a name of several are asked about."""
+    if found.is_vague:
+        return (), _ask_exactly(slot, found)
+    unit = Unit(found.unit, also=found.also) if found.unit else None
+    codes = currencies_meant(unit)
+    numbers = found.readings if found.value is None else (found.value,)
+    values = tuple(
+        spell_money(Amount(number, code)) for number in numbers for code in codes
+    )
+    if len(values) == 1:
+        return values, ""
+    if len(codes) == 1:
+        return values, ask_which_value(slot, values, found.text)
+    return values, ask_currency(slot, found.text, codes)
 
 
 def _read_in_unit(slot: Slot, found: FoundAmount) -> tuple[tuple[Any, ...], str]:

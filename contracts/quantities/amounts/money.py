@@ -30,9 +30,9 @@ from tasklore.contracts.quantities.units import CURRENCIES, Unit, unit_named
 __all__ = [
     "FORMAT",
     "Money",
+    "currencies_meant",
     "is_money",
     "read_money",
-    "settle_currency",
     "spell_money",
 ]
 
@@ -44,8 +44,6 @@ _SETTLED: Final = frozenset(
     for name in ("dollar", "pound", "pence", "$", "£", "won", "ruble")
     if (unit := unit_named(name)) is not None
 )
-#: Currencies of one name that a refusal tells: of dollars there are twenty-three.
-_MOST_TOLD = 6
 _WRITTEN = re.compile(r"(-?\d{1,60}(?:\.\d{1,60})?) ([A-Z]{3,4})")
 
 
@@ -98,35 +96,33 @@ def read_money(raw: object) -> Amount:
         UnitMismatch: no currency is named, or another unit.
     """
     if isinstance(raw, Amount):
-        return settle_currency(raw.value, Unit(raw.unit) if raw.unit else None, raw)
+        return _in_its_currency(raw.value, Unit(raw.unit) if raw.unit else None, raw)
     if isinstance(raw, str) and (written := _WRITTEN.fullmatch(raw)):
         number = kept(Decimal(written[1]), raw)
         # Any other spelling of a number is left to the reader of words, which asks about "1.234 EUR".
         if written[2] in CURRENCIES and unmistakable(number) == written[1]:
             return Amount(number, written[2])
     number, meant = worth(raw)
-    return settle_currency(number, meant, raw)
+    return _in_its_currency(number, meant, raw)
 
 
-def settle_currency(number: Decimal, meant: Unit | None, raw: object) -> Amount:
-    """Return *number* in the one currency that *meant*, the unit that *raw* names, stands for.
+def currencies_meant(unit: Unit | None) -> tuple[str, ...]:
+    """Return the codes of the currencies that *unit* can mean: one where it is known, none for a measure."""
+    if unit is None:
+        return ()
+    codes = tuple(code for code in (unit.code, *unit.also) if code in CURRENCIES)
+    return codes[:1] if (unit.code, unit.also) in _SETTLED else codes
 
-    Raises:
-        AmbiguousAmount: several currencies have that name.
-        UnitMismatch: it is no currency.
-    """
-    codes = [
-        code
-        for code in ((meant.code, *meant.also) if meant else ())
-        if code in CURRENCIES
-    ]
-    if meant is None or not codes:
-        said = f"is in {meant.code}" if meant else "names no currency"
+
+def _in_its_currency(number: Decimal, unit: Unit | None, raw: object) -> Amount:
+    codes = currencies_meant(unit)
+    if not codes:
+        said = f"is in {unit.code}" if unit else "names no currency"
         raise UnitMismatch(
             f"{shown(raw)} {said} where money is expected; send it with its currency, as '{unmistakable(number)} EUR'"
         )
-    if len(codes) > 1 and (meant.code, meant.also) not in _SETTLED:
-        told = [f"{canonical(number)} {code}" for code in codes[:_MOST_TOLD]]
+    if len(codes) > 1:
+        told = [f"{canonical(number)} {code}" for code in codes]
         raise AmbiguousAmount(
             raw if isinstance(raw, str) else shown(raw),
             told,
