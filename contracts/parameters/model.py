@@ -28,6 +28,7 @@ from tasklore.contracts.parameters.annotations import (
     takes_only_lists,
 )  # fmt: skip
 from tasklore.contracts.parameters.currencies import (
+    currency_said,
     names_currency,
     problem_of_currencies,
 )
@@ -380,15 +381,7 @@ class Parameters(FailFastModel, metaclass=_OpenToNames):
         if all(_is_of_numbers(value) for value in raw.values()):
             return []
         named = {cls._aliases.get(given, given): value for given, value in raw.items()}
-        readings = cls._readings
-        amounts = [
-            (name, value)
-            for name, value in named.items()
-            if (one := readings.get(name)) is not None
-            and one.is_read
-            and one.any_currency
-            and not (one.typed or one.unit)
-        ]
+        amounts = cls._amounts_in_any(named)
         currencies = {
             name: named.get(name, None if field.is_required() else field.get_default())
             for name, field in cls.model_fields.items()
@@ -396,6 +389,33 @@ class Parameters(FailFastModel, metaclass=_OpenToNames):
         }
         fault = problem_of_currencies(amounts, currencies)
         return [] if fault is None else [fault]
+
+    @classmethod
+    def _amounts_in_any(cls, named: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """Return the values of *named* that are amounts in any currency, with their fields."""
+        readings = cls._readings
+        return [
+            (name, value)
+            for name, value in named.items()
+            if (one := readings.get(name)) is not None
+            and one.is_read
+            and one.any_currency
+            and not (one.typed or one.unit)
+        ]
+
+    @classmethod
+    def _currency_said(cls, raw: Mapping[str, Any]) -> dict[str, str]:
+        """Return the currency that the amounts in *raw* are in, for the one field for it, which *raw* leaves out."""
+        if len(cls._currencies) != 1:
+            return {}
+        (name,) = cls._currencies
+        named = {cls._aliases.get(given, given): value for given, value in raw.items()}
+        if name in named:
+            return {}
+        choices = literals_of(cls.model_fields[name].annotation)
+        amounts = [value for _, value in cls._amounts_in_any(named)]
+        code = currency_said(amounts, choices)
+        return {} if code is None else {name: code}
 
     @model_validator(mode="before")
     @classmethod
@@ -423,7 +443,9 @@ class Parameters(FailFastModel, metaclass=_OpenToNames):
                     problems.append(f"{name}: {error}")
                 if reading.is_checked and (fault := reading.fault(value)):
                     problems.append(fault)
-        if problems := problems or cls._faults_of_currencies(raw):
+        # Said with the amount, the currency is told: a default is none that somebody said.
+        ready |= (told := cls._currency_said(raw))
+        if problems := problems or cls._faults_of_currencies({**raw, **told}):
             kind = "unreadable"
             text = "{problems}"
             raise PydanticCustomError(kind, text, {"problems": "; ".join(problems)})

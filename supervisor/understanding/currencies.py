@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tasklore.contracts.messages import ChatTurn, TaskCall
-from tasklore.contracts.parameters.currencies import codes_named
+from tasklore.contracts.parameters.currencies import codes_named, currency_of
 from tasklore.contracts.quantities.amounts.money import currencies_meant
 from tasklore.contracts.quantities.numerals import FoundAmount, find_amounts
-from tasklore.contracts.quantities.units import CURRENCIES, unit_named
+from tasklore.contracts.quantities.units import CURRENCIES, Unit, unit_named
 from tasklore.supervisor.understanding.outcome import (
     Clarification,
     TextSpan,
@@ -48,14 +48,11 @@ def settle_currencies(
     open_fields = [
         one for one in fields if one.name not in values and one.name not in questions
     ]
-    fitting = [
-        code
-        for one in open_fields
-        for code in one.choices or sorted(common)
-        if code in common
-    ]
-    if len(open_fields) == 1 and fitting:
-        code = first.unit if first.unit in fitting else fitting[0]
+    code = None
+    if len(open_fields) == 1:
+        units = [Unit(one.unit, also=one.also) for one in said.values() if one.unit]
+        code = currency_of(units, open_fields[0].choices)
+    if code is not None:
         values[open_fields[0].name] = code
         return
     for slot in open_fields or fields:

@@ -318,11 +318,25 @@ class Due(Parameters):
     currency: Literal["EUR", "JPY"] | None = None
 
 
+class Dollars(Parameters):
+    """An amount in one of two dollars, neither of them American."""
+
+    amount: Amount
+    currency: Literal["AUD", "CAD"] | None = None
+
+
 class Change(Parameters):
     """An amount between two currencies."""
 
     amount: Amount
     from_currency: str
+    to_currency: str
+
+
+class Target(Parameters):
+    """An amount, and the currency of what comes out alone."""
+
+    amount: Amount
     to_currency: str
 
 
@@ -334,10 +348,15 @@ class Change(Parameters):
         (Spent, {"limit": 500, "history": ["3 USD", "4 yen"]}, "history in several"),
         (Spent, {"limit": {"value": 5, "unit": "EUR"}, "spent": "1 USD"}, "spent in USD"),
         (Spent, {"limit": Amount(5, "EUR"), "spent": "1 USD"}, "spent in USD"),
-        (Paid, {"amount": "10 yen"}, "currency is EUR, and there is amount in JPY"),
+        (Paid, {"amount": "10 yen", "currency": "EUR"}, "currency is EUR, and there is amount in JPY"),
+        (Paid, {"amount": "80 kr"}, "currency is EUR, and there is amount in"),
         (Paid, {"amount": "10 yen", "currency": "USD"}, "currency is USD"),
         (Paid, {"amount": "10 euros", "currency": "points"}, "currency is points"),
-        (Due, {"amount": "10 yen"}, "amount in JPY, and currency is not given"),
+        (Due, {"amount": "10 yen", "currency": None}, "amount in JPY, and currency is not given"),
+        (Due, {"amount": "10 CHF"}, "amount in CHF, and currency is not given"),
+        (Dollars, {"amount": "$10"}, "and currency is not given"),
+        (Change, {"amount": "10 yen", "from_currency": "USD", "to_currency": "JPY"}, "from_currency is USD"),
+        (Target, {"amount": "10 yen", "to_currency": "EUR"}, "is in JPY where a plain number is expected"),
         (Change, {"amount": "10 yen", "from_currency": "USD", "to_currency": "EUR"}, "amount in JPY"),
     ],
 )  # fmt: skip
@@ -365,6 +384,28 @@ def test_one_currency_for_all_is_let_go_where_it_is_declared(
     kind: type[Parameters], raw: dict[str, Any]
 ) -> None:
     assert kind.read(raw)
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "currency"),
+    [
+        (Paid, {"amount": "10 yen"}, "JPY"),
+        (Paid, {"amount": "$10"}, "USD"),
+        (Paid, {"amount": {"value": 10, "unit": "NOK"}}, "NOK"),
+        (Paid, {"amount": 10}, "EUR"),
+        (Due, {"amount": "10 yen"}, "JPY"),
+        (Due, {"amount": 10}, None),
+        (Dollars, {"amount": "C$10"}, "CAD"),
+    ],
+)
+def test_a_field_for_the_currency_that_is_left_out_takes_that_of_the_amount(
+    kind: type[Parameters], raw: dict[str, Any], currency: str | None
+) -> None:
+    """As of a sentence; and it is the question of both said apart."""
+    read = kind.read(raw)
+    assert (read.amount, read.currency) == (Amount(10), currency)  # type: ignore[attr-defined]  # of either class
+    apart = {"amount": 10} | ({"currency": currency} if currency else {})
+    assert read.key("t") == kind.read(apart).key("t")
 
 
 def test_a_default_in_a_currency_that_nothing_takes_is_refused() -> None:

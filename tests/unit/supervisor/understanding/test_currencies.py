@@ -113,6 +113,14 @@ def test_a_currency_that_a_field_does_not_take_is_asked_about(text: str) -> None
     assert "You wrote '120 yen'" in found.question
 
 
+@pytest.mark.parametrize("text", ["send 80 kr", "send 500 rupees"])
+def test_a_name_of_several_currencies_is_asked_about(text: str) -> None:
+    """The likeliest of them would be a guess."""
+    found = understand(text, catalogue=SEND)
+    assert isinstance(found, Clarification), found
+    assert found.missing == ("currency",)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -27,6 +27,13 @@ class Refund(Parameters):
     rate: Percent | None = None
 
 
+class Exchange(Parameters):
+    """Money into another currency."""
+
+    amount: Money = Field(cues=("convert",))
+    to_currency: str = Field(cues=("to", "into"))
+
+
 class Quote(Parameters):
     """Two amounts of money, each in its own currency."""
 
@@ -66,6 +73,17 @@ def test_the_currency_that_was_said_is_kept(text: str, amount: str) -> None:
         .key("refund")
         .startswith(f"refund:{amount.replace(' ', '')}:")
     )
+
+
+def test_two_currencies_into_a_third_are_two_questions() -> None:
+    card = card_for("BankAgent", "convert", Exchange, "Convert money.", ("convert",))
+    keys = set()
+    for code in ("GBP", "USD"):
+        text = f"convert 100 {code} to EUR"
+        found = parameters_of(understand(text, catalogue=Catalogue([card])))
+        assert found == {"amount": f"100 {code}", "to_currency": "EUR"}
+        keys.add(Exchange.read(found).key("convert"))
+    assert keys == {"convert:100GBP:EUR", "convert:100USD:EUR"}
 
 
 def test_money_stands_beside_a_percentage() -> None:
