@@ -116,7 +116,12 @@ def check_examples(references: Sequence[str], *, as_json: bool) -> int:
     for name, labels in amounts_without_unit(catalogue):
         say(
             f"{name}: {', '.join(labels)} without a unit, so that an amount in a currency is asked about; declare"
-            " Field(unit='EUR'), or Field(any_currency=True) where any currency will do"
+            " Field(unit='EUR'), Money, which keeps it, or Field(any_currency=True) where any currency will do"
+        )
+    for name, labels in amounts_that_lose_currency(catalogue):
+        say(
+            f"{name}: {', '.join(labels)} of any currency, which is dropped, so that $50 and 50 EUR are one question;"
+            " declare Money where the answer depends on it"
         )
     if not catalogue.tasks():
         say(NOTHING_IN_WORDS)
@@ -152,6 +157,17 @@ def amounts_without_unit(catalogue: Catalogue) -> Iterator[tuple[str, list[str]]
             if slot.kind == "amount" and slot.unit is None and not slot.takes_money
         ]
         if names:
+            yield _name(offer), names
+
+
+def amounts_that_lose_currency(
+    catalogue: Catalogue,
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield each task that takes amounts in any currency beside no field for it, with the names of such fields."""
+    for offer in catalogue.tasks():
+        slots = task_schema(offer.task).slots
+        names = [slot.name for slot in slots if slot.takes_money]
+        if names and not any(slot.is_currency for slot in slots):
             yield _name(offer), names
 
 

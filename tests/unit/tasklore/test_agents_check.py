@@ -8,13 +8,14 @@ import pytest
 import structlog
 
 from tasklore.commands.agents.check import (
+    amounts_that_lose_currency,
     amounts_without_unit,
     check_examples,
     warn_of_unread,
 )
 from tasklore.commands.agents.trial import try_lines
 from tasklore.contracts.parameters.model import Field, Parameters
-from tasklore.contracts.quantities.amounts import Amount
+from tasklore.contracts.quantities.amounts import Amount, Money
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.workers.loading import load_agents
 from tests.understanding_cases import card_for
@@ -162,6 +163,33 @@ def test_an_amount_without_a_unit_is_named() -> None:
     card = card_for("TillAgent", "bill", Bill, "Bill it.", ("bill",))
     catalogue = Catalogue([card])
     assert dict(amounts_without_unit(catalogue)) == {"TillAgent.bill": ["tip"]}
+
+
+def test_an_amount_whose_currency_is_dropped_is_named() -> None:
+    """Money keeps it, and a field for it beside the amounts does."""
+
+    class Deposit(Parameters):
+        """A currency that nobody keeps, and one that is kept."""
+
+        deposit: Amount = Field(any_currency=True)
+        fee: Money
+
+    class Paid(Parameters):
+        """A currency that a field keeps."""
+
+        amount: Amount
+        currency: str = "EUR"
+
+    catalogue = Catalogue(
+        [
+            card_for("TillAgent", "keep", Deposit, "Keep it.", ("keep",)),
+            card_for("PayAgent", "pay", Paid, "Pay it.", ("pay",)),
+        ]
+    )
+    assert dict(amounts_that_lose_currency(catalogue)) == {
+        "TillAgent.keep": ["deposit"]
+    }
+    assert not dict(amounts_without_unit(catalogue))
 
 
 @pytest.mark.parametrize(
