@@ -5,19 +5,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NoReturn
 
-FieldKind = Literal["text", "long", "whole", "number", "choice", "json"]
+#: A "wording" is a text or something else, as "$50" and {"value": 50, "unit": "USD"} are.
+FieldKind = Literal["text", "long", "whole", "number", "choice", "wording", "json"]
 
 #: What stands before the name of a parameter in the name of its field.
 PREFIX = "parameter."
 #: Characters up to which a text is one line.
 _ONE_LINE = 200
+#: The types of JSON by those that they are read as; a flag is no number.
+_SHAPES: dict[type, str] = {
+    dict: "object",
+    float: "number",
+    int: "number",
+    list: "array",
+    str: "string",
+}
 #: Steps from a schema to what it refers to.
 _MOST_STEPS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterField:
-    """The field of one parameter: `value` as it was typed, `choices` are JSON and words, `fault` is wrong with it."""
+    """The field of one parameter: `value` as it was typed, `choices` are JSON and words, `fault` is wrong with it.
+
+    `shapes` are the types of JSON that a wording may have.
+    """
 
     name: str
     kind: FieldKind
@@ -29,6 +41,7 @@ class ParameterField:
     least: str = ""
     most: str = ""
     fault: str = ""
+    shapes: frozenset[str] = frozenset()
 
 
 def make_fields(
@@ -89,9 +102,14 @@ def _make_field(
     described = outer.get("description", schema.get("description"))
     default = outer.get("default", schema.get("default"))
     choices = tuple(_choices_of(schema))
+    shapes = _shapes_of(schema)
     return ParameterField(
         name=name,
-        kind="choice" if choices else _kind_of(schema),
+        kind="choice"
+        if choices
+        else "wording"
+        if "string" in shapes
+        else _kind_of(schema),
         is_needed=is_needed,
         description=described if isinstance(described, str) else "",
         value=value,
@@ -99,6 +117,7 @@ def _make_field(
         choices=choices,
         least=_bound_of(schema, "minimum"),
         most=_bound_of(schema, "maximum"),
+        shapes=shapes,
     )
 
 
@@ -125,6 +144,17 @@ def _resolve(given: object, root: Mapping[str, Any]) -> Mapping[str, Any]:
             break
         schema = following
     return schema
+
+
+def _shapes_of(schema: Mapping[str, Any]) -> frozenset[str]:
+    """Return the types of JSON that *schema*, one of a choice of schemas, allows; none of any other schema."""
+    either = schema.get("anyOf", schema.get("oneOf"))
+    several = either if isinstance(either, list) else ()
+    return frozenset(
+        {"integer": "number"}.get(said, said)
+        for one in several
+        if isinstance(one, dict) and isinstance(said := one.get("type"), str)
+    )
 
 
 def _kind_of(schema: Mapping[str, Any]) -> FieldKind:
@@ -177,6 +207,8 @@ def _read_value(field: ParameterField) -> Any:
     typed = field.value
     if field.kind in ("text", "long"):
         return typed
+    if field.kind == "wording":
+        return _read_wording(typed.strip(), field.shapes)
     if field.kind == "choice":
         if typed not in (value for value, _ in field.choices):
             raise ValueError("must be one of those in the list")
@@ -187,6 +219,20 @@ def _read_value(field: ParameterField) -> Any:
         return json.loads(typed, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise ValueError('must be JSON, such as ["a", "b"] or {"name": 1}') from error
+
+
+def _read_wording(typed: str, shapes: frozenset[str]) -> Any:
+    """Return *typed* as the JSON that it is, where it may be such; else as a text.
+
+    A number that JSON would spell otherwise stays a text, which keeps its digits.
+    """
+    try:
+        value = json.loads(typed, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return typed
+    shape = _SHAPES.get(type(value))
+    is_as_typed = shape != "number" or json.dumps(value) == typed
+    return value if shape in shapes and is_as_typed else typed
 
 
 def _read_number(typed: str, *, is_whole: bool) -> int | float:

@@ -16,7 +16,9 @@ from typing import Any
 import jsonschema_rs
 from pydantic import JsonValue
 
-from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.errors import InvalidAmount, InvalidInput
+from tasklore.contracts.quantities.amounts.money import FORMAT as MONEY
+from tasklore.contracts.quantities.amounts.money import read_money
 from tasklore.supervisor.pipelines.declaration.references import (
     Reference,
     kind_of,
@@ -52,7 +54,7 @@ _RULES = (
 )
 _INDEX = re.compile(r"[0-9]{1,9}")
 #: Formats of texts that may come as `{"value", "unit"}` too.
-_WITH_UNIT = ("percent", "quantity", "duration")
+_WITH_UNIT = (MONEY, "percent", "quantity", "duration")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,8 @@ class PhaseSchema:
     def describe(self) -> str:
         """Return its types in words: "a list or null"."""
         kinds = self.kinds()
+        if any(one.body.get("format") == MONEY for one in self.variants() or ()):
+            return "money with its currency, such as '120 EUR'"
         return (
             "anything"
             if kinds == _KINDS
@@ -259,8 +263,12 @@ def _accepts(variant: PhaseSchema, kinds: Iterable[str], source: PhaseSchema) ->
         # An amount with its unit.
         or (is_measured and "object" in kinds and source.inside("value") is not None)
         or ("boolean" in own and not kinds.isdisjoint(("number", "string")))
-        # A date as seconds.
-        or ("string" in own and "format" in variant.body and "number" in kinds)
+        # A date as seconds; a number alone names no currency.
+        or (
+            "string" in own
+            and variant.body.get("format", MONEY) != MONEY
+            and "number" in kinds
+        )
     )
 
 
@@ -285,6 +293,8 @@ def _reason(value: JsonValue, variant: PhaseSchema) -> str | None:
         return f"must be {variant.describe()}, not {_quote(value)}"
     if kind not in variant.own_kinds():
         return None
+    if body.get("format") == MONEY and isinstance(value, str):
+        return _fault_of_money(value)
     rules = tuple(
         (name, body[name])
         for name in _RULES
@@ -298,6 +308,15 @@ def _reason(value: JsonValue, variant: PhaseSchema) -> str | None:
         # A text that is no Unicode.
         return None
     return f"is not right: {errors[0].message}" if errors[0] and all(errors) else None
+
+
+def _fault_of_money(text: str) -> str | None:
+    """Return why *text* is no money."""
+    try:
+        read_money(text)
+    except InvalidAmount as error:
+        return f"is not right: {error}"
+    return None
 
 
 @lru_cache(500)

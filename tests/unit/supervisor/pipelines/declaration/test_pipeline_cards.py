@@ -10,7 +10,7 @@ from pydantic import BaseModel, JsonValue
 from tasklore.contracts.messages import AgentCard, TaskCard
 from tasklore.contracts.parameters.model import Field, Parameters
 from tasklore.contracts.pipelines import Phase, Pipeline
-from tasklore.contracts.quantities.amounts import Amount
+from tasklore.contracts.quantities.amounts import Amount, Money
 from tasklore.supervisor.pipelines.declaration.cards import problems_with
 from tasklore.supervisor.pipelines.declaration.checks import problems_of
 from tasklore.supervisor.pipelines.declaration.problems import Flaw
@@ -414,3 +414,38 @@ def test_a_recursive_schema_is_followed_lazily() -> None:
         list(mismatches(deep, PhaseSchema.of({"anyOf": branches}), lambda _: None))
         == []
     )
+
+
+class Priced(Parameters):
+    """Money alone, in a list, and left out."""
+
+    price: Money
+    parts: tuple[Money, ...] = ()
+    fee: Money | None = None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"price": 5}, ".price must be money with its currency, such as '120 EUR', not 5"),
+        ({"price": "5"}, ".price must be money with its currency, such as '120 EUR', not '5'"),
+        ({"price": "5 km"}, "not '5 km'"),
+        ({"price": "80 kr"}, "not '80 kr'"),
+        ({"price": "5 EUR", "parts": ["5 EUR", 7]}, ".parts.1 must be money"),
+        ({"price": "5 EUR", "fee": 7}, ".fee must be money"),
+        ({"price": "${input.count}"}, ".price must be money"),
+        ({"price": "5 EUR"}, None),
+        ({"price": "$5", "parts": [{"value": 5, "unit": "EUR"}], "fee": None}, None),
+        ({"price": "${input.text}"}, None),
+    ],
+)  # fmt: skip
+def test_a_pipeline_gives_money_with_its_currency(
+    given: dict[str, Any], said: str | None
+) -> None:
+    """A number alone, also that of another phase, is found before the task runs."""
+    target = PhaseSchema.of(Priced.schema_for_cards())
+    kinds = {"count": "number", "text": "string"}
+    found = list(
+        mismatches(given, target, lambda one: PhaseSchema.of({"type": kinds[one.name]}))
+    )
+    assert (said is None and not found) or said in "; ".join(found)
