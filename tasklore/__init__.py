@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from tasklore.contracts.quantities.amounts import Money as Money
     from tasklore.contracts.quantities.amounts import Percent as Percent
     from tasklore.contracts.quantities.amounts import Quantity as Quantity
+    from tasklore.contracts.quantities.amounts.rates import (
+        ExchangeRate as ExchangeRate,
+    )
     from tasklore.workers.agent import Agent as Agent
     from tasklore.workers.context.context import Context as Context
     from tasklore.workers.listening.context import ListenContext as ListenContext
@@ -38,6 +41,7 @@ _DEFINED_IN = {
     "Approval": "contracts.admission.waits",
     "Context": "workers.context.context",
     "Duration": "contracts.quantities.amounts",
+    "ExchangeRate": "contracts.quantities.amounts.rates",
     "FactBatch": "workers.listening.values",
     "Field": "contracts.parameters.model",
     "GiveUp": "contracts.errors",

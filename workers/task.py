@@ -89,7 +89,8 @@ class Task(DeclaredAccess):
         """
         if self.remember == "user":
             self.owner_of(context.assignment)
-        return await self.handler.call(parameters, context)
+        converted = await context.convert_amounts(parameters)
+        return await self.handler.call(converted, context)
 
     def result_schema(self) -> dict[str, JsonValue] | None:
         """Return the JSON schema of its result, None when there is none."""
@@ -163,6 +164,8 @@ def _demand_lifetime(task: Task, label: str) -> None:
             raise ConfigurationError(msg)
         return
     stale = [use for use in _STALE if use in task.uses]
+    if task.parameters.conversions():
+        stale.append("convert")
     if stale and not task.says_how_long:
         msg = (
             f"{label} is cached and uses {' and '.join(map(repr, stale))}, so its "

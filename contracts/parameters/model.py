@@ -27,6 +27,12 @@ from tasklore.contracts.parameters.annotations import (
     may_be_text,
     takes_only_lists,
 )  # fmt: skip
+from tasklore.contracts.parameters.conversions import (
+    Conversion,
+    check_bounds,
+    check_conversion,
+    conversion_of,
+)
 from tasklore.contracts.parameters.currencies import (
     currency_said,
     names_currency,
@@ -38,11 +44,13 @@ from tasklore.contracts.parameters.tolerances import Tolerance, read_tolerance
 from tasklore.contracts.quantities.amounts import Amount
 from tasklore.contracts.quantities.amounts.frozen import TextValue
 from tasklore.contracts.quantities.amounts.money import is_money, read_money
+from tasklore.contracts.quantities.amounts.spellings import declared_unit
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
 
     from tasklore.contracts.quantities.amounts import Duration, Percent, Quantity
+    from tasklore.contracts.quantities.amounts.rates import RateSource
 else:
     ModelMetaclass = type(BaseModel)
 
@@ -55,7 +63,7 @@ _WITH_MONTHS = re.compile(r"\s*[-+]?P[^T]*[1-9][\d.,]*M")
 _LONGEST_ISO = 100
 #: Arguments of `Field`, pydantic's among them, which takes any other name for a deprecated extra.
 _ARGUMENTS = frozenset(signature(_PydanticField).parameters) - {"extra"} | {
-    "aliases", "cues", "unit", "any_currency", "tolerance"
+    "aliases", "cues", "unit", "any_currency", "convert", "tolerance"
 }  # fmt: skip
 #: Unknown names of one call that are told one by one.
 _MOST_UNKNOWN = 20
@@ -68,6 +76,7 @@ def Field(  # noqa: N802 - the name pydantic users expect
     cues: tuple[str, ...] = (),
     unit: str | None = None,
     any_currency: bool = False,
+    convert: "RateSource | None" = None,
     tolerance: "str | int | Decimal | timedelta | Percent | Quantity | Duration | None" = None,
     examples: tuple[Any, ...] = (),
     description: str | None = None,
@@ -84,6 +93,9 @@ def Field(  # noqa: N802 - the name pydantic users expect
         any_currency: Whether an amount without a unit may be said in any currency ("120 yen" is 120), the same for all
             amounts of the task; it is not kept. Without it a currency is refused, unless a field for it stands beside
             (`currency`, or a choice of codes).
+        convert: Finds the rate from another currency to *unit*: `await convert("USD", "EUR")` returns an
+            `ExchangeRate`. Each currency is a question of its own; the task gets what it is in *unit*, and what was
+            given by `context.converted`. Without it another currency is refused.
         tolerance: How far the value of a remembered question may be away for its answer to serve this one ("near"), in
             the terms of the field: a number in its unit or a percentage of what is asked ("1%"); of a `Percent` percent
             points; of a `Quantity` a quantity ("500 m"); of a `Duration` or `Moment` a length of time ("1 hour"). Left
@@ -115,21 +127,24 @@ def Field(  # noqa: N802 - the name pydantic users expect
             tolerance, str | int | Decimal | TextValue
         ) and not isinstance(tolerance, bool)
         extra["tolerance"] = str(tolerance) if is_told else tolerance
-    return _PydanticField(
+    field = _PydanticField(
         default,
         description=description,
         examples=list(examples) or None,
         json_schema_extra=extra or None,
         **constraints,
     )
+    if convert is not None:
+        field.metadata.append(Conversion(convert))
+    return field
 
 
 class _Reading:
     """How raw values of one field are made ready: its type and unit, and whether numbers in words are understood."""
 
     __slots__ = (
-        "any_currency", "bare_list", "is_checked", "is_money", "is_read", "is_span", "name", "takes_bools", "takes_int",
-        "typed", "unit", "whole",
+        "any_currency", "bare_list", "conversion", "is_checked", "is_money", "is_read", "is_span", "name",
+        "takes_bools", "takes_int", "typed", "unit", "whole",
     )  # fmt: skip
 
     def __init__(self, name: str, field: FieldInfo, *, any_currency: bool) -> None:
@@ -141,6 +156,9 @@ class _Reading:
         self.is_money = is_money(field.rebuild_annotation())
         if self.is_money:
             _check_money(name, field, kinds)
+        self.conversion = conversion_of(field)
+        if self.conversion is not None:
+            check_conversion(name, field, self.conversion, self.unit)
         self.any_currency = not self.is_money and (
             any_currency or _declared(field, "any_currency") is True
         )
@@ -182,8 +200,8 @@ class _Reading:
                 if self.unit is None
                 else self.typed.read(raw, unit=self.unit)
             )
-        if self.is_money:
-            return read_money(raw)
+        if self.is_money or self.conversion is not None:
+            return read_money(raw, unit=self.unit)
         amount = Amount.read(raw, unit=self.unit, any_currency=self.any_currency)
         if not self.whole:
             return amount
@@ -376,6 +394,15 @@ class Parameters(FailFastModel, metaclass=_OpenToNames):
         return neighbourhood(task_name, values, bare_lists, self._tolerances)
 
     @classmethod
+    def conversions(cls) -> dict[str, tuple[str, Conversion]]:
+        """Return the currency and the conversion of each field whose amounts are converted into it."""
+        return {
+            name: (declared_unit(reading.unit).code, reading.conversion)
+            for name, reading in cls._readings.items()
+            if reading.unit is not None and reading.conversion is not None
+        }
+
+    @classmethod
     def _faults_of_currencies(cls, raw: Mapping[str, Any]) -> list[str]:
         """Return the faults of the currencies in *raw*; numbers, and lists of them, name none and are not looked at."""
         if all(_is_of_numbers(value) for value in raw.values()):
@@ -521,6 +548,7 @@ def _check_money(name: str, field: FieldInfo, kinds: set[Any]) -> None:
             "with Field(unit='EUR') for one currency alone"
         )
         raise TypeError(msg)
+    check_bounds(name, field)
 
 
 def _check_unit(name: str, typed: Any, unit: str) -> None:

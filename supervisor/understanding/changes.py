@@ -286,7 +286,11 @@ def _step(
 
 
 def _read(slot: Slot, raw: Any) -> Amount:
-    return read_money(raw) if slot.kind == "money" else Amount.read(raw, unit=slot.unit)
+    return (
+        read_money(raw, unit=slot.unit)
+        if slot.kind == "money"
+        else Amount.read(raw, unit=slot.unit)
+    )
 
 
 def _spell(value: Decimal) -> str:

@@ -17,7 +17,7 @@ from tasklore.supervisor.understanding.questions import ask_value
 from tasklore.supervisor.understanding.schema import Slot
 
 #: Words of the longest name of a currency: "new Turkish lira".
-_LONGEST_NAME = 3
+LONGEST_NAME = 3
 
 
 def settle_currencies(
@@ -63,15 +63,22 @@ def settle_currencies(
 def currency_named(text: str) -> str | None:
     """Return the one currency that *text* names ("Swedish kronor", "SEK"), None for none or several."""
     words = [word.strip(".,;:!?()'\"") for word in text.split()]
-    for length in range(_LONGEST_NAME, 0, -1):
+    for length in range(LONGEST_NAME, 0, -1):
         named = {
-            currencies_meant(unit_named(" ".join(words[at : at + length])))
+            currencies_meant(currency_called(" ".join(words[at : at + length])))
             for at in range(len(words) - length + 1)
         }
         if named := named - {()}:
             codes = {code for meant in named for code in meant}
             return codes.pop() if len(codes) == 1 else None
     return None
+
+
+def currency_called(name: str) -> Unit | None:
+    """Return the currency that *name* is the name of as a whole; None for others, and for parts of one as cents."""
+    unit = unit_named(name)
+    is_whole = unit is not None and unit.is_currency and unit.factor == 1
+    return unit if is_whole else None
 
 
 def settle_earlier(

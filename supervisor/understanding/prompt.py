@@ -199,7 +199,8 @@ def _describe_slot(slot: Slot) -> str:
     kind = _KINDS.get(slot.kind, slot.kind)
     if slot.kind == "choice":
         kind = "one of " + " | ".join(map(str, slot.choices[:_MOST_CHOICES]))
-    kind += f" in {slot.unit}" if slot.unit else ""
+    if slot.unit:
+        kind += f"{', else' if slot.kind == 'money' else ''} in {slot.unit}"
     kind = f"list of {kind}" if slot.is_list else kind
     about = (
         f". {' '.join(slot.description.split())[:_LONGEST_DESCRIPTION]}"

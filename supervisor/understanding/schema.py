@@ -101,6 +101,7 @@ class SlotSchema(BaseModel):
     exclusiveMaximum: Any = None  # noqa: N815 - the keyword of JSON Schema
     keeps_months: Any = None
     any_currency: Any = None
+    converts: Any = None
     items: "SlotSchema | None" = None
     anyOf: list["SlotSchema"] = []  # noqa: N815 - the keyword of JSON Schema
     oneOf: list["SlotSchema"] = []  # noqa: N815 - the keyword of JSON Schema
@@ -154,6 +155,7 @@ class Slot:
 
     A value below *least* or above *most* is refused.
     *pattern* is what JSON Schema says of a text; it is anybody's, and may take for ever.
+    Money is in any currency, a number without one in *unit* where there is one.
     An amount without a unit *takes_money* in any currency; elsewhere a currency is asked about.
     A length of time that does not say *keeps_months* has to be one of days or shorter units.
     """
@@ -275,7 +277,7 @@ def _slot(
     only = variants[0] if len(variants) == 1 else SlotSchema()
     return Slot(
         name=name,
-        kind=_kind(variants),
+        kind="money" if schema.converts is True and schema.unit else _kind(variants),
         is_list=is_list,
         is_required=name in parameters.required,
         is_nullable=is_nullable,

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import zip_longest
@@ -26,6 +27,7 @@ from tasklore.contracts.quantities.numerals import FoundAmount
 from tasklore.contracts.quantities.numerals.words import PART, PARTS
 from tasklore.contracts.quantities.times import FoundMoment
 from tasklore.contracts.quantities.units import CURRENCIES, Unit
+from tasklore.supervisor.understanding.currencies import LONGEST_NAME, currency_called
 from tasklore.supervisor.understanding.questions import (
     ask_currency,
     ask_for,
@@ -87,6 +89,14 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _DENIED_REACH = 24
+_WORD = re.compile(r"[^\W\d_]{1,20}|[€$£¥]")
+_NO_MORE = re.compile(r"\s*(?:$|[.,;:!?)]|please\b)", re.IGNORECASE)
+#: A currency apart from its number: "120, in yen", "120 (EUR)"; behind a comma alone it is the last word.
+_CURRENCY_BEHIND = re.compile(
+    r"(?:(?:\s*,)?\s*(?:\bin\s+|\(\s*)|(?P<comma>\s*,\s*))"
+    rf"(?P<name>(?:{_WORD.pattern})(?:\s+{_WORD.pattern}){{0,{LONGEST_NAME - 1}}})",
+    re.IGNORECASE,
+)
 
 
 class Candidate(NamedTuple):
@@ -201,6 +211,8 @@ def groups_of(
 def amount_for(slot: Slot, found: FoundAmount, utterance: ReadUtterance) -> Candidate:
     """Return the candidate of *found*, an amount of *utterance*, for *slot*."""
     text = utterance.text
+    if slot.kind == "money" and found.unit is None:
+        found = _in_currency_behind(found, text)
     if part := _part_in(slot, found, text):
         question = f"{ask_value(slot, ' in all')} You wrote {part!r}, a fraction of something that is not known."
         return Candidate(
@@ -321,12 +333,38 @@ def _ask_exactly(slot: Slot, found: FoundAmount) -> str:
     return f"{ask_value(slot, ' exactly')} You wrote {found.text!r}."
 
 
+def _in_currency_behind(found: FoundAmount, text: str) -> FoundAmount:
+    """Return *found* with the currency that stands apart from it: "120, in Swedish kronor", "120 (EUR)"."""
+    behind = _CURRENCY_BEHIND.match(text, found.end)
+    if behind is None:
+        return found
+    words = list(_WORD.finditer(text, *behind.span("name")))
+    for last in reversed(words):
+        end = last.end()
+        if behind["comma"] and not _NO_MORE.match(text, end):
+            continue
+        if (unit := currency_called(text[words[0].start() : end])) is not None:
+            return replace(
+                found,
+                unit=unit.code,
+                also=unit.also,
+                end=end,
+                text=text[found.start : end],
+            )
+    return found
+
+
 def _worth_of_money(slot: Slot, found: FoundAmount) -> tuple[tuple[Any, ...], str]:
-    """Return *found* in each currency that it can be in; a number and a name of several are asked about."""
+    """Return *found* in each currency that it can be in; a name of several is asked about.
+
+    A number without one is in that of the slot, or asked about too.
+    """
     if found.is_vague:
         return (), _ask_exactly(slot, found)
     unit = Unit(found.unit, also=found.also) if found.unit else None
     codes = currencies_meant(unit)
+    if slot.unit and (unit is None or slot.unit in (unit.code, *unit.also)):
+        codes = (slot.unit,)
     numbers = found.readings if found.value is None else (found.value,)
     values = tuple(
         spell_money(Amount(number, code)) for number in numbers for code in codes

@@ -17,12 +17,14 @@ from tasklore.contracts.errors import (
 )
 from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import Progress, TaskAssignment, Usage
+from tasklore.contracts.parameters.model import Parameters
 from tasklore.runtime.models.llm import Spent
 from tasklore.workers.context.access import DeclaredAccess
 from tasklore.workers.context.branches import Branches
 from tasklore.workers.context.calls import ChildCaller
 from tasklore.workers.context.children import aware
 from tasklore.workers.context.conversation import Conversation
+from tasklore.workers.context.conversion import convert_amounts
 from tasklore.workers.context.documents import UserDocuments
 from tasklore.workers.context.edits import UserEdits
 from tasklore.workers.context.history import TaskHistory
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tasklore.contracts.admission.waits import RunWait
+    from tasklore.contracts.quantities.amounts.rates import ConvertedAmount
     from tasklore.memory.ledger.runs import RunName
     from tasklore.workers.context.branches import RunParked
     from tasklore.workers.context.children import Lend
@@ -111,6 +114,7 @@ class Context(ChildCaller, TaskAsker):
             else None
         )
         self._cancelled = False
+        self._converted: tuple[ConvertedAmount, ...] = ()
         self._spent = Spent(
             payer=_payer_of(
                 assignment, run.generation if run is not None else 1, attempt
@@ -129,6 +133,24 @@ class Context(ChildCaller, TaskAsker):
     def settings(self) -> BaseModel | None:
         """The agent's settings, None when it has none; a handler that takes its settings class gets them typed."""
         return self._settings
+
+    @property
+    def converted(self) -> "tuple[ConvertedAmount, ...]":
+        """The amounts that were given in another currency than the task takes, each with its rate, in order."""
+        return self._converted
+
+    async def convert_amounts(self, parameters: Parameters) -> Parameters:
+        """Return *parameters* with each amount in the currency that its field declares; for the host.
+
+        A rate is asked for once a run, as a step: a later run of the task reads it from the journal.
+
+        Raises:
+            GiveUp: what was returned is no rate.
+            InvalidAmount: an amount has too many digits.
+            Exception: whatever the function of the field raises.
+        """
+        ready, self._converted = await convert_amounts(parameters, self.step)
+        return ready
 
     @property
     def attempt(self) -> int:

@@ -4,6 +4,7 @@ JSON schema: `{"anyOf": [{"type": "string", "format": "money"}, {"value", "unit"
 """
 
 import re
+from contextlib import suppress
 from decimal import Decimal
 from typing import Annotated, Final, get_args
 
@@ -87,21 +88,26 @@ _KEPT: Final = _KeptCurrency()
 Money = Annotated[Amount, _KEPT]
 
 
-def read_money(raw: object) -> Amount:
+def read_money(raw: object, unit: str | None = None) -> Amount:
     """Return *raw* (wording, `{"value", "unit"}`, Amount, or the text of `spell_money`) with the currency it names.
+
+    With *unit*, the code of a currency, a number without one is in that, and so is a name that may mean it.
 
     Raises:
         InvalidAmount: no finite number, or more digits than are kept exactly.
         AmbiguousAmount: two readings, or a name that several currencies share ("80 kr").
         UnitMismatch: no currency is named, or another unit.
     """
-    if isinstance(raw, Amount):
-        return _in_its_currency(raw.value, Unit(raw.unit) if raw.unit else None, raw)
     if isinstance(raw, str) and (written := _WRITTEN.fullmatch(raw)):
         number = kept(Decimal(written[1]), raw)
         # Any other spelling of a number is left to the reader of words, which asks about "1.234 EUR".
         if written[2] in CURRENCIES and unmistakable(number) == written[1]:
             return Amount(number, written[2])
+    if unit is not None:
+        with suppress(UnitMismatch):
+            return Amount.read(raw, unit=unit)
+    if isinstance(raw, Amount):
+        return _in_its_currency(raw.value, Unit(raw.unit) if raw.unit else None, raw)
     number, meant = worth(raw)
     return _in_its_currency(number, meant, raw)
 

@@ -266,13 +266,14 @@ async def test_a_result_without_a_number_is_kept_where_its_type_has_a_word_for_i
 
 
 def test_the_public_api_is_exactly_what_is_documented() -> None:
-    """`from tasklore import *` gives twenty-one names."""
+    """`from tasklore import *` gives twenty-two names."""
     assert set(tasklore.__all__) == {
         "Agent",
         "Amount",
         "Approval",
         "Context",
         "Duration",
+        "ExchangeRate",
         "FactBatch",
         "Field",
         "GiveUp",

@@ -6,7 +6,8 @@ import pytest
 
 from tasklore.contracts.messages import TaskCall
 from tasklore.contracts.parameters.model import Field, Parameters
-from tasklore.contracts.quantities.amounts import Money, Percent
+from tasklore.contracts.quantities.amounts import Amount, Money, Percent
+from tasklore.contracts.quantities.amounts.rates import ExchangeRate
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.understanding import Clarification, Understood
 from tasklore.supervisor.understanding.evidence import (
@@ -42,6 +43,19 @@ class Quote(Parameters):
     earlier: tuple[Money, ...] = Field((), cues=("earlier",))
 
 
+async def _find_rate(given: str, wanted: str) -> ExchangeRate:
+    raise LookupError(f"nobody converts {given} to {wanted} here")
+
+
+class Converted(Parameters):
+    """Euros, and what can be converted into them."""
+
+    amount: Amount = Field(cues=("refund",), unit="EUR", convert=_find_rate)
+
+
+CONVERTED = Catalogue(
+    [card_for("TillAgent", "refund", Converted, "Refund money.", ("refund",))]
+)
 REFUND = Catalogue(
     [card_for("TillAgent", "refund", Refund, "Refund money.", ("refund",))]
 )
@@ -62,6 +76,10 @@ QUOTE = Catalogue(
         ("refund fifty thousand euros", "50000 EUR"),
         ("refund 5 €", "5 EUR"),
         ("refund C$1,200", "1200 CAD"),
+        ("refund 120, in yen", "120 JPY"),
+        ("refund 120 in Swedish kronor", "120 SEK"),
+        ("refund 120, yen please", "120 JPY"),
+        ("refund 120 (EUR)", "120 EUR"),
     ],
 )
 def test_the_currency_that_was_said_is_kept(text: str, amount: str) -> None:
@@ -141,6 +159,49 @@ def test_what_has_no_currency_is_asked_about_and_one_word_settles_it(
         )
         settled = understand(answer, [said("person", text), asked], REFUND)
         assert parameters_of(settled) == {"amount": amount}, answer
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("refund 120", "120 EUR"),
+        ("refund 120 euros", "120 EUR"),
+        ("refund $120", "120 USD"),
+        ("refund 120, in yen", "120 JPY"),
+        ("refund 120, yen please", "120 JPY"),
+        ("refund 120, won in a lottery", "120 EUR"),
+        ("refund 120, try again", "120 EUR"),
+        ("refund 80 kr", None),
+        ("refund 120, in kr", None),
+        ("refund 20%", None),
+    ],
+)
+def test_what_is_converted_is_said_in_any_currency(
+    text: str, amount: str | None
+) -> None:
+    """A number alone is in the currency of the field."""
+    found = understand(text, catalogue=CONVERTED)
+    if amount is None:
+        assert isinstance(found, Clarification), found
+    else:
+        assert parameters_of(found)["amount"] == amount
+        assert Converted.read(parameters_of(found)).key("t") == (
+            f"t:{amount.replace(' ', '')}"
+        )
+
+
+def test_the_name_of_a_part_is_no_answer() -> None:
+    """120 of something are not 120 pounds because somebody says pence."""
+    found = understand("refund 120", catalogue=REFUND)
+    assert isinstance(found, Clarification)
+    asked = said(
+        "assistant",
+        found.question,
+        TaskCall(name="refund", parameters=found.known),
+        "TillAgent",
+    )
+    settled = understand("pence", [said("person", "refund 120"), asked], REFUND)
+    assert not isinstance(settled, Understood), settled
 
 
 @pytest.mark.parametrize("text", ["refund 20%", "refund 5 km", "refund 3 kilos"])
