@@ -86,7 +86,7 @@ def test_a_name_of_several_currencies_is_refused_with_them(
         ({"price": Amount(5)}, "names no currency"),
         ({"price": "20%"}, "is in % where money is expected"),
         ({"price": "3 km"}, "is in km where money is expected"),
-        ({"price": True}, "is no amount"),
+        ({"price": True}, "is not a valid amount"),
         ({"price": "5 EUR", "parts": ["5 EUR", 5]}, "parts: 5 names no currency"),
         ({"price": "1.234 EUR"}, "can mean 1.234 or 1234"),
     ],
