@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Protocol
 
+from tasklore.memory.episodes.episode import Episode
 from tasklore.memory.episodes.periods import period_of
 from tasklore.memory.episodes.store import Hit, SearchResult
 from tasklore.memory.rendering.documents import Quotation, tokens_of
@@ -37,6 +38,12 @@ class KeepsTurns(SearchesEpisodes, Protocol):
         self, owner: str, *, is_on: bool = True, days: int | None = None
     ) -> None:
         """Say whether turns are kept, and for how many days."""
+
+    async def count(self, owner: str) -> int:
+        """Return how many turns of *owner* there are."""
+
+    async def first(self, owner: str) -> Episode | None:
+        """Return the oldest turn of *owner*, None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)

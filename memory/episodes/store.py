@@ -299,6 +299,18 @@ class Episodes:
         last = int((await self._batch.run([("HGET", of.meta, "last")]))[0] or 0)
         return await self._read_range(of.turns, last - count + 1, last)
 
+    async def first(self, owner: str) -> Episode | None:
+        """Return the oldest turn of *owner*, None where there is none."""
+        of = keys.episodes(_token_of(owner))
+        first, last = await self._batch.run(
+            [("HGET", of.meta, "first"), ("HGET", of.meta, "last")]
+        )
+        start = int(first or 1)
+        found = await self._read_range(
+            of.turns, start, min(int(last or 0), start + TRIM - 1)
+        )
+        return next(iter(found), None)
+
     async def settings(self, owner: str) -> tuple[bool, int | None]:
         """Return whether turns of *owner* are kept, and for how many days; None is the deployment's."""
         return await self._settings(_token_of(owner))

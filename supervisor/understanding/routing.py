@@ -67,9 +67,10 @@ ENOUGH = 0.295
 _STOP_STEMS = frozenset(stem for word in STOP for stem in stems_of(word))
 #: What may stand beside the words that name a task whole: no "not", and nothing that asks or tells of it.
 _COURTEOUS = frozenset(
-    stems_of(
+    token.stem
+    for token in tokens_of(
         "please pls kindly just now right away ok okay yes hi hello hey thanks thank so and"
-        " can could will would you i i'd want need like to let's"
+        " can could will would you i i'd want need like to let's bitte por favor s'il te vous plaît"
     )
 )
 
@@ -304,12 +305,14 @@ def _prepare(offer: Offer) -> RoutingTask:
 
 
 def _wordings(offer: Offer, schema: TaskSchema) -> tuple[frozenset[str], ...] | None:
-    """Return the stems of the name and of each example of a task to confirm that takes no values.
+    """Return the stems of the name and of each example of a task that has to be named whole.
 
-    None for other tasks, and for one without examples.
+    Its card says so, or it is one to confirm that takes no values. None for other tasks, and for one without examples.
     """
     task = offer.task
-    is_bare = task.confirm and task.approver is None and not schema.slots
+    is_bare = schema.is_named_whole or (
+        task.confirm and task.approver is None and not schema.slots
+    )
     if not is_bare or not task.examples:
         return None
     texts = (task.name, *task.examples[:MOST_EXAMPLES])

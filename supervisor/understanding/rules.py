@@ -319,6 +319,9 @@ def read_segment(
         return Unfitting(
             f"I cannot tell what to do with{said or ' that'}. {router.catalogue.abilities()}"
         )
+    if not choice.rivals and choice.task.schema.is_named_whole:
+        # All of its words are those of the task: no capital letter in them names anybody.
+        return conclude(Filled(task=choice.task), utterance.text)
     if not choice.rivals:
         filled = carry_over(utterance, choice.task, pasts, is_asked_for=True) or Filled(
             task=choice.task

@@ -135,6 +135,7 @@ class _Parameters(SlotSchema):
     properties: dict[str, SlotSchema] = {}
     required: list[str] = []
     definitions: dict[str, SlotSchema] = Field({}, alias="$defs")
+    named_whole: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +202,13 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class TaskSchema:
-    """The slots of one task in declared order."""
+    """The slots of one task in declared order; words that are none of its wordings whole do not ask for it.
+
+    That is so where it *is_named_whole*, as its card says by `named_whole` beside its properties.
+    """
 
     slots: tuple[Slot, ...]
+    is_named_whole: bool = False
 
     def slot(self, name: str) -> Slot | None:
         """Return the slot called *name*, or None."""
@@ -243,7 +248,7 @@ def _shape(text: str) -> TaskSchema:
             replace(one, takes_money=one.unit is None and one.kind != "money")
             for one in slots
         ]
-    return TaskSchema(tuple(slots))
+    return TaskSchema(tuple(slots), is_named_whole=schema.named_whole is True)
 
 
 def _explain(error: ValidationError) -> str:

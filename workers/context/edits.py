@@ -1,6 +1,7 @@
 """Changes of the memory of one user, who is fixed before a task gets them."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from tasklore.workers.forgetting.erasure import Forgotten, UserStore, forget_use
 
 if TYPE_CHECKING:
     from tasklore.memory.documents.draft import Draft
+    from tasklore.memory.documents.kinds import Kinds
     from tasklore.memory.documents.plans import Plan
     from tasklore.memory.documents.storage.history import PlanRecord
     from tasklore.memory.documents.storage.store import DocumentStore
@@ -18,6 +20,21 @@ if TYPE_CHECKING:
 _LOOKED_THROUGH = 100
 #: Tries to store a change while others store theirs.
 _ATTEMPTS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldMemory:
+    """How much is remembered of one user: *items* in *documents*, and turns; *since* is the day of the first turn."""
+
+    documents: int
+    items: int
+    turns: int
+    since: datetime | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing at all."""
+        return not (self.documents or self.turns)
 
 
 class UserEdits:
@@ -93,6 +110,29 @@ class UserEdits:
                 return dict(done.revisions)
         raise MemoryUnavailable(
             f"the documents were changed by others {_ATTEMPTS} times in a row; ask again"
+        )
+
+    async def held(self, kinds: "Kinds") -> HeldMemory:
+        """Return how much is remembered of the user, in documents of *kinds* and any others.
+
+        Raises:
+            MemoryUnavailable: a store did not answer in time.
+        """
+        from tasklore.memory.documents.entries import entries_of
+
+        documents = (await self._store.snapshot(self._user_id)).documents
+        stored = {name: one for name, one in documents.items() if one.revision}
+        items = sum(
+            1 for name, one in stored.items() for _ in entries_of(name, one.body, kinds)
+        )
+        kept = self._episodes
+        turns = 0 if kept is None else await kept.count(self._user_id)
+        first = await kept.first(self._user_id) if kept is not None and turns else None
+        return HeldMemory(
+            documents=len(stored),
+            items=items,
+            turns=turns,
+            since=None if first is None else first.at,
         )
 
     async def forget(self) -> Forgotten:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tasklore.memory.conversations.inbox import Inbox
     from tasklore.memory.documents.items import Body
     from tasklore.memory.documents.storage.store import DocumentStore
+    from tasklore.memory.episodes.episode import Episode
     from tasklore.memory.episodes.store import SearchResult
     from tasklore.memory.ledger.runs import RunName
     from tasklore.memory.long_term.single_flight import SingleFlight
@@ -203,6 +204,19 @@ class KitEpisodes:
         self, owner: str, *, is_on: bool = True, days: int | None = None
     ) -> None:
         """Keep nothing of it: the kit keeps no turns."""
+
+    async def count(self, owner: str) -> int:  # noqa: ARG002 - the kit knows one person
+        """Return how many turns there are."""
+        return len(self._turns)
+
+    async def first(self, owner: str) -> "Episode | None":  # noqa: ARG002 - the kit knows one person
+        """Return the oldest turn."""
+        from tasklore.memory.episodes.episode import Episode
+
+        return next(
+            (Episode.model_validate(one, from_attributes=True) for one in self._turns),
+            None,
+        )
 
 
 class KitJournal:

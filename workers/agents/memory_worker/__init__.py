@@ -12,6 +12,10 @@ from tasklore.workers.agents.memory_worker.tasks import (
     keep_turns,
     undo,
 )
+from tasklore.workers.agents.memory_worker.whole_memory import (
+    forget_all_about_me,
+    wordings,
+)
 
 agent = Agent(
     "MemoryAgent",
@@ -32,20 +36,5 @@ agent.task(
 )(about_me)
 agent.task(remember=False, uses=("edits",), in_words=False)(change_item)
 agent.task(remember=False, uses=("edits",), in_words=False)(keep_turns)
-agent.task(
-    remember=False,
-    uses=("edits",),
-    confirm=True,
-    examples=(
-        "forget everything about me",
-        "forget all that you know about me",
-        "forget everything you know about me",
-        "delete everything about me",
-        "delete everything you know about me",
-        "delete everything you remember about me",
-        "delete all my data",
-        "erase all my data",
-        "erase everything about me",
-        "erase everything you know about me",
-    ),
-)(forget_me)
+agent.task(remember=False, uses=("edits",), in_words=False)(forget_me)
+agent.task(remember=False, uses=("edits",), examples=wordings())(forget_all_about_me)

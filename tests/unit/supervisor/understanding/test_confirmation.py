@@ -25,6 +25,10 @@ from tasklore.workers.card import card_of
 from tests.understanding.recorded import CATALOGUE, NOW, Model, answers, cases
 
 
+class Nothing(Parameters):
+    """No parameters."""
+
+
 class Door(Parameters):
     """One door."""
 
@@ -234,6 +238,26 @@ class TestErasing:
             "why did you forget me",
             "they forget me",
             "what if I forget me",
+            "forget all you know about my boss",
+            "don't delete everything about me",
+            "everything about me",
+            "all my data",
+            "lösche meine letzte Bestellung",
+            "vergiss es",
+            "lösche mein Konto",
+            "vergiss die Pizza",
+            "vergiss nicht alles über mich",
+            "vergiss alles über meinen Chef",
+            "borra mi último pedido",
+            "olvídalo",
+            "borra mi cuenta",
+            "olvida lo de la pizza",
+            "no olvides todo sobre mí",
+            "supprime ma dernière commande",
+            "oublie ça",
+            "supprime mon compte",
+            "oublie la pizza",
+            "n'oublie pas tout sur moi",
         ],
     )
     def test_it_has_to_be_named_whole(self, text: str) -> None:
@@ -249,14 +273,46 @@ class TestErasing:
             "Erase all my data!",
             "could you delete everything about me please",
             "ok, I want you to forget me now",
+            "Vergiss bitte alles über mich!",
+            "lösche alle meine Daten",
+            "Olvida todo sobre mí, por favor",
+            "efface toutes mes données s'il te plaît",
+            "Je veux que toute ma mémoire soit effacée.",
         ],
     )
-    def test_the_question_says_what_will_be_lost(self, text: str) -> None:
-        """Before the yes."""
+    def test_the_whole_person_is_read_in_four_languages(self, text: str) -> None:
+        """The task that is asked for says what would be lost, and erases nothing by being called."""
         found = RuleInterpreter().understand(text, catalogue=self.CARDS)
-        assert isinstance(found, Clarification)
-        assert found.task_name == "forget_me"
-        assert found.question == (
-            "Do you mean forget me (erase for good everything that the user said, and"
-            " all that is remembered of them)?"
+        assert isinstance(found, Understood)
+        assert (found.task.name, found.task.parameters) == ("forget_all_about_me", {})
+
+    @pytest.mark.parametrize("yes", ["yes", "ja", "sí", "oui", "again", "sure"])
+    def test_a_yes_asks_for_nothing(self, yes: str) -> None:
+        """What the task answered is a report and no question: only the sentence in it asks for more."""
+        shown = asked(
+            "All that I remember of you would be forgotten.",
+            {},
+            task="MemoryAgent.forget_all_about_me",
+        ).model_copy(update={"kind": "answer"})
+        found = RuleInterpreter().understand(
+            yes, catalogue=self.CARDS, previous=[shown], now=NOW
         )
+        if yes == "again":
+            # The task itself looks at the words, and says again what would be lost.
+            assert isinstance(found, Understood)
+        else:
+            assert isinstance(found, Unfitting)
+
+    def test_a_rival_of_the_same_words_is_asked_about(self) -> None:
+        """Another agent may be who deletes an account's data."""
+        other = Agent("AccountAgent")
+
+        @other.task(remember=False, examples=("delete all my data",))
+        def delete_all_my_data(_nothing: Nothing) -> str:
+            """Delete all my data."""
+            return "deleted"
+
+        cards = Catalogue([card_of(memory_agent), card_of(other)])
+        found = RuleInterpreter().understand("delete all my data", catalogue=cards)
+        assert isinstance(found, Clarification)
+        assert "forget all about me (MemoryAgent)" in found.question
