@@ -175,6 +175,8 @@ class Settings(BaseSettings):
     """Whether a reply lists new facts about the person since the last one: "Noted: you love sushi."."""
     erase_said: Literal["on_forget", "at_once"] = "on_forget"
     """When messages of people are overwritten in a stream's files; `at_once` takes up to 20 ms each, one by one."""
+    forget_in_chat: Literal["by_sentence", "never"] = "by_sentence"
+    """Whether a person may have all that is remembered of them forgotten from a chat, by a sentence that they type."""
     session_value_max_bytes: int = Field(
         default=16 * 1024**2, ge=1024, le=512 * 1024**2
     )

@@ -68,6 +68,7 @@ SET_BY = {
     "episodes_embedding_model": "operator: with the embedder `endpoint`",
     "say_learned": "operator: where replies are to say nothing of what was learned",
     "erase_said": "operator: where messages of people may not lie on a disk once they are learned",
+    "forget_in_chat": "operator: where only an operator may erase a person",
     "session_value_max_bytes": "operator: by the memory of Redis, where phases write large values",
     "pipeline_lease_s": "operator: if runs of a crashed supervisor have to resume "
     "sooner",

@@ -356,6 +356,7 @@ class Worker:
             ),
             inbox=Inbox(redis),
             agent_files=settings.agent_files,
+            forgets_in_chat=settings.forget_in_chat == "by_sentence",
             count_session_hits=self._metrics.count_session_hits,
             redis=redis,
             children=children,

@@ -47,6 +47,7 @@ class UserEdits:
         now: When it is done.
         parts: Where else something of the user lies, in the order in which it is forgotten.
         episodes: Where their turns are kept.
+        is_forgotten_in_chat: Whether the deployment lets a person be forgotten from a chat.
 
     Raises:
         InvalidInput: there is no user.
@@ -61,6 +62,7 @@ class UserEdits:
         now: datetime,
         parts: Sequence[UserStore] = (),
         episodes: "KeepsTurns | None" = None,
+        is_forgotten_in_chat: bool = True,
     ) -> None:
         if not user_id:
             raise InvalidInput(
@@ -72,6 +74,7 @@ class UserEdits:
         self._now = now
         self._parts = parts
         self._episodes = episodes
+        self.is_forgotten_in_chat = is_forgotten_in_chat
 
     async def keep_turns(self, *, is_on: bool, days: int | None) -> None:
         """Say whether turns of the user are kept, and for how many days; None leaves that to the deployment.

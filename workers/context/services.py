@@ -55,6 +55,7 @@ class Services:
     story_answers: "SharedAnswers"
     inbox: "Inbox"
     agent_files: Path | None
+    forgets_in_chat: bool
     count_session_hits: Callable[[int], None]
     redis: "Redis"
     children: "ChildTasks"

@@ -299,6 +299,7 @@ class KitServices:
     #: Entries of sessions that were read, and not computed.
     session_hits: int = 0
     agent_files: "FilePath | None" = None
+    forgets_in_chat: bool = True
     #: How agents of a story share questions: `ten`, `grouped` or `one`.
     story_calls: str = "ten"
     children: KitChildren = field(default_factory=lambda: KitChildren({}))

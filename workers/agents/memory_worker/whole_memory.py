@@ -88,6 +88,8 @@ async def forget_all_about_me(_asked: Everything, context: Context) -> str:
     turns = await context.conversation.recent(_TURNS)
     said = _request_in(turns, context)
     words = _language_of(said)
+    if not edits.is_forgotten_in_chat:
+        return words.refused
     held = await edits.held(context.documents.kinds)
     if held.is_empty:
         return words.nothing

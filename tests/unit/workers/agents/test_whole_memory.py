@@ -49,9 +49,12 @@ def shown(text: str, at: datetime = NOW, task: str = TASK) -> ChatTurn:
     )
 
 
-async def answer(*turns: ChatTurn, request_id: str | None = "r1") -> tuple[str, bool]:
+async def answer(
+    *turns: ChatTurn, request_id: str | None = "r1", forgets_in_chat: bool = True
+) -> tuple[str, bool]:
     """Return what the task answers in a conversation of *turns*, and whether the memory is there after it."""
     kit = AgentKit(agent, conversation=turns)
+    kit.services.forgets_in_chat = forgets_in_chat
     await commit(kit.services.edits, plan("p1", like("Eggs")))
     for turn in turns:
         await kit.services.conversations.append(
@@ -166,3 +169,15 @@ async def test_nobody_is_asked_to_type_for_nothing() -> None:
     kit = AgentKit(agent)
     report = await kit.run(TASK, {}, user_id=USER)
     assert report.result == ENGLISH.nothing
+
+
+@pytest.mark.parametrize("words", forgetting_words(), ids=lambda words: words.name)
+async def test_a_deployment_refuses_it_in_each_language(words: object) -> None:
+    """Neither the question nor the sentence does anything where only an operator may erase a person."""
+    assert isinstance(words, type(ENGLISH))
+    question = words.lost.format(held="", sentence=words.sentence)
+    for text in (words.asks[0], words.sentence):
+        said, is_there = await answer(
+            shown(question), person(text, "r1"), forgets_in_chat=False
+        )
+        assert (said, is_there) == (words.refused, True)
