@@ -16,10 +16,12 @@ from tasklore.memory.queues import declaration as queues
 from tasklore.memory.schedules import declaration as schedules
 from tasklore.memory.sessions import declaration as sessions
 from tasklore.memory.stories import declaration as stories
+from tasklore.memory.tombstones import declaration as tombstones
 from tasklore.memory.webhooks import declaration as webhooks
 
 #: A user is forgotten in this order: sources before what comes of them, so that no pass leaves work for the next.
 STORES: Final[tuple[Store, ...]] = (
+    *tombstones.STORES,
     *schedules.STORES,
     *sessions.STORES,
     *ledger.STORES,

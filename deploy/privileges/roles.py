@@ -102,7 +102,7 @@ _EXAMINE = (
 )
 
 
-#: The parts of a task are moved to another layout of the ledger whole.
+#: The parts of a task are moved to another layout of the ledger whole, and the memory of a user behind a tombstone.
 _MOVE = ("rename",)
 
 
@@ -393,7 +393,7 @@ def _memory(*, layout: int) -> ServerRole:
                 f"dead.{subjects.FACTS_ALL}",
             ),
         ),
-        commands=(*_STORE, *_SEARCH),
+        commands=(*_STORE, *_SEARCH, *_MOVE),
         **_rights(StoreRole.MEMORY, agents, layout=layout),
     )
 

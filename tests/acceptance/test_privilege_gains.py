@@ -126,6 +126,7 @@ PROFITS: dict[str, tuple[tuple[str, str], ...]] = {
     "observations": (("x", "{}"),),
     "doc": (("body", '{"allergies": []}'), ("revision", "1")),
     "episodes": (("x", "{}"),),
+    "forgotten": (("1", '{"held": {}, "by": "x", "at_ms": 0}'),),
     "turns": (("x", "{}"),),
     "facts": (("x", "{}"),),
     "owners": (("x", "0"),),

@@ -45,6 +45,7 @@ from tasklore.memory.queues.queue import PersonalQueue
 from tasklore.memory.schedules.store import Schedule, ScheduleState, ScheduleStore
 from tasklore.memory.sessions.session import SessionCache
 from tasklore.memory.stores import STORES
+from tasklore.memory.tombstones.store import Tombstones
 from tasklore.memory.webhooks.outbox import Callback, Webhook, WebhookOutbox
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.link import Link
@@ -297,6 +298,10 @@ class Town:
 
     async def live(self, user: str) -> set[str]:
         """Let *user* leave something everywhere; return the stores of keys that only the table of keys knows."""
+        hidden = Notices(self.redis, deadline_s=PATIENCE_S)
+        await hidden.put(user, "hidden", [secret_of(user)])
+        stones = Tombstones(self.redis, deadline_s=PATIENCE_S)
+        assert await stones.hide(user, by="hidden", now=datetime.now(UTC)) == 1
         await self.talk(user)
         await self.work(user)
         await self.ask(user, user)

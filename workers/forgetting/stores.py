@@ -30,7 +30,9 @@ _DOCUMENTS = "documents"
 
 
 #: What a memory worker keeps of people, beside their documents.
-_OF_MEMORY_WORKER = frozenset({"turns", "facts", "episodes", "conversations"})
+_OF_MEMORY_WORKER = frozenset(
+    {"tombstones", "turns", "facts", "episodes", "conversations"}
+)
 
 
 def stores_in_redis(

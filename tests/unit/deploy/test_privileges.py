@@ -16,6 +16,7 @@ from tasklore.contracts.errors import ConfigurationError
 from tasklore.memory.functions import LIBRARIES
 from tasklore.memory.ledger import scripts
 from tasklore.memory.stores import STORES
+from tasklore.memory.tombstones import scripts as tombstones
 
 ROLES = {role.name: role for role in Cast().roles()}
 #: The rights of each role, and the workers that they were written down for.
@@ -85,7 +86,7 @@ def test_a_program_has_no_right_at_valkey() -> None:
 
 
 def test_commands_of_scripts_are_allowed() -> None:
-    """To whoever calls them: the operator alone moves the ledger."""
+    """To whoever calls them: the operator alone moves the ledger, and hides memories beside those who keep them."""
     called = {
         name: {
             word.lower()
@@ -95,6 +96,10 @@ def test_commands_of_scripts_are_allowed() -> None:
     }
     moving = called.pop(scripts.CONVERT)
     assert moving <= set(ROLES["operator"].commands)
+    for script in (tombstones.HIDE, tombstones.BRING_BACK):
+        hiding = called.pop(script)
+        for role in ("memory", "operator"):
+            assert hiding <= set(ROLES[role].commands)
     assert len(used := set().union(*called.values())) > 20
     assert used <= set(ROLES["supervisor"].commands)
 
