@@ -2,7 +2,7 @@
 
 An inferred fact overrules no stated item, and none in a guarded document. Protected items (allergies, conditions,
 diets, a name) end by the person's own quoted words alone; the one item of a place, as a home, by no words about
-somebody else. Items that were said later stay.
+somebody else. Items that were said later stay, and so does what is to be forgotten by words that do not name it.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,8 @@ from tasklore.workers.agents.memory_worker.case import CHANGING, Case
 
 #: Why a fact may not take something away. rank: it was inferred, and the other was said; guarded: it was inferred, and
 #: the other is about health; protected: only the person's own words end that; older: the other was said later;
-#: breath: both were said in one turn; unsaid: the fact does not say that anything holds no longer.
+#: breath: both were said in one turn; unsaid: the fact does not say that anything holds no longer, or asks to forget
+#: something that its words do not name.
 Refusal = Literal["rank", "guarded", "protected", "older", "breath", "unsaid"]
 REFUSALS: tuple[Refusal, ...] = get_args(Refusal)
 
@@ -70,6 +71,8 @@ def _refusal(case: Case, entry: DocumentEntry, *, is_swept: bool) -> Refusal | N
         return "rank"
     if entry.is_protected and not _is_own_word(case, entry, is_swept=is_swept):
         return "protected"
+    if fact.relation == "forget" and not _is_named(case, entry):
+        return "unsaid"
     if entry.place is not None and entry.place.single and not case.is_mine(entry):
         return "protected"
     if fact.relation not in CHANGING and not is_swept:
@@ -87,12 +90,20 @@ def _is_own_word(case: Case, entry: DocumentEntry, *, is_swept: bool) -> bool:
     is_first_person = not fact.subject and not entry.subject
     is_said = not fact.inferred and bool(fact.evidence.strip())
     if fact.relation == "forget":
-        # Nothing is kept of it but the history: the quoted words have to name it, its place or its document.
-        kind = case.kinds.get(entry.resource_id)
-        topics = (kind.title, *kind.titles, *kind.tags) if kind is not None else ()
-        names = words_of(
-            " ".join((entry.text, *map(str, entry.path.parent.steps), *topics))
-        )
-        said = signs_of(fact.evidence).union(words_of(fact.evidence))
-        return is_first_person and is_said and not said.isdisjoint(names)
+        return is_first_person and is_said and _is_named(case, entry)
     return is_first_person and is_said and not is_swept
+
+
+def _is_named(case: Case, entry: DocumentEntry) -> bool:
+    """Tell whether the quoted words name *entry*, its place or its document: nothing is kept of it but the history.
+
+    "Forget it" and "delete my last order" name nothing that is remembered, whatever a model takes them for.
+    """
+    kind = case.kinds.get(entry.resource_id)
+    topics = (kind.title, *kind.titles, *kind.tags) if kind is not None else ()
+    names = words_of(
+        " ".join((entry.text, *map(str, entry.path.parent.steps), *topics))
+    )
+    evidence = case.pending.fact.evidence
+    said = signs_of(evidence).union(words_of(evidence))
+    return not said.isdisjoint(names)

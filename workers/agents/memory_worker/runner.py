@@ -140,10 +140,11 @@ class _BatchRun:
         named = _targets(case, finding)
         swept = _swept(case, finding)
         judged = judge(case, named)
-        # A swept entry that may not go is no conflict: the person said nothing of it.
-        judged = JudgedEntries(
-            judged.allowed + judge(case, swept, is_swept=True).allowed, judged.refused
-        )
+        found = judge(case, swept, is_swept=True)
+        # A swept entry that may not go is no conflict: the person said nothing of it. Who wants something forgotten
+        # said that, and sees what of it stays.
+        stays = found.refused if fact.relation == "forget" else ()
+        judged = JudgedEntries(judged.allowed + found.allowed, judged.refused + stays)
         if (
             fact.relation == "forget"
             and _takes_back(case)

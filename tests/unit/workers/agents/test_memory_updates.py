@@ -214,10 +214,53 @@ async def test_what_is_temporary_hides_and_comes_back(
 
 async def test_forgetting_deletes_and_undo_is_there() -> None:
     """Nothing is kept as the past."""
-    wish = fact_of("", "", relation="forget", related=(f"{FOOD}:food.likes.eggs",))
+    reference = f"{FOOD}:food.likes.eggs"
+    wish = fact_of("", "", relation="forget", related=(reference,), text="forget eggs")
     context, (ruling,) = await ruled(documents(food__likes=["Eggs", "Figs"]), wish)
     assert shown(context, FOOD, "food.likes") == ["Figs"]
     assert ruling.notices == ("forgotten: Eggs",)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "delete my last order",
+        "forget it",
+        "delete my account",
+        "forget about the pizza",
+        "lösche meine letzte Bestellung",
+        "vergiss es",
+        "lösche mein Konto",
+        "vergiss die Pizza",
+        "borra mi último pedido",
+        "olvídalo",
+        "borra mi cuenta",
+        "olvida lo de la pizza",
+        "最後の注文を削除して",
+        "忘れて",
+        "アカウントを削除して",
+        "ピザのことは忘れて",
+    ],
+)
+@pytest.mark.parametrize("way", ["named", "all of a topic", "all", "found"])
+async def test_words_that_name_nothing_that_is_kept_forget_nothing(
+    said: str, way: str
+) -> None:
+    """Whatever a hostile model takes them for: an item, a whole topic, everything, or what it finds that they mean."""
+    reference = f"{FOOD}:food.likes.eggs"
+    wish = {
+        "named": fact_of("", "", relation="forget", related=(reference,), text=said),
+        "all of a topic": fact_of("food", "", relation="forget", text=said),
+        "all": fact_of("", "", relation="forget", text=said),
+        "found": fact_of("", "that thing", relation="forget", text=said),
+    }[way]
+    respond = finding((1, f"{FOOD}:food.likes"), (1, f"{HEALTH}:health.allergies"))
+    bodies = documents(food__likes=["Eggs"], health__allergies=["Peanuts"])
+    context, (ruling,) = await ruled(bodies, wish, respond=respond)
+    assert shown(context, FOOD, "food.likes") == ["Eggs"]
+    assert shown(context, HEALTH, "health.allergies") == ["Peanuts"]
+    assert ruling.outcome in ("conflict", "known")
+    assert ruling.plan is None or not ruling.notices
 
 
 async def test_what_is_said_again_is_renewed_and_never_doubled() -> None:
@@ -396,10 +439,13 @@ async def test_a_sweep_ends_nothing_that_is_protected() -> None:
 
 
 async def test_forgetting_what_nobody_named_is_found_by_a_model() -> None:
-    """In all documents where the fact says no category; a list stands for all that is in it."""
+    """In all documents where the fact says no category; a list stands for all that is in it, which is named."""
     respond = finding((1, f"{FOOD}:food.likes"))
     wish = fact_of(
-        "", "breakfast things", relation="forget", text="You want breakfast forgotten"
+        "",
+        "breakfast things",
+        relation="forget",
+        text="forget what I like for breakfast",
     )
     context, (ruling,) = await ruled(
         documents(food__likes=["Eggs", "Toast"]), wish, respond=respond
