@@ -80,6 +80,8 @@ from tasklore.memory.sessions.keys import user_sessions as user_sessions
 from tasklore.memory.stories.keys import analysing as analysing
 from tasklore.memory.stories.keys import story as story
 from tasklore.memory.stories.keys import story_changes as story_changes
+from tasklore.memory.tombstones.keys import late_rows as late_rows
+from tasklore.memory.tombstones.keys import tombstone as tombstone
 from tasklore.memory.webhooks.keys import WEBHOOKS as WEBHOOKS
 
 

@@ -162,6 +162,15 @@ class Conversations:
             )[0]
         )
 
+    async def own(self, user_id: str, conversation_ids: Sequence[str]) -> None:
+        """Note *conversation_ids* as those of *user_id*, as `append` does."""
+        commands = [
+            command
+            for one in conversation_ids
+            for command in note_owner(user_id, one, self._keep_ms)
+        ]
+        await self._batch.run(commands)
+
     async def disown(self, user_id: str, conversation_ids: Sequence[str]) -> None:
         """Note no longer that *conversation_ids* are of *user_id*."""
         if conversation_ids:

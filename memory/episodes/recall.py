@@ -1,6 +1,6 @@
 """A question to the episodes: the period it names, the best passages, and these within a budget of tokens."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Protocol
@@ -38,6 +38,9 @@ class KeepsTurns(SearchesEpisodes, Protocol):
         self, owner: str, *, is_on: bool = True, days: int | None = None
     ) -> None:
         """Say whether turns are kept, and for how many days."""
+
+    async def append(self, owner: str, episodes: Sequence[Episode]) -> int:
+        """Keep *episodes*, each once by its turn id; return how many were new."""
 
     async def count(self, owner: str) -> int:
         """Return how many turns of *owner* there are."""

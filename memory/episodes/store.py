@@ -139,7 +139,8 @@ class Episodes:
     async def append(self, owner: str, episodes: Sequence[Episode]) -> int:
         """Keep *episodes* behind those there are, each once by its turn id; return how many were new.
 
-        Appending again is safe. Nothing is kept of an owner who has switched that off.
+        Appending again is safe. Nothing is kept of an owner who has switched that off, nor any turn that was said
+        before a tombstone of theirs (`tasklore.memory.tombstones`).
         """
         token = _token_of(owner)
         said = [episode for episode in episodes if episode.text.strip()]
@@ -158,12 +159,14 @@ class Episodes:
                 kept,
                 _day(episode.at),
                 _SPEAKERS.get(episode.speaker, _OTHER),
+                int(episode.at.timestamp() * 1000),
                 len(words),
             ]
             for word, often in words.items():
                 arguments += [word, often]
         mine = keys.episodes(token)[:5]
-        commands: list[Command] = [("FCALL", APPEND, 4, *mine[:4], *arguments)]
+        of = (*mine[:4], keys.tombstone(token))
+        commands: list[Command] = [("FCALL", APPEND, len(of), *of, *arguments)]
         # When nothing more is said all goes but the settings of the owner.
         keep = self._keep if settings.days is None else timedelta(days=settings.days)
         if keep is None:

@@ -9,7 +9,7 @@ that no append is forgotten, whatever dies between two steps; rows that a lost s
 import json
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 from redis.asyncio import Redis
@@ -90,11 +90,17 @@ class PersonalQueue:
         self._owners = keys.owners(name)
 
     async def append(
-        self, owner: str, rows: Sequence[tuple[str, bytes]], *, trace: str = ""
+        self,
+        owner: str,
+        rows: Sequence[tuple[str, bytes]],
+        *,
+        trace: str = "",
+        said: datetime | None = None,
     ) -> int:
         """Add *rows*, each an id and a body, behind those that wait; return how many were not known before.
 
-        *trace* is what `Row.trace` says of those until they are closed, "" for nothing.
+        *trace* is what `Row.trace` says of those until they are closed, "" for nothing. Rows that were *said* before
+        a tombstone of *owner* (`tasklore.memory.tombstones`) do not wait here, and come back with the keys it hides.
 
         Appending again is safe, also after a row was closed, and mends the index of owners.
 
@@ -105,9 +111,20 @@ class PersonalQueue:
         words = _words_of(
             [NewRow(row_id=row_id, body=body, trace=trace) for row_id, body in rows]
         )
+        said_ms = "" if said is None else int(said.timestamp() * 1000)
+        own = keys.queue(self._name, token)
+        both = (*own, keys.tombstone(token), keys.late_rows(token, self._name))
+        terms = self._keep_ms, said_ms
         added, _ = await self._batch.run(
             [
-                self._script(queue_scripts.APPEND_ROWS, token, self._keep_ms, *words),
+                (
+                    "FCALL",
+                    queue_scripts.APPEND_ROWS,
+                    len(both),
+                    *both,
+                    *terms,
+                    *words,
+                ),
                 self._marking(token),
             ]
         )

@@ -13,7 +13,8 @@ from tasklore.memory.tombstones import scripts
 from tasklore.memory.tombstones.store import Tombstones
 
 
-def _open(redis: Redis, deadline_s: float) -> UserStore:
+def hidden_words(redis: Redis, deadline_s: float) -> UserStore:
+    """Return the hidden keys of users, as forgetting sees them."""
     stones = Tombstones(redis, deadline_s=deadline_s)
     return user_store("hidden keys", stones.forget, stones.count)
 
@@ -36,10 +37,17 @@ STORES = (
                 holds="a key of the memory of that user, hidden",
                 forgotten_as=("hidden keys",),
             ),
+            StoreKey(
+                names=("tl:forgotten-talk:{id}:...",),
+                type="hash, list, sorted set",
+                lasts="a day",
+                holds="messages of a conversation by number, hidden; what its agent observed",
+                forgotten_as=("hidden keys",),
+            ),
         ),
         bound="what it hides",
         writers=(StoreRole.MEMORY,),
         scripts=(scripts,),
-        of_users=_open,
+        of_users=hidden_words,
     ),
 )

@@ -9,6 +9,7 @@ from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.storage.history import PlanRecord
 from tasklore.memory.documents.storage.store import DocumentStore
 from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.tombstones.declaration import hidden_words
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.runtime.settings import Settings
@@ -66,7 +67,13 @@ def lend_hands(
         done = await forget_user(user, stores, files)
         return Erased(removed=done.removed, left=done.left, beside=done.beside)
 
-    return MemoryHands(put=put, redo=redo, erase=erase)
+    async def purge(user: str) -> Erased:
+        # Streams carry none of it: what comes late from one is hidden in Valkey too.
+        stores = (hidden_words(redis, deadline_s=_DOCUMENTS_S),)
+        done = await forget_user(user, stores, (partial(rewrite_redis, redis),))
+        return Erased(removed=done.removed, left=done.left, beside=done.beside)
+
+    return MemoryHands(put=put, redo=redo, erase=erase, purge=purge)
 
 
 def _open_documents(redis: Redis, settings: Settings) -> DocumentStore:

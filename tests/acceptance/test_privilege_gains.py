@@ -127,6 +127,7 @@ PROFITS: dict[str, tuple[tuple[str, str], ...]] = {
     "doc": (("body", '{"allergies": []}'), ("revision", "1")),
     "episodes": (("x", "{}"),),
     "forgotten": (("1", '{"held": {}, "by": "x", "at_ms": 0}'),),
+    "forgotten-talk": (("1", "{}"),),
     "turns": (("x", "{}"),),
     "facts": (("x", "{}"),),
     "owners": (("x", "0"),),

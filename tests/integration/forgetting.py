@@ -298,10 +298,14 @@ class Town:
 
     async def live(self, user: str) -> set[str]:
         """Let *user* leave something everywhere; return the stores of keys that only the table of keys knows."""
-        hidden = Notices(self.redis, deadline_s=PATIENCE_S)
-        await hidden.put(user, "hidden", [secret_of(user)])
-        stones = Tombstones(self.redis, deadline_s=PATIENCE_S)
-        assert await stones.hide(user, by="hidden", now=datetime.now(UTC)) == 1
+        talk = Conversations(self.redis, deadline_s=PATIENCE_S)
+        turn = json.dumps({"user_id": user, "text": secret_of(user)}).encode()
+        await talk.append(f"hidden-{user}", turn, "hidden", user_id=user)
+        # Before the town's day: what was said earlier than a tombstone would be hidden too.
+        stones = Tombstones(
+            self.redis, hidden_for=timedelta(days=9_999), deadline_s=PATIENCE_S
+        )
+        await stones.hide(user, by="hidden", now=NOW - timedelta(days=1))
         await self.talk(user)
         await self.work(user)
         await self.ask(user, user)

@@ -71,7 +71,7 @@ async def test_a_forgotten_user_is_gone_from_every_store_and_file(town: Town) ->
     done = await town.forget("ann")
     assert done.is_complete
     assert done.removed == {
-        "hidden keys": 1,
+        "hidden keys": 2,
         "messages": 10,
         "tasks": 5,
         "listed tasks": 3,

@@ -221,6 +221,7 @@ class Context(ChildCaller, TaskAsker):
             now=lent.now(),
             parts=lent.words,
             episodes=lent.episodes,
+            hiding=lent.hiding,
             is_forgotten_in_chat=lent.forgets_in_chat,
         )
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tasklore.memory.documents.storage.history import PlanRecord
     from tasklore.memory.documents.storage.store import DocumentStore
     from tasklore.memory.episodes.recall import KeepsTurns
+    from tasklore.memory.tombstones.store import Hidden
+    from tasklore.workers.forgetting.hiding import AddedAgain, HiddenMemory
 
 #: Plans that are looked through for what an earlier run of the same task did, moments ago.
 _LOOKED_THROUGH = 100
@@ -47,6 +49,7 @@ class UserEdits:
         now: When it is done.
         parts: Where else something of the user lies, in the order in which it is forgotten.
         episodes: Where their turns are kept.
+        hiding: What hides and brings back all of it; None where nothing does.
         is_forgotten_in_chat: Whether the deployment lets a person be forgotten from a chat.
 
     Raises:
@@ -62,6 +65,7 @@ class UserEdits:
         now: datetime,
         parts: Sequence[UserStore] = (),
         episodes: "KeepsTurns | None" = None,
+        hiding: "HiddenMemory | None" = None,
         is_forgotten_in_chat: bool = True,
     ) -> None:
         if not user_id:
@@ -74,6 +78,7 @@ class UserEdits:
         self._now = now
         self._parts = parts
         self._episodes = episodes
+        self._hiding = hiding
         self.is_forgotten_in_chat = is_forgotten_in_chat
 
     async def keep_turns(self, *, is_on: bool, days: int | None) -> None:
@@ -145,6 +150,55 @@ class UserEdits:
             MemoryUnavailable: the store did not answer in time; those removed by then stay removed.
         """
         return await forget_user(self._user_id, self._parts)
+
+    async def hidden_by(self, task_id: str) -> "Hidden | None":
+        """Return what an earlier run of *task_id* hid; None where that is nothing.
+
+        Raises:
+            MemoryUnavailable: the store did not answer in time.
+        """
+        if self._hiding is None:
+            return None
+        return await self._hiding.stones.hidden_by(self._user_id, task_id)
+
+    async def hide(self, task_id: str) -> "Hidden":
+        """Hide the memory of the user at once, and return until when it can be brought back; once for each *task_id*.
+
+        Raises:
+            InvalidInput: nothing hides memories here.
+            MemoryUnavailable: the store did not answer in time; a repeat finishes it.
+        """
+        return await self._demand_hiding().hide(
+            self._user_id, by=task_id, now=self._now
+        )
+
+    async def hidden(self) -> "Hidden | None":
+        """Return what `bring_back` would bring back; None where nothing is hidden.
+
+        Raises:
+            MemoryUnavailable: the store did not answer in time.
+        """
+        if self._hiding is None:
+            return None
+        return await self._hiding.stones.latest(self._user_id, self._now)
+
+    async def bring_back(self, task_id: str) -> "AddedAgain | None":
+        """Bring back all that was hidden last, with later words; None where nothing is hidden.
+
+        Raises:
+            InvalidInput: nothing hides memories here.
+            MemoryUnavailable: the store did not answer in time; a repeat finishes it.
+        """
+        return await self._demand_hiding().bring_back(
+            self._user_id, by=task_id, now=self._now
+        )
+
+    def _demand_hiding(self) -> "HiddenMemory":
+        if self._hiding is None:
+            raise InvalidInput(
+                "no memory can be hidden here; `tasklore memory forget` erases it"
+            )
+        return self._hiding
 
     async def undo(self, plan_id: str) -> "PlanRecord":
         """Take *plan_id* back in all its documents and return the plan that did, also when an earlier run was that.

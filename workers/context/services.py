@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tasklore.workers.child_tasks import ChildTasks
     from tasklore.workers.context.output import TaskOutputWriter
     from tasklore.workers.forgetting.erasure import UserStore
+    from tasklore.workers.forgetting.hiding import HiddenMemory
 
 log = structlog.get_logger(__name__)
 
@@ -72,6 +73,13 @@ class Services:
         from tasklore.workers.forgetting.stores import stores_in_redis
 
         return stores_in_redis(self.redis, self.documents)
+
+    @property
+    def hiding(self) -> "HiddenMemory":
+        """What hides the memory of users for a day."""
+        from tasklore.workers.forgetting.hiding import HiddenMemory
+
+        return HiddenMemory(redis=self.redis, kinds=self.kinds, episodes=self.episodes)
 
     def now(self) -> datetime:
         """Return the time in UTC."""

@@ -4,7 +4,7 @@ Reading a partition, and burying unreadable messages, is in `tasklore.runtime.me
 """
 
 from collections.abc import Callable
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from pydantic import ValidationError
@@ -31,10 +31,14 @@ _MEMORY_AGENT = "MemoryAgent"
 
 
 class Arrived(NamedTuple):
-    """Rows of *owner*, each an id and a body, and the turn to be kept; an anonymous owner has no rows."""
+    """Rows of *owner*, each an id and a body, when they were said, and the turn to be kept.
+
+    An anonymous owner has no rows.
+    """
 
     owner: str
     rows: tuple[tuple[str, bytes], ...]
+    said: datetime
     episode: Episode | None = None
 
 
@@ -81,6 +85,7 @@ class InflowHandler(PartitionHandler):
                 arrived.owner,
                 arrived.rows,
                 trace=str(read_context(delivery.headers) or ""),
+                said=arrived.said,
             )
             self._appended()
         elif self._reads_turns:
@@ -99,12 +104,13 @@ def read_turn(delivery: Delivery) -> Arrived:
         raise InvalidInput(f"no ChatTurn: {_faults(error)}") from error
     owner = turn.user_id or turn.conversation_id
     _demand_place(delivery, subjects.turns, owner)
+    said = _in_zone(turn.at)
     if not turn.user_id:
-        return Arrived(owner, ())
-    return Arrived(owner, ((turn.turn_id, delivery.body),), _episode_of(turn))
+        return Arrived(owner, (), said)
+    return Arrived(owner, ((turn.turn_id, delivery.body),), said, episode_of(turn))
 
 
-def _episode_of(turn: ChatTurn) -> Episode | None:
+def episode_of(turn: ChatTurn) -> Episode | None:
     """Return *turn* as an episode; None for an empty one and for an echo of memory.
 
     Answers of memory quote other turns, and a reply that no task fits says nothing: a search would find both in place
@@ -116,13 +122,12 @@ def _episode_of(turn: ChatTurn) -> Episode | None:
     )
     if is_echo or not text.strip():
         return None
-    at = turn.at if turn.at.tzinfo is not None else turn.at.replace(tzinfo=UTC)
     speaker = turn.speaker if turn.speaker != "other" else "agent"
     return Episode(
         turn_id=turn.turn_id,
         conversation_id=turn.conversation_id,
         speaker=speaker,
-        at=at,
+        at=_in_zone(turn.at),
         text=text,
         agent_id=turn.agent_id,
     )
@@ -139,7 +144,7 @@ def read_facts(delivery: Delivery) -> Arrived:
     except ValidationError as error:
         raise InvalidInput(f"no ExtractedFacts: {_faults(error)}") from error
     _demand_place(delivery, subjects.facts, extracted.user_id)
-    return Arrived(extracted.user_id, fact_rows(extracted))
+    return Arrived(extracted.user_id, fact_rows(extracted), _in_zone(extracted.at))
 
 
 def _demand_place(
@@ -157,6 +162,11 @@ def _demand_place(
         raise InvalidInput(
             f"a message for {wanted!r} lies on {delivery.subject!r}; publish it to its user's subject"
         )
+
+
+def _in_zone(at: datetime) -> datetime:
+    """Return *at* in UTC where it names no zone."""
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
 def _faults(error: ValidationError) -> str:

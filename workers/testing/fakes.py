@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from tasklore.memory.stories.store import StoryStore
     from tasklore.runtime.servers.valkey import Valkey
     from tasklore.workers.forgetting.erasure import UserStore
+    from tasklore.workers.forgetting.hiding import HiddenMemory
     from tasklore.workers.testing.server import KitDatabase
 
 
@@ -205,6 +206,10 @@ class KitEpisodes:
     ) -> None:
         """Keep nothing of it: the kit keeps no turns."""
 
+    async def append(self, owner: str, episodes: "Sequence[Episode]") -> int:  # noqa: ARG002 - as above
+        """Keep nothing of them, and return that none was new."""
+        return 0
+
     async def count(self, owner: str) -> int:  # noqa: ARG002 - the kit knows one person
         """Return how many turns there are."""
         return len(self._turns)
@@ -339,6 +344,18 @@ class KitServices:
         from tasklore.workers.forgetting.stores import stores_in_redis
 
         return stores_in_redis(self.redis, self.documents, deadline_s=PATIENCE_S)
+
+    @property
+    def hiding(self) -> "HiddenMemory":
+        """Return what hides the memory of users."""
+        from tasklore.workers.forgetting.hiding import HiddenMemory
+
+        return HiddenMemory(
+            redis=self.redis,
+            kinds=self.kinds,
+            episodes=self.episodes,
+            deadline_s=PATIENCE_S,
+        )
 
     @OnServer
     def documents(self) -> "DocumentStore":

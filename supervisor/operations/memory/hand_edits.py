@@ -75,11 +75,13 @@ class MemoryHands:
         put: Stores a file, and returns the plan that did; None when the document is that already.
         redo: Applies a plan again, and returns the plan that did.
         erase: Removes a user from every store and from the servers' files, and counts the rest.
+        purge: Removes what a user had forgotten from a chat, and is hidden since, in the same way.
     """
 
     put: Callable[[DocumentFile], Awaitable[PlanRecord | None]]
     redo: Callable[[Redo], Awaitable[PlanRecord]]
     erase: Callable[[str], Awaitable[Erased]]
+    purge: Callable[[str], Awaitable[Erased]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,10 +136,12 @@ class Forgetting(View):
     """Counts by kind of deleted data and of data that are left: none is the proof that all are deleted.
 
     `beside` counts other messages in files that may still contain deleted data, and
-    files that could not be rewritten.
+    files that could not be rewritten. `now` says that it was only about what a chat had
+    hidden.
     """
 
     user: str
+    now: bool = False
     removed: dict[str, int]
     left: dict[str, int]
     beside: dict[str, int]
@@ -230,13 +234,22 @@ async def redo_plan(
     mounted="operations",
     waits=True,
     shows=Shows(
-        confirm="Forget everything about {user}? It cannot be undone.",
+        confirm="Forget everything about {user}, or with `now` what a chat has hidden? It cannot be undone.",
         picture="memory_forgotten",
         example="memory forget ana",
     ),
 )
 async def forget_everything(
-    services: OperatorMemory, caller: Caller, user: Owner
+    services: OperatorMemory,
+    caller: Caller,
+    user: Owner,
+    *,
+    now: Annotated[
+        bool,
+        Field(
+            description="Only what a chat has hidden for a day, and nothing that was said since."
+        ),
+    ] = False,
 ) -> Forgetting:
     """Delete all data of a person, and verify that nothing is left.
 
@@ -245,11 +258,16 @@ async def forget_everything(
     and erases the messages with their words from the servers' files. Their decisions
     for a project stay as records without text and name. It cannot be undone. The name
     can be used again at once. If interrupted, repeat the command to finish.
+
+    What a person had forgotten from a chat is hidden for a day, and deleted with the
+    rest; `now` deletes that alone.
     """
     caller.demand_user(user)
-    done = await services.hands.erase(user)
+    hands = services.hands
+    done = await (hands.purge(user) if now else hands.erase(user))
     return Forgetting(
         user=user,
+        now=now,
         removed=dict(done.removed),
         left=dict(done.left),
         beside=dict(done.beside),

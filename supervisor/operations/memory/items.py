@@ -135,6 +135,13 @@ class Settled(Started):
     days: int | None = None
 
 
+class MemoryBack(Started):
+    """A memory that is back: so many later `turns` and `items` are added to it again."""
+
+    turns: int | None = None
+    items: int | None = None
+
+
 class ForgottenMemory(Started):
     """The numbers of removed and remaining records, by kind; `elsewhere` says where more may lie out of reach."""
 
@@ -334,6 +341,33 @@ async def clear_memory(
     return await carry_out(ForgottenMemory, services, caller, task)
 
 
+@operation(
+    "memory",
+    "bring-back",
+    "POST /v1/memory/{user}/bring-back",
+    roles=("ask",),
+    problems=(409,),
+    shows=Shows(example="memory bring-back ana"),
+)
+async def bring_memory_back(
+    services: MemoryServices,
+    caller: Caller,
+    user: Owner,
+    *,
+    scope: OwnerScope = "user",
+    idempotency_key: IdempotencyKey = None,
+) -> MemoryBack | Unfinished[MemoryBack]:
+    """Bring back what a person had forgotten from a chat within the last day.
+
+    Words since then are added to it again: turns as they were said, and items as facts, which are ruled on like others.
+    """
+    owner = demand_owner(caller, user, scope)
+    task = MemoryTask(
+        name="bring_back", parameters={}, owner=owner, chosen=idempotency_key
+    )
+    return await carry_out(MemoryBack, services, caller, task)
+
+
 OPERATOR_OPERATIONS: Operations[MemoryLooks] = (list_items, show_settings)
 CHANGES: Operations[MemoryServices] = (
     add_item,
@@ -341,6 +375,7 @@ CHANGES: Operations[MemoryServices] = (
     delete_item,
     change_settings,
     clear_memory,
+    bring_memory_back,
 )
 
 

@@ -19,14 +19,17 @@ def code_of(view: Mapping[str, Any]) -> int:
 
 def _lines(view: Mapping[str, Any]) -> Iterator[str]:
     user = printable(view["user"])
+    is_part = view.get("now", False)
     if view["removed"]:
-        yield f"Forgot {user}:"
+        yield f"Forgot {'what was hidden of ' if is_part else ''}{user}:"
         yield from _counts(view["removed"])
     else:
-        yield f"Nothing was stored about {user}."
+        yield f"Nothing was {'hidden' if is_part else 'stored'} about {user}."
     if view["left"]:
         yield "Some data are left; run it again when no task uses them:"
         yield from _counts(view["left"])
+    elif is_part:
+        yield "Looked again: nothing hidden is left. What was said since is there."
     else:
         yield "Checked everywhere: nothing is left."
     for name, count in sorted(view["beside"].items()):

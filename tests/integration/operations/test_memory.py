@@ -67,6 +67,7 @@ from tasklore.supervisor.operations.memory.items import (
     KeptTurns,
     NewItem,
     add_item,
+    bring_memory_back,
     change_settings,
     clear_memory,
     delete_item,
@@ -234,6 +235,9 @@ def editing_on(store: DocumentStore, erased: Erased | None = None) -> OperatorMe
     async def erase(_user: str) -> Erased:
         return erased or Erased(removed={}, left={}, beside={})
 
+    async def purge(_user: str) -> Erased:
+        return Erased(removed={"hidden keys": 3}, left={}, beside={})
+
     # Looks by it are those of supervisors.
     nothing: Any = None
     return OperatorMemory(
@@ -245,7 +249,7 @@ def editing_on(store: DocumentStore, erased: Erased | None = None) -> OperatorMe
         embedder=lambda: None,
         dispatch=nothing,
         records=nothing,
-        hands=MemoryHands(put=put, redo=redo, erase=erase),
+        hands=MemoryHands(put=put, redo=redo, erase=erase, purge=purge),
     )
 
 
@@ -794,12 +798,14 @@ async def test_changes_are_tasks_of_the_memory_agent(
     await delete_item(services, ROOT, USER, items[0].reference)
     await change_settings(services, ROOT, USER, KeptTurns(is_on=False))
     await clear_memory(services, ROOT, USER, confirm="forget")
+    await bring_memory_back(services, ROOT, USER)
     sent = [(one.name, one.chosen, one.adds, one.owner) for one in worker.sent]
     assert sent == [
         ("change_item", "once", True, USER),
         ("change_item", None, False, USER),
         ("keep_turns", None, False, USER),
         ("forget_me", None, False, USER),
+        ("bring_back", None, False, USER),
     ]
     assert worker.sent[1].parameters == {
         "operation": "delete",
@@ -855,6 +861,9 @@ async def test_forgetting_answers_with_its_proof(store: DocumentStore) -> None:
         {"tasks": 1},
         {"TASKS": 3},
     )
+    assert not shown.now
+    part = await forget_everything(editing_on(store, done), ANA, USER, now=True)
+    assert (part.now, part.removed, part.left) == (True, {"hidden keys": 3}, {})
 
 
 #: What each operation is called with beside its user.

@@ -96,7 +96,8 @@ def test_commands_of_scripts_are_allowed() -> None:
     }
     moving = called.pop(scripts.CONVERT)
     assert moving <= set(ROLES["operator"].commands)
-    for script in (tombstones.HIDE, tombstones.BRING_BACK):
+    hides = (tombstones.HIDE, tombstones.HIDE_TALK)
+    for script in (*hides, tombstones.BRING_BACK, tombstones.SHOW_TALK):
         hiding = called.pop(script)
         for role in ("memory", "operator"):
             assert hiding <= set(ROLES[role].commands)

@@ -230,6 +230,14 @@ def test_forgetting_shows_its_proof_and_ends_with_1_when_something_is_left() -> 
     assert "Nothing was stored about ana." in memory_forgotten.draw(left)
     assert "1  tasks" in memory_forgotten.draw(left)
     assert memory_forgotten.code_of(left) == FAILED
+    part = {**view, "now": True, "beside": {}}
+    assert memory_forgotten.draw(part).splitlines() == [
+        "Forgot what was hidden of ana:",
+        "          2  turns",
+        "Looked again: nothing hidden is left. What was said since is there.",
+    ]
+    nothing = {**part, "removed": {}}
+    assert memory_forgotten.draw(nothing).startswith("Nothing was hidden of ana.")
 
 
 def test_ids_are_shortened_to_distinct_ends() -> None:

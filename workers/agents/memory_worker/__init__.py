@@ -7,13 +7,16 @@ from tasklore import Agent
 from tasklore.workers.agents.memory_worker.recall import about_me, recall
 from tasklore.workers.agents.memory_worker.runner import edit
 from tasklore.workers.agents.memory_worker.tasks import (
+    bring_back,
     change_item,
     forget_me,
     keep_turns,
     undo,
 )
 from tasklore.workers.agents.memory_worker.whole_memory import (
+    bring_my_memory_back,
     forget_all_about_me,
+    returning_wordings,
     wordings,
 )
 
@@ -37,4 +40,8 @@ agent.task(
 agent.task(remember=False, uses=("edits",), in_words=False)(change_item)
 agent.task(remember=False, uses=("edits",), in_words=False)(keep_turns)
 agent.task(remember=False, uses=("edits",), in_words=False)(forget_me)
+agent.task(remember=False, uses=("edits",), in_words=False)(bring_back)
 agent.task(remember=False, uses=("edits",), examples=wordings())(forget_all_about_me)
+agent.task(remember=False, uses=("edits",), examples=returning_wordings())(
+    bring_my_memory_back
+)

@@ -7,7 +7,7 @@ from pydantic import BaseModel, JsonValue
 
 from tasklore import Context, Field, Parameters
 from tasklore.contracts.edits import Delete, Edit, Update
-from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.errors import InvalidInput, UndoRefused
 from tasklore.contracts.messages import Fact
 from tasklore.memory.documents.draft import Draft, Origin
 from tasklore.memory.documents.entries import DocumentEntry, home_of
@@ -76,6 +76,13 @@ class Keeping(Parameters):
 
 class Nobody(Parameters):
     """No parameters: the user who asks is all that is needed."""
+
+
+class BroughtBack(BaseModel):
+    """How many turns and items that came while the memory was hidden are added to it again."""
+
+    turns: int
+    items: int
 
 
 class ForgottenWords(BaseModel):
@@ -157,6 +164,22 @@ async def forget_me(_asked: Nobody, context: Context) -> ForgottenWords:
     """
     done = await context.edits.forget()
     return ForgottenWords(removed=done.removed, left=done.left, elsewhere=ELSEWHERE)
+
+
+async def bring_back(_asked: Nobody, context: Context) -> BroughtBack:
+    """Bring back what the user had forgotten from a chat within the last day.
+
+    Raises:
+        InvalidInput: the task has no user.
+        UndoRefused: nothing of theirs is hidden.
+        MemoryUnavailable: the store did not answer in time; the task is run again.
+    """
+    again = await context.edits.bring_back(context.assignment.task_id)
+    if again is None:
+        raise UndoRefused(
+            "nothing of this user is hidden: it was never forgotten from a chat, or its day is over"
+        )
+    return BroughtBack(turns=again.turns, items=again.items)
 
 
 async def keep_turns(asked: Keeping, context: Context) -> Keeping:

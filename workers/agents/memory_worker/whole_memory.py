@@ -1,27 +1,30 @@
 """Forgetting a whole person from a chat: one sentence that they were shown has to be typed, and a yes does nothing.
 
-Whoever calls the task, and whatever they took the words for, it looks up what the person wrote itself.
+A memory that is forgotten so is hidden at once, and can be brought back for a day. The tasks look up themselves which
+words the person wrote, whatever their caller took these for.
 """
 
 import re
 import tomllib
 import unicodedata
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from tasklore import Context, Parameters
 from tasklore.contracts.messages import ChatTurn
-from tasklore.workers.agents.memory_worker.tasks import ELSEWHERE
 from tasklore.workers.context.edits import HeldMemory
 
 #: Turns of the conversation in which the sentence, and the question for it, are looked for.
 _TURNS = 20
 #: How long a sentence that was shown may be typed.
 _SHOWN_FOR = timedelta(minutes=30)
+#: The share of a wording's pairs of signs from which on a sentence is of its language.
+_LIKE = 0.5
 
 
 class Everything(Parameters):
@@ -31,7 +34,7 @@ class Everything(Parameters):
 
 
 class ForgettingWords(BaseModel):
-    """What is asked and answered in one language; `held` stands in an answer for what would be lost."""
+    """The questions and answers in one language; a word in braces stands in an answer for a value."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -46,6 +49,17 @@ class ForgettingWords(BaseModel):
     items: str
     turns: str
     since: str
+    backs: tuple[str, ...]
+    brought: str
+    told: str
+    unhidden: str
+    offered: str
+    elsewhere: str
+
+    @property
+    def back(self) -> str:
+        """The sentence that brings a hidden memory back."""
+        return self.backs[0]
 
     def describe(self, held: HeldMemory) -> str:
         """Return *held* in words, without what there is none of."""
@@ -75,6 +89,11 @@ def wordings() -> tuple[str, ...]:
     )
 
 
+def returning_wordings() -> tuple[str, ...]:
+    """Return all that asks whole, in every language, for a forgotten memory to come back."""
+    return tuple(text for words in forgetting_words() for text in words.backs)
+
+
 async def forget_all_about_me(_asked: Everything, context: Context) -> str:
     """Ask whether everything that is remembered about the user is to be forgotten.
 
@@ -85,18 +104,48 @@ async def forget_all_about_me(_asked: Everything, context: Context) -> str:
         MemoryUnavailable: the store did not answer in time; the task is run again.
     """
     edits = context.edits
+    task_id = context.assignment.task_id
     turns = await context.conversation.recent(_TURNS)
     said = _request_in(turns, context)
-    words = _language_of(said)
+    words = _language_of(said, turns)
     if not edits.is_forgotten_in_chat:
         return words.refused
-    held = await edits.held(context.documents.kinds)
-    if held.is_empty:
-        return words.nothing
-    if said is None or not _agrees(said, words, turns):
-        return words.lost.format(held=words.describe(held), sentence=words.sentence)
-    await edits.forget()
-    return words.done.format(held=words.describe(held), elsewhere=f"({ELSEWHERE})")
+    if await edits.hidden_by(task_id) is None:
+        held = await edits.held(context.documents.kinds)
+        if held.is_empty:
+            return words.nothing
+        if said is None or not _agrees(said, words, turns):
+            return words.lost.format(held=words.describe(held), sentence=words.sentence)
+    # An earlier run may have hidden the sentence with the rest; this one finishes it.
+    hidden = await edits.hide(task_id)
+    return words.done.format(
+        until=_day_and_time(hidden.until), back=words.back, elsewhere=words.elsewhere
+    )
+
+
+async def bring_my_memory_back(_asked: Everything, context: Context) -> str:
+    """Bring back what the user had forgotten from a chat within the last day.
+
+    Only the memory of the person as a whole: an order, an item or a thing that they miss is something else.
+
+    Raises:
+        InvalidInput: the task has no user.
+        MemoryUnavailable: the store did not answer in time; the task is run again.
+    """
+    edits = context.edits
+    turns = await context.conversation.recent(_TURNS)
+    said = _request_in(turns, context)
+    words = _language_of(said, turns)
+    asked = "" if said is None else _letters(said.text)
+    if asked not in {_letters(text) for text in returning_wordings()}:
+        hidden = await edits.hidden()
+        if hidden is None:
+            return words.unhidden
+        return words.offered.format(until=_day_and_time(hidden.until), back=words.back)
+    again = await edits.bring_back(context.assignment.task_id)
+    if again is None:
+        return words.unhidden
+    return words.brought.format(told=words.told if again.is_anything else "")
 
 
 def _request_in(turns: Sequence[ChatTurn], context: Context) -> ChatTurn | None:
@@ -115,26 +164,44 @@ def _request_in(turns: Sequence[ChatTurn], context: Context) -> ChatTurn | None:
     )
 
 
-def _language_of(said: ChatTurn | None) -> ForgettingWords:
-    """Return the language whose wording has most of its words in *said*; English where none has any."""
+def _language_of(said: ChatTurn | None, turns: Sequence[ChatTurn]) -> ForgettingWords:
+    """Return the language of *said*; of few words that of the last sentence that was shown, else English."""
     known = forgetting_words()
+    shown = next(
+        (
+            words
+            for turn in reversed(turns)
+            for words in known
+            if turn.speaker == "assistant"
+            and (words.sentence in turn.text or words.back in turn.text)
+        ),
+        known[0],
+    )
     if said is None:
-        return known[0]
-    letters = _letters(said.text).split()
+        return shown
+    pairs = _pairs(said.text)
 
     def likeness(words: ForgettingWords) -> float:
-        texts = (*words.asks, words.sentence)
-        return max(
-            len({*letters} & {*(own := _letters(text).split())}) / len({*own})
-            for text in texts
-        )
+        texts = (*words.asks, words.sentence, *words.backs)
+        return max(len(pairs & own) / len(own) for own in map(_pairs, texts))
 
-    # The first of several is English.
-    return max(known, key=likeness)
+    # Where several are as like, the first of them is.
+    best = max(known, key=likeness)
+    return best if likeness(best) >= _LIKE else shown
+
+
+def _pairs(text: str) -> frozenset[str]:
+    """Return each two signs of *text* that stand side by side, in any script."""
+    letters = f" {_letters(text)} "
+    return frozenset(map("".join, pairwise(letters)))
+
+
+def _day_and_time(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
 def _agrees(said: ChatTurn, words: ForgettingWords, turns: Sequence[ChatTurn]) -> bool:
-    """Return whether *said* is the sentence of *words*, and was shown to whoever wrote it."""
+    """Return whether *said* is the sentence of *words*, and was shown to its writer."""
     if _letters(said.text) != _letters(words.sentence):
         return False
     return any(

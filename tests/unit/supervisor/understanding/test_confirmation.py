@@ -258,6 +258,12 @@ class TestErasing:
             "supprime mon compte",
             "oublie la pizza",
             "n'oublie pas tout sur moi",
+            "最後の注文を削除して",
+            "忘れて",
+            "アカウントを削除して",
+            "ピザのことは忘れて",
+            "私のことを忘れないで",
+            "上司のことをすべて忘れて",
         ],
     )
     def test_it_has_to_be_named_whole(self, text: str) -> None:
@@ -278,13 +284,51 @@ class TestErasing:
             "Olvida todo sobre mí, por favor",
             "efface toutes mes données s'il te plaît",
             "Je veux que toute ma mémoire soit effacée.",
+            "私のことをすべて忘れてください。",
+            "私のデータをすべて削除して",
+            "私の記憶をすべて消去したい",
         ],
     )
-    def test_the_whole_person_is_read_in_four_languages(self, text: str) -> None:
+    def test_the_whole_person_is_read_in_five_languages(self, text: str) -> None:
         """The task that is asked for says what would be lost, and erases nothing by being called."""
         found = RuleInterpreter().understand(text, catalogue=self.CARDS)
         assert isinstance(found, Understood)
         assert (found.task.name, found.task.parameters) == ("forget_all_about_me", {})
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "bring my memory back",
+            "please bring back my memory!",
+            "Bring mein Gedächtnis zurück",
+            "devuélveme mi memoria, por favor",
+            "rends-moi ma mémoire s'il te plaît",
+            "私の記憶を元に戻して",
+        ],
+    )
+    def test_what_was_forgotten_is_asked_back_in_five_languages(
+        self, text: str
+    ) -> None:
+        """Whole as well: a pizza that is to come back is no memory."""
+        found = RuleInterpreter().understand(text, catalogue=self.CARDS)
+        assert isinstance(found, Understood)
+        assert found.task.name == "bring_my_memory_back"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "bring my order back",
+            "bring back the pizza",
+            "don't bring my memory back",
+            "what if I bring my memory back",
+            "hol den Hund zurück",
+            "devuélveme mi dinero",
+            "注文を元に戻して",
+        ],
+    )
+    def test_what_else_is_to_come_back_is_no_memory(self, text: str) -> None:
+        found = RuleInterpreter().understand(text, catalogue=self.CARDS)
+        assert isinstance(found, Unfitting)
 
     @pytest.mark.parametrize("yes", ["yes", "ja", "sí", "oui", "again", "sure"])
     def test_a_yes_asks_for_nothing(self, yes: str) -> None:
