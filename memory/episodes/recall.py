@@ -1,16 +1,16 @@
-"""A question to the episodes: the period it names, the best passages, and these within a budget of tokens."""
+"""A question to the episodes: the period it names, the best passages, and these as lines of a prompt."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Protocol
 
 from tasklore.memory.episodes.episode import Episode
 from tasklore.memory.episodes.periods import period_of
-from tasklore.memory.episodes.store import Hit, SearchResult
-from tasklore.memory.rendering.documents import Quotation, tokens_of
+from tasklore.memory.episodes.store import SearchResult
+from tasklore.memory.rendering.documents import Quotation
 
-__all__ = ["ANY", "KeepsTurns", "SearchesEpisodes", "Within", "pack", "recall"]
+__all__ = ["ANY", "KeepsTurns", "SearchesEpisodes", "Within", "quotations_of", "recall"]
 
 
 class SearchesEpisodes(Protocol):
@@ -104,27 +104,17 @@ async def recall(
     )
 
 
-def pack(hits: Iterable[Hit], budget_tokens: int) -> tuple[Quotation, ...]:
-    """Return the best of *hits* whose texts fit into *budget_tokens*, in the order of time."""
-    spent = 0
-    kept = list[Hit]()
-    for hit in hits:
-        needed = tokens_of(hit.episode.text) + LINE_TOKENS
-        if spent + needed <= budget_tokens:
-            spent += needed
-            kept.append(hit)
+def quotations_of(found: SearchResult) -> tuple[Quotation, ...]:
+    """Return what was *found* as lines of a prompt, best first; none where nothing was said about it."""
+    if found.is_nothing_said:
+        return ()
+    best = max(hit.score for hit in found.hits)
     return tuple(
-        quotation_of(hit) for hit in sorted(kept, key=lambda hit: hit.episode.at)
-    )
-
-
-#: Tokens of a line beside its text: mark, quotes, day and speaker.
-LINE_TOKENS = 14
-
-
-def quotation_of(hit: Hit) -> Quotation:
-    """Return *hit* as a line of a prompt shows it."""
-    episode = hit.episode
-    return Quotation(
-        episode.text, episode.agent_id or episode.speaker, episode.at.date()
+        Quotation(
+            hit.episode.text,
+            hit.episode.agent_id or hit.episode.speaker,
+            hit.episode.at.date(),
+            max(0.0, hit.score / best) if best > 0 else 0.0,
+        )
+        for hit in found.hits
     )

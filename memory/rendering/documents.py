@@ -1,8 +1,8 @@
 """Memory as Markdown for a prompt: pinned items, then relevant ones, each with its date, in a budget.
 
 First come the pinned places of the kinds (protected ones, name, language, manner of answering): they have a budget of
-their own and are never cut silently. Then items and quoted turns compete by relevance to the query. Everything lies in
-one block. Its lines begin with `MARK`, and text of a document stands in double quotes, as `plain` makes it; so
+their own and are never cut silently. Then items and quoted turns compete by their worth for the query. Everything lies
+in one block. Its lines begin with `MARK`, and text of a document stands in double quotes, as `plain` makes it; so
 no stored sentence can begin a line, close its quotes or end the block (see
 `tasklore.memory.rendering.quoting` and, for recognising a block that comes back in a conversation,
 `tasklore.memory.rendering.recalled`).
@@ -10,7 +10,7 @@ no stored sentence can begin a line, close its quotes or end the block (see
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from pydantic import JsonValue
@@ -27,6 +27,7 @@ from tasklore.memory.rendering.recalled import (
     find_rendered,
     without_rendered,
 )
+from tasklore.memory.rendering.tokens import exact, likely
 
 __all__ = [
     "Quotation",
@@ -41,8 +42,8 @@ __all__ = [
 BUDGET_TOKENS = 1_000
 #: Tokens for what is pinned: 400 allergies. What is beyond is counted in the block, newest kept.
 PINNED_TOKENS = 8_000
-#: Characters of ASCII a token. English prose has four and more; lists of names, dates and signs come closer to three.
-ASCII_PER_TOKEN = 3
+#: What an item that shares no word with the query is worth beside answers, of which the best is worth 1.
+UNASKED = 0.25
 #: Below this an item is not shown: what was said for sure is then more than four half-lives old.
 FAINT = 0.05
 #: From here on an item counts as certain, and its confidence is not worth its tokens: a taste told ten months ago.
@@ -58,11 +59,15 @@ _PLAIN_TITLE = re.compile(r"[\w ,&'()/-]+")
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
-    """A turn that may stand in the block, word for word: who said it, and when."""
+    """A turn that may stand in the block, word for word: who said it, and when.
+
+    `worth` compares it with items and other turns: 1 is the best of all that was found.
+    """
 
     text: str
     speaker: str
     at: date
+    worth: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +75,8 @@ class Rendered:
     """A block for a prompt.
 
     `text` is the block, empty when there is nothing to show. `shown` is what stands in it, by resource id and
-    path, best first. `left_out` counts what did not fit. `tokens` estimates the block, `pinned_tokens` its first part.
+    path, best first. `left_out` counts what did not fit. `tokens` is what the block takes at most, `pinned_tokens` its
+    first part.
     """
 
     text: str
@@ -91,6 +97,7 @@ class _RankedLeaf:
     section: int
     is_pinned: bool
     is_past: bool
+    worth: float = 0.0
 
     @property
     def added(self) -> int:
@@ -122,10 +129,11 @@ def render(
 ) -> Rendered:
     """Return *documents*, bodies by resource id, as one block; the same arguments give the same text.
 
-    Pinned items come first, within *pinned_tokens*. Behind them stand, within *budget_tokens*, those that answer
-    *query* best by its words (BM25), then later ones; *said* are turns, best first, that take up to half of that. The
-    past is shown only where it has to do with the query, behind what holds. What expired, faded or is hidden by a
-    temporary statement is not shown. With 0 *pinned_tokens* pinned items compete like the rest.
+    Pinned items come first, within *pinned_tokens*. Behind them all of *budget_tokens* goes by worth to items and to
+    turns that were *said*: an item is worth the more the better its words answer *query* (BM25), and one that does not
+    as much as `UNASKED`, the newest first. The past is shown only where it has to do with the query, behind what holds,
+    and says so. What expired, faded or is hidden by a temporary statement is not shown. With 0 *pinned_tokens* pinned
+    items compete like the rest.
     """
     block = _Block(kinds, today)
     found = [
@@ -146,15 +154,18 @@ def render(
             number,
         ),
     )
-    ranked = [found[number] for number in order]
+    best = max((scores[number] for number in order), default=0.0)
+    ranked = [
+        replace(found[number], worth=scores[number] / best if best else 0.0)
+        for number in order
+    ]
     pinned = (
         [leaf for leaf in ranked if leaf.is_pinned and not leaf.is_past]
         if pinned_tokens
         else []
     )
-    for_pinned = block.choose(
-        sorted(pinned, key=lambda leaf: -leaf.added), pinned_tokens
-    )
+    pinned.sort(key=lambda leaf: -leaf.added)
+    for_pinned = block.choose(pinned, pinned_tokens)
     is_whole = len(for_pinned.lines) == len(pinned)
     rest = [
         leaf
@@ -162,10 +173,10 @@ def render(
         if not (leaf.is_pinned and not leaf.is_past and pinned_tokens)
     ]
     frame = tokens_of(f"{OPEN}\n{_more(10**6)}\n{CLOSE}\n")
-    quotations = _quotations(said, (budget_tokens - frame) // 2)
-    spent = frame + sum(tokens_of(f"{line}\n") for line in quotations)
-    chosen = block.choose(rest, budget_tokens - spent)
-    if not (for_pinned.lines or chosen.lines or quotations):
+    chosen = block.choose(
+        sorted([*rest, *said], key=_worth, reverse=True), budget_tokens - frame
+    )
+    if not (for_pinned.lines or chosen.lines or chosen.quotations):
         return Rendered(text="", left_out=len(ranked))
     left_out = len(ranked) - len(chosen.lines) - len(for_pinned.lines)
     lines = [
@@ -173,7 +184,7 @@ def render(
         *block.lines(for_pinned),
         *([] if is_whole else [_MORE_PINNED]),
         *block.lines(chosen),
-        *quotations,
+        *_quotations(chosen.quotations),
     ]
     if left_out:
         lines.append(_more(left_out))
@@ -185,29 +196,27 @@ def render(
         text=text,
         shown=shown,
         left_out=left_out,
-        tokens=spent + chosen.tokens + for_pinned.tokens,
+        tokens=frame + chosen.tokens + for_pinned.tokens,
         pinned_tokens=for_pinned.tokens,
     )
 
 
 def tokens_of(text: str) -> int:
-    """Return about how many tokens *text* is, rather too many: a third of its ASCII, one for any other character.
+    """Return how many tokens *text* is: exactly with the extra `tokens`, else about (`likely`)."""
+    return (exact() or likely)(text)
 
-    Letters beyond ASCII take less than one each in most scripts; a pictograph takes up to three, and counts as two.
-    """
-    ascii_length = len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
-    return (
-        -(-ascii_length // ASCII_PER_TOKEN)
-        + len(text.encode("utf-16-le")) // 2
-        - ascii_length
-    )
+
+def _worth(one: "_RankedLeaf | Quotation") -> float:
+    """Return what a line is worth beside others; of equals the first stays first."""
+    return max(one.worth, UNASKED) if isinstance(one, _RankedLeaf) else one.worth
 
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """Leaves that fit, each with its line, and the tokens of these lines and their headings."""
+    """Leaves that fit, each with its line, turns that fit, and the tokens of all these lines and their headings."""
 
     lines: tuple[tuple[_RankedLeaf, str], ...]
+    quotations: tuple[Quotation, ...]
     tokens: int
 
 
@@ -268,29 +277,45 @@ class _Block:
         place = kind.place_at(leaf.path) if kind is not None else None
         return f"{section.title} {place.meaning if place is not None else section.resource_id} {subject or ''}"
 
-    def choose(self, ranked: Iterable[_RankedLeaf], budget: int) -> _Chosen:
-        """Return the leaves of *ranked* that fit into *budget* tokens."""
+    def choose(self, ranked: Iterable[_RankedLeaf | Quotation], budget: int) -> _Chosen:
+        """Return the leaves and turns of *ranked* that fit into *budget* tokens."""
         spent = 0
         lines: list[tuple[_RankedLeaf, str]] = []
+        quotations: list[Quotation] = []
         headed: set[str | int] = set()
-        for leaf in ranked:
+        for one in ranked:
             if spent + LEAST_LINE > budget:
                 break
-            line = f"{MARK} - {_show(leaf, self._today)}"
-            needed = tokens_of(f"{line}\n")
-            if leaf.resource_id not in headed:
-                needed += tokens_of(
-                    f"{_document_heading(leaf.resource_id, self._kinds)}\n"
-                )
-            if leaf.section not in headed:
-                needed += tokens_of(
-                    f"{_section_heading(self._sections[leaf.section])}\n"
-                )
-            if spent + needed <= budget:
-                spent += needed
-                lines.append((leaf, line))
-                headed |= {leaf.resource_id, leaf.section}
-        return _Chosen(tuple(lines), spent)
+            line = self._line(one)
+            headings = self._headings(one)
+            needed = tokens_of(f"{line}\n") + sum(
+                tokens_of(f"{text}\n")
+                for name, text in headings.items()
+                if name not in headed
+            )
+            if spent + needed > budget:
+                continue
+            spent += needed
+            headed |= headings.keys()
+            if isinstance(one, Quotation):
+                quotations.append(one)
+            else:
+                lines.append((one, line))
+        return _Chosen(tuple(lines), tuple(quotations), spent)
+
+    def _line(self, one: _RankedLeaf | Quotation) -> str:
+        if isinstance(one, Quotation):
+            return _quotation(one)
+        return f"{MARK} - {_show(one, self._today)}"
+
+    def _headings(self, one: _RankedLeaf | Quotation) -> dict[str | int, str]:
+        """Return the headings above the line of *one* by what each is of."""
+        if isinstance(one, Quotation):
+            return {"": _SAID}
+        return {
+            one.resource_id: _document_heading(one.resource_id, self._kinds),
+            one.section: _section_heading(self._sections[one.section]),
+        }
 
     def lines(self, chosen: _Chosen) -> Iterator[str]:
         """Yield the lines of *chosen* under their headings, in the order of the best line of each."""
@@ -306,18 +331,10 @@ class _Block:
                 yield from lines
 
 
-def _quotations(said: Sequence[Quotation], budget: int) -> list[str]:
-    """Return the lines of the best of *said* that fit, in the order of time, under their heading."""
-    spent = tokens_of(f"{_SAID}\n")
-    kept: list[Quotation] = []
-    for one in said:
-        needed = tokens_of(f"{_quotation(one)}\n")
-        if spent + needed <= budget:
-            spent += needed
-            kept.append(one)
-    return (
-        [_SAID, *map(_quotation, sorted(kept, key=lambda one: one.at))] if kept else []
-    )
+def _quotations(said: Sequence[Quotation]) -> list[str]:
+    """Return the lines of *said* in the order of time, under their heading."""
+    ordered = sorted(said, key=lambda one: one.at)
+    return [_SAID, *map(_quotation, ordered)] if said else []
 
 
 def _quotation(one: Quotation) -> str:
@@ -379,6 +396,8 @@ def _show(leaf: _RankedLeaf, today: date) -> str:
 def _notes(leaf: _RankedLeaf, item: Item, today: date) -> Iterator[str]:
     if item.added is not None and not leaf.is_pinned:
         yield f"said {item.added}"
+    if leaf.is_past:
+        yield "no longer so"
     if item.subject:
         yield f"about {quote(item.subject)}"
     if item.since is not None:

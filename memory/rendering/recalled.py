@@ -20,7 +20,7 @@ LEAST_PIECE = 4
 _MARK = rf"(?:{MARK}|\\u00[aA]6)"
 # Blanks within a line.
 _B = r"[^\S\n]"
-_AFTER = rf'(?={_B}*(?:[:,)\n]|\Z|\((?:since|until|said|about|confi|in|\\*")))'
+_AFTER = rf'(?={_B}*(?:[:,)\n]|\Z|\((?:since|until|said|about|confi|no|in|\\*")))'
 _WRAPPED = rf'\\*"(?:[^"\n{MARK}]|\n(?![ \t>]*\n)){{0,{MAX_SHOWN + 200}}}"{_AFTER}'
 # On one line, or wrapped over a few by whoever passed it on: then its end must look like the end of a line of ours.
 _STRING = rf'(?>\\*"[^"\n{MARK}]*"|{_WRAPPED})'
@@ -28,7 +28,10 @@ _VALUE = rf"(?:{_STRING}|[\w.+-]+)"
 _IN_NOTES = rf"(?:[^()\"\n]|{_STRING})*+"
 _NOTES = rf"\({_IN_NOTES}\)"
 _DATED = r"(?:since|until|said)\s\d{4}-\d\d-\d\d"
-_OUR_NOTES = rf"\((?:{_DATED}|confidence\s[01]\.\d\d|about\s\\*\"|inferred\b|in\sconflict\b){_IN_NOTES}\)"
+_STATED = r"(?:no\slonger\sso|inferred|in\sconflict)\b"
+_OUR_NOTES = (
+    rf"\((?:{_DATED}|confidence\s[01]\.\d\d|about\s\\*\"|{_STATED}){_IN_NOTES}\)"
+)
 _LINE = rf"-{_B}*{_STRING}(?:{_B}*:{_B}*{_VALUE})?(?:\s*{_NOTES})?"
 _HEADING = rf"\#{{1,6}}{_B}+(?:{_STRING}|[^\"\n{MARK}\\])*+"
 # The same where the line ends before its text does, and an entry that is no text.

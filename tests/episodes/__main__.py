@@ -6,14 +6,19 @@ import tempfile
 import time
 from pathlib import Path
 
+from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.episodes.episode import Episode
 from tasklore.memory.episodes.minilm import load_minilm
-from tasklore.memory.episodes.recall import pack, recall
-from tasklore.memory.episodes.store import Episodes
+from tasklore.memory.episodes.recall import quotations_of, recall
+from tasklore.memory.episodes.store import Episodes, SearchResult
 from tasklore.memory.episodes.vectors import VectorIndex
+from tasklore.memory.rendering.documents import render
+from tasklore.memory.rendering.quoting import quote
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import ValkeyServer
-from tests.episodes.chats import Person, make_people
+from tests.episodes.chats import Person, Question, make_people
+
+KINDS = Kinds.load()
 
 
 async def _main(part: str) -> None:
@@ -52,9 +57,9 @@ async def _measure(part: str, url: str) -> None:
                     continue
                 nothing[2] += found.is_nothing_said
                 nothing[3] += 1
-                shown = {one.text for one in pack(found.hits, 1_000)}
+                block = _block(question, found)
                 texts = {turn.turn_id: turn.text for turn in person.turns}
-                seen = [texts[turn_id] in shown for turn_id in question.evidence]
+                seen = [quote(texts[one]) in block for one in question.evidence]
                 row = tally.setdefault(question.kind, [0, 0, 0])
                 row[0] += 1
                 row[1] += all(seen)
@@ -80,6 +85,18 @@ async def _measure(part: str, url: str) -> None:
         f"ms a question: p50 {times[len(times) // 2] * 1e3:.2f}, p95 {times[int(len(times) * 0.95)] * 1e3:.2f}"
     )
     print(f"bytes a turn: {used / sum(len(person.turns) for person in people):.0f}")
+
+
+def _block(question: Question, found: SearchResult) -> str:
+    """Return the block of 1,000 tokens for a prompt; what would not be shown as said by nobody is shown here, too."""
+    return render(
+        {},
+        KINDS,
+        today=question.asked_at.date(),
+        query=question.text,
+        budget_tokens=1_000,
+        said=quotations_of(found),
+    ).text
 
 
 async def _keep(episodes: Episodes, person: Person) -> None:

@@ -32,7 +32,7 @@ class UserMemory:
         Raises:
             MemoryUnavailable: the documents did not answer in time.
         """
-        from tasklore.memory.episodes.recall import quotation_of
+        from tasklore.memory.episodes.recall import quotations_of
         from tasklore.memory.recall import turns_for
 
         documents = self._documents
@@ -43,11 +43,8 @@ class UserMemory:
         except MemoryUnavailable as error:
             log.info("block_without_turns", error=str(error))
             return await documents.rendered(query=query, budget_tokens=budget_tokens)
-        said = (
-            [] if found.is_nothing_said else [quotation_of(hit) for hit in found.hits]
-        )
         return await documents.rendered(
-            query=query, budget_tokens=budget_tokens, said=said
+            query=query, budget_tokens=budget_tokens, said=quotations_of(found)
         )
 
     async def search(

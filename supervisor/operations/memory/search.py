@@ -13,7 +13,7 @@ from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.identifiers import Name
 from tasklore.contracts.messages import ChatTurn
 from tasklore.memory.documents.paths import lookup, place_name
-from tasklore.memory.episodes.recall import quotation_of
+from tasklore.memory.episodes.recall import quotations_of
 from tasklore.memory.episodes.store import Episodes
 from tasklore.memory.holdings.store import Holding
 from tasklore.memory.recall import MAX_LIMIT, Within, search_memory, turns_for
@@ -238,7 +238,7 @@ async def quote_memory(
     said: Sequence[Quotation] = ()
     try:
         found = await turns_for(question, owner, services.episodes, now)
-        said = () if found.is_nothing_said else tuple(map(quotation_of, found.hits))
+        said = quotations_of(found)
         shown = render(
             bodies,
             services.kinds,

@@ -207,9 +207,12 @@ def _source_of(words: str, memories: Sequence[Memory]) -> Quoted:
 
 
 def _quote(memory: Memory, words: str) -> Quoted:
-    """Return *words* of *memory* as a quotation; those of an item begin with its category."""
+    """Return *words* of *memory* as a quotation; those of an item begin with its category and whom it is about."""
     place = memory.reference.partition(":")[2].rpartition(".")[0].replace(".", " ")
-    text = f"{place}: {words}" if memory.source == "item" and place else words
+    about = " of ".join(filter(None, (place, memory.subject)))
+    text = f"{about}: {words}" if memory.source == "item" and about else words
+    if memory.until is not None:
+        text = f"{text} (until {memory.until})"
     return Quoted(
         text=text[:_LONGEST],
         speaker=memory.speaker,

@@ -7,7 +7,7 @@ from tasklore.memory.recall import Memory
 from tasklore.workers.agents.memory_worker import agent
 from tasklore.workers.agents.memory_worker.recall import NOTHING_SAID, Worded, _nearest
 from tasklore.workers.testing import AgentKit
-from tests.memory_bench import documents
+from tests.memory_bench import documents, item
 
 USER = "ana"
 SAID = ("I moved to Krakow in March", "did I move?", "I'm allergic to peanuts")
@@ -47,6 +47,22 @@ async def test_without_a_model_the_nearest_words_are_quoted_with_their_day() -> 
 async def test_an_item_is_quoted_with_its_category() -> None:
     """The value alone would not say whether it is liked."""
     assert (await _ask(_kit(), "do I like sushi?"))[1][0] == "food likes: Sushi"
+
+
+async def test_an_item_is_quoted_with_whom_it_is_about_and_until_when() -> None:
+    """Nuts that a daughter may not eat are hers, and what is past is said to be."""
+    held = documents(
+        food__likes=[
+            item("nuts", subject="Mia"),
+            item("sushi", until="2025-11-20"),
+        ]
+    )
+    kit = AgentKit(agent, conversation=SAID, documents=held)
+
+    assert (await _ask(kit, "who likes nuts?"))[1][0] == "food likes of Mia: nuts"
+    assert (await _ask(kit, "do I like sushi?"))[1][0] == (
+        "food likes: sushi (until 2025-11-20)"
+    )
 
 
 @pytest.mark.parametrize("question", ["how old is my grandmother?", "I went to Krakow"])
