@@ -1,6 +1,6 @@
 """The memory of one user, searched together: items of documents, and turns word for word."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from itertools import chain, zip_longest
@@ -19,7 +19,7 @@ from tasklore.memory.documents.items import (
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.episodes.ranking import rank_items
 from tasklore.memory.episodes.recall import ANY, SearchesEpisodes, Within, recall
-from tasklore.memory.episodes.store import SearchResult
+from tasklore.memory.episodes.store import Hit, SearchResult
 
 __all__ = ["MAX_LIMIT", "Memory", "Recalled", "Within", "search_memory", "turns_for"]
 
@@ -116,12 +116,20 @@ async def search_memory(
             score=hit.score,
             speaker=one.agent_id or one.speaker,
         )
-        for hit in found.hits
+        for hit in _once_a_turn(found.hits)
         for one in [hit.episode]
     )
     mixed = chain.from_iterable(zip_longest(items, turns))
     memories = tuple(one for one in mixed if one is not None)[:limit]
     return Recalled(memories, not items and found.is_nothing_said, is_complete)
+
+
+def _once_a_turn(hits: Sequence[Hit]) -> Iterable[Hit]:
+    """Return of each turn the best of its passages."""
+    best: dict[str, Hit] = {}
+    for hit in hits:
+        best.setdefault(hit.episode.turn_id, hit)
+    return best.values()
 
 
 async def turns_for(

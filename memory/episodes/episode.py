@@ -1,15 +1,21 @@
-"""The values of episodes: a turn as it was said, and the place of one that is near a question in meaning."""
+"""The values of episodes: a turn as it was said, and how near each is to a question in meaning."""
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["Episode", "NearTurn"]
+from tasklore.memory.episodes.passages import passages_of
+from tasklore.memory.episodes.words import is_asking
+
+__all__ = ["Episode", "NearTurns"]
 
 
 class Episode(BaseModel):
-    """One turn as it was said. `speaker` is `person`, `assistant` or `agent`; `agent_id` is the agent that answered."""
+    """One turn as it was said. `speaker` is `person`, `assistant` or `agent`; `agent_id` is the agent that answered.
+
+    A turn of several *passages* has as many numbers in a row, each found by its own words.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -19,15 +25,26 @@ class Episode(BaseModel):
     at: datetime
     text: str
     agent_id: str | None = None
+    passages: int = 1
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Its passages, as many as it has numbers; a turn that was kept before there were passages is one."""
+        return passages_of(self.text) if self.passages > 1 else (self.text,)
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a person does nothing but ask, which tells nothing about them."""
+        return self.speaker == "person" and is_asking(self.text)
 
 
-class NearTurn(NamedTuple):
-    """A turn whose vector is near that of a question: its number, and the cosine, -1 to 1.
+class NearTurns(NamedTuple):
+    """How near all turns of an owner are to a question: arrays of their numbers, and of the cosines of these, -1 to 1.
 
-    *nearness* is the cosine and a tenth of the deviations by which it stands out from all turns of the owner: all that
-    a person said is a little near to some questions.
+    `nearness` are the cosines and a tenth of the deviations by which each stands out from all turns of the owner: all
+    that a person said is a little near to some questions.
     """
 
-    number: int
-    cosine: float
-    nearness: float
+    numbers: Any
+    cosines: Any
+    nearness: Any

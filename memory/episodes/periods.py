@@ -1,6 +1,6 @@
 """The period that a question asks about ("last year", "in May 2025", "two weeks ago"), and the question without it.
 
-A filter of the search, never a statement: where no period is named, everything is looked through.
+What falls into it is raised by the search, and nothing is left out for it.
 """
 
 import re

@@ -1,13 +1,13 @@
 """A question to the episodes: the period it names, the best passages, and these as lines of a prompt."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Protocol
 
 from tasklore.memory.episodes.episode import Episode
-from tasklore.memory.episodes.periods import period_of
-from tasklore.memory.episodes.store import SearchResult
+from tasklore.memory.episodes.periods import AskedPeriod, period_of
+from tasklore.memory.episodes.store import Period, SearchResult
 from tasklore.memory.rendering.documents import Quotation
 
 __all__ = ["ANY", "KeepsTurns", "SearchesEpisodes", "Within", "quotations_of", "recall"]
@@ -27,6 +27,7 @@ class SearchesEpisodes(Protocol):
         speaker: str | None = None,
         conversation_id: str | None = None,
         asked: str | None = None,
+        period: Period | None = None,
     ) -> SearchResult:
         """Return turns on *query*, best first."""
 
@@ -76,32 +77,36 @@ async def recall(
     limit: int = 40,
     within: Within = ANY,
 ) -> SearchResult:
-    """Return what answers *question*, best first: *within* its bounds, and of the period that it names itself.
+    """Return what answers *question*, best first, *within* its bounds; what the period says that it names is raised.
 
     A turn that is the question itself, as the chat just kept it, answers nothing.
 
     Raises:
         MemoryUnavailable: the store did not answer in time.
     """
-    period = period_of(question, now) if within.is_open else None
-    words = question
-    if period is not None:
-        words = (
-            period.question
-            if any(sign.isalnum() for sign in period.question)
-            else question
-        )
-        within = replace(within, since=period.first, until=period.last)
+    asked = period_of(question, now) if within.is_open else None
     return await episodes.search(
         owner,
-        words,
+        question if asked is None else f"{asked.question} {_spelled(asked)}",
         limit=limit,
         since=within.since,
         until=within.until,
         speaker=within.speaker,
         conversation_id=within.conversation_id,
         asked=question,
+        period=None if asked is None else Period(asked.first, asked.last),
     )
+
+
+def _spelled(asked: AskedPeriod) -> str:
+    """Return the words by which a turn may speak of the period: what was said of it need not have been said in it."""
+    is_one_month = (asked.first.year, asked.first.month) == (
+        asked.last.year,
+        asked.last.month,
+    )
+    month = f"{asked.first:%B} " if is_one_month else ""
+    is_one_year = asked.first.year == asked.last.year
+    return f"{month}{asked.first.year if is_one_year else ''}"
 
 
 def quotations_of(found: SearchResult) -> tuple[Quotation, ...]:
@@ -111,7 +116,7 @@ def quotations_of(found: SearchResult) -> tuple[Quotation, ...]:
     best = max(hit.score for hit in found.hits)
     return tuple(
         Quotation(
-            hit.episode.text,
+            hit.text,
             hit.episode.agent_id or hit.episode.speaker,
             hit.episode.at.date(),
             max(0.0, hit.score / best) if best > 0 else 0.0,

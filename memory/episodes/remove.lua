@@ -1,13 +1,19 @@
 -- Takes turns of one owner out, with every trace of their words in the index.
--- KEYS: turns, ids, words, meta, vectors. ARGV: the number before which no vector stays, then for each turn its number, its id, how many words it has in all, how many different
--- ones, then these. Returns how many were there.
+-- KEYS: turns, ids, words, meta, vectors. ARGV: the number before which no vector stays, then for each passage of a turn its
+-- number, the turn's id or nothing for a passage but the first, how many words it has in all, how many different ones,
+-- then these. Returns how many turns were there.
 local turns, ids, words, meta = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local at, removed, length, gone = 2, 0, 0, {}
+local at, removed, further, length, gone = 2, 0, 0, 0, {}
 while at < #ARGV do
-  local number, count = ARGV[at], tonumber(ARGV[at + 3])
+  local number, id, count = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 3])
   if redis.call('HDEL', turns, number) == 1 then
-    redis.call('HDEL', ids, ARGV[at + 1])
-    removed, length = removed + 1, length + tonumber(ARGV[at + 2])
+    length = length + tonumber(ARGV[at + 2])
+    if id == '' then
+      further = further + 1
+    else
+      removed = removed + 1
+      redis.call('HDEL', ids, id)
+    end
     for place = at + 4, at + 3 + count do
       gone[ARGV[place]] = gone[ARGV[place]] or {}
       gone[ARGV[place]][tonumber(number)] = true
@@ -32,8 +38,9 @@ if width > 0 then
   while start < #vectors and struct.unpack('>I4', vectors, start + 1) < tonumber(ARGV[1]) do start = start + width end
   if start > 0 then redis.call('SET', KEYS[5], string.sub(vectors, start + 1), 'KEEPTTL') end
 end
-if removed > 0 then
+if removed + further > 0 then
   redis.call('HINCRBY', meta, 'count', -removed)
   redis.call('HINCRBY', meta, 'length', -length)
+  if further > 0 then redis.call('HINCRBY', meta, 'further', -further) end
 end
 return removed

@@ -1,42 +1,86 @@
--- Ranks the turns of one owner for a question by BM25; a hit's neighbours count too.
--- KEYS: turns, ids, words, meta. ARGV: how many are wanted, first and last day, speaker or 0, share of a neighbour's
--- score, the conversation as a turn's body holds it or nothing, then the words of the question. A neighbour is of the same
--- conversation. Returns {turns there are, how many hold each of the rarest words, then of each hit its number, score, the
--- words it or a neighbour holds as bits, and its body}.
+-- Ranks the passages of one owner's turns for a question by BM25; a hit's neighbours count too.
+-- KEYS: turns, ids, words, meta. ARGV: how many are wanted, first and last day, speaker or 0, share of a neighbour's score,
+-- the conversation as a turn's body holds it or nothing, first and last day that the question speaks of, what these days
+-- raise as a share of the best score or 0, 1 for all scores, how many months these days touch, these, then the words of
+-- the question. A neighbour is of the same conversation. What a person only asks is no hit, but lends to what comes next.
+-- Returns {turns there are, passages, how many hold each of the rarest words, mean and deviation of the scores of all
+-- passages, all scores as number and float (below 0 of what only asks), the numbers that are raised, then of each hit its number, that of its turn,
+-- score, the words it or a neighbour holds as bits, and the turn's body}.
 local turns, words, meta = KEYS[1], KEYS[3], KEYS[4]
 local limit, first, final, speaker, share = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local known = redis.call('HMGET', meta, 'count', 'length')
+local begins, ends, raise, is_all, months = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), ARGV[10] == '1', tonumber(ARGV[11])
+local known = redis.call('HMGET', meta, 'count', 'length', 'further')
 local count = tonumber(known[1] or '0')
 if count == 0 then return {0} end
-local usual = math.max(1, tonumber(known[2]) / count)
+local passages = count + tonumber(known[3] or '0')
+local usual = math.max(1, tonumber(known[2]) / passages)
 local wanted, held, terms = ARGV[6], {}, {}
-for place = 7, #ARGV do
+for place = 12 + months, #ARGV do
   local postings = redis.call('HGET', words, ARGV[place]) or ''
   terms[#terms + 1] = {#postings / 8, postings}
 end
 table.sort(terms, function(one, other) return one[1] < other[1] end)
-local scores, bits, looked = {}, {}, 0
+local scores, asked, bits, days, looked = {}, {}, {}, {}, 0
+local unpack_posting = struct.unpack
 for rank, term in ipairs(terms) do
   if rank > 24 then break end
   held[rank] = term[1]
   local postings = term[2]
   -- What almost every turn holds tells nothing where rarer words do.
-  if looked > 0 and (term[1] > math.max(20, count * 0.3) or looked > 60000) then postings = '' end
+  if looked > 0 and (term[1] > math.max(20, passages * 0.3) or looked > 60000) then postings = '' end
   looked = looked + #postings / 8
-  local weight = math.log(1 + (count - term[1] + 0.5) / (term[1] + 0.5))
-  local bit_of = bit.lshift(1, rank - 1)
+  local weight = 2.2 * math.log(1 + (passages - term[1] + 0.5) / (term[1] + 0.5))
+  local flat, steep = 0.48, 0.72 / usual
+  local bit_of = 2 ^ (rank - 1)
   for at = 1, #postings, 8 do
-    local number, tagged, size, day = struct.unpack('>I4BBI2', postings, at)
-    if day >= first and day <= final and (speaker == 0 or tagged % 4 == speaker) then
-      local often = math.floor(tagged / 4)
-      scores[number] = (scores[number] or 0) + weight * often * 2.2 / (often + 1.2 * (0.4 + 0.6 * size / usual))
-      bits[number] = bit.bor(bits[number] or 0, bit_of)
+    local number, tagged, size, day = unpack_posting('>I4BBI2', postings, at)
+    local by = tagged % 4
+    if day >= first and day <= final and (speaker == 0 or by == speaker) then
+      local often = (tagged - by) / 4
+      local of = by == 0 and asked or scores
+      of[number] = (of[number] or 0) + weight * often / (often + flat + steep * size)
+      bits[number] = (bits[number] or 0) + bit_of
+      if raise > 0 then days[number] = day end
     end
   end
 end
-local bodies, conversations = {}, {}
+local sum, squares, top, packed = 0, 0, 0, {}
+for number, score in pairs(scores) do
+  sum, squares, top = sum + score, squares + score * score, math.max(top, score)
+  if is_all then packed[#packed + 1] = struct.pack('>I4f', number, score) end
+end
+if is_all then
+  for number, score in pairs(asked) do packed[#packed + 1] = struct.pack('>I4f', number, -score) end
+end
+local mean = sum / passages
+local deviation = math.sqrt(math.max(0, squares / passages - mean * mean))
+local raised = {}
+if raise > 0 then
+  for number, day in pairs(days) do
+    if day >= begins and day <= ends and scores[number] then raised[number] = true end
+  end
+  for place = 12, 11 + months do
+    local postings = redis.call('HGET', words, ARGV[place]) or ''
+    for at = 1, #postings, 8 do
+      local number, tagged, _, day = unpack_posting('>I4BBI2', postings, at)
+      local by = tagged % 4
+      if by > 0 and day >= begins and day <= ends and day >= first and day <= final and (speaker == 0 or by == speaker) then
+        raised[number] = true
+      end
+    end
+  end
+end
+local bonus = raise * (top > 0 and top or 1)
+local bodies, firsts, conversations = {}, {}, {}
 local function body_of(number)
-  if bodies[number] == nil then bodies[number] = number > 0 and redis.call('HGET', turns, number) or false end
+  if bodies[number] == nil then
+    local body, of = number > 0 and redis.call('HGET', turns, number) or false, number
+    if body and string.byte(body) ~= 123 then
+      of = tonumber(body)
+      body = redis.call('HGET', turns, of) or false
+    end
+    bodies[number], firsts[number] = body, of
+  end
   return bodies[number]
 end
 local function conversation_of(number)
@@ -46,13 +90,22 @@ local function conversation_of(number)
   end
   return conversations[number]
 end
+local function lends(number)
+  return scores[number] or asked[number]
+end
 local function beside(number, other)
-  return scores[other] and conversation_of(number) and conversation_of(number) == conversation_of(other)
+  return lends(other) and conversation_of(number) and conversation_of(number) == conversation_of(other)
 end
 local function best_of(number, score)
-  return score + share * math.max(scores[number - 1] or 0, scores[number + 1] or 0)
+  local lent = math.max(scores[number - 1] or asked[number - 1] or 0, scores[number + 1] or 0)
+  return score + share * lent + (raised[number] and bonus or 0)
 end
 -- Only what may be among the hits is sorted: scores are counted in steps of the best one, from the best down.
+local lifted = {}
+for number in pairs(raised) do
+  if is_all then lifted[#lifted + 1] = struct.pack('>I4', number) end
+  if not scores[number] then scores[number] = 0 end
+end
 local best, steps, counted = 0, {}, 0
 for number, score in pairs(scores) do best = math.max(best, best_of(number, score)) end
 for number, score in pairs(scores) do
@@ -69,28 +122,34 @@ local ranked = {}
 for number, score in pairs(scores) do
   local whole = best_of(number, score)
   if whole >= lowest then ranked[#ranked + 1] = {number, whole} end
-  if share * score >= lowest then
+  if share > 0 and share * score >= lowest then
     for _, near_by in ipairs({number - 1, number + 1}) do
-      if not scores[near_by] and near_by > 0 and share > 0 then ranked[#ranked + 1] = {near_by, share * score, number} end
+      if not lends(near_by) and near_by > 0 then ranked[#ranked + 1] = {near_by, share * score, number} end
     end
+  end
+end
+for number, score in pairs(asked) do
+  if share > 0 and share * score >= lowest and not lends(number + 1) then
+    ranked[#ranked + 1] = {number + 1, share * score, number}
   end
 end
 table.sort(ranked, function(one, other)
   if one[2] ~= other[2] then return one[2] > other[2] end
   return one[1] > other[1]
 end)
-local reply, taken = {count, held}, {}
+local reply, taken = {count, passages, held, tostring(mean), tostring(deviation), table.concat(packed), table.concat(lifted)}, {}
 for _, one in ipairs(ranked) do
-  if #reply >= 2 + 4 * limit then break end
+  if #reply >= 7 + 5 * limit then break end
   local number = one[1]
   local body = not taken[number] and (not one[3] or beside(number, one[3])) and body_of(number)
   if body and (wanted == '' or string.find(body, wanted, 1, true)) then
     taken[number] = true
     local seen = bits[number] or 0
     for _, other in ipairs({number - 1, number + 1}) do
-      if beside(number, other) then seen = bit.bor(seen, bits[other]) end
+      if bits[other] and beside(number, other) then seen = bit.bor(seen, bits[other]) end
     end
     reply[#reply + 1] = number
+    reply[#reply + 1] = firsts[number]
     reply[#reply + 1] = tostring(one[2])
     reply[#reply + 1] = seen
     reply[#reply + 1] = body

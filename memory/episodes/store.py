@@ -1,15 +1,17 @@
 """The store of episodes: turns of one owner word for word, in order, and the search over them inside of Valkey.
 
 Everything of an owner lies under one hash tag: the turns by number, their ids, the postings of each word, and counts. A
-posting is 8 bytes: number, how often the word stands there with the speaker, length of the turn, day. Each script may
-be sent again when its reply was lost.
+posting is 8 bytes: number, how often the word stands there with the speaker, length of the passage, day. A long turn
+has a number for each of its passages, with the first one's number in place of a body at the others. Beside its words a
+turn is found by the month in which it was said and by the agent who said it. Each script may be sent again when its
+reply was lost.
 """
 
 import asyncio
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -22,15 +24,22 @@ from tasklore.contracts.identifiers import SCOPES, user_of, user_token
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch
-from tasklore.memory.episodes.episode import Episode, NearTurn
-from tasklore.memory.episodes.words import words_of
+from tasklore.memory.episodes.bodies import read_bodies
+from tasklore.memory.episodes.episode import Episode, NearTurns
+from tasklore.memory.episodes.fusing import WordScores, fuse
+from tasklore.memory.episodes.passages import passages_of
+from tasklore.memory.episodes.words import (
+    index_words,
+    telling_words,
+    words_of,
+)
 from tasklore.memory.key_parts import token_of
 from tasklore.memory.scripts import load
 
 if TYPE_CHECKING:
     from tasklore.memory.episodes.vectors import VectorIndex
 
-__all__ = ["Episodes", "Hit", "SearchResult", "open_episodes"]
+__all__ = ["Episodes", "Hit", "Period", "SearchResult", "open_episodes"]
 
 #: How long a turn is kept unless a deployment, a scope or a person says otherwise; None is without end.
 KEEP = timedelta(days=730)
@@ -43,11 +52,18 @@ TRIM = 100
 #: Turns after which it is looked for some past their time.
 _TRIM_EVERY = 50
 #: What a hit's neighbour adds to its score: an answer seldom has the words of its question.
-NEIGHBOUR = 0.35
+NEIGHBOUR = 0.5
+#: What a period adds, as a share of the best score, to what was said in it.
+RAISE = 0.5
+#: Months of a period whose turns are raised though they share no word with the question.
+_MOST_MONTHS = 36
 
 _MOST_HITS = 200
+#: Parts of the reply of a search before its first hit.
+_HEAD = 7
 _FIRST_DAY = date(2000, 1, 1)
 _LAST_DAY = 65_535
+_ASKING = 0
 _SPEAKERS = {"person": 1, "assistant": 2}
 _OTHER = 3
 
@@ -59,12 +75,31 @@ REMOVE = load(_HERE, "remove", "finish")
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A turn that answers a question, with its score; `coverage` is which share of the question's weight it holds."""
+    """A passage of a turn that answers a question, with its score; a turn that is not long is one passage.
+
+    `coverage` is which share of the question's weight it or a neighbour holds, 0 to 1; `number` is its number, and
+    `passage` its place in the turn, from 0.
+    """
 
     episode: Episode
     score: float
     coverage: float
     number: int = 0
+    passage: int = 0
+
+    @property
+    def text(self) -> str:
+        """The words of the passage."""
+        passages = self.episode.texts
+        return passages[min(self.passage, len(passages) - 1)].strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The days that a question speaks of: what was said on them is raised above what was not."""
+
+    first: date
+    last: date
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +135,6 @@ NOTHING_BELOW = 0.15
 #: With vectors: below this nearness no turn answers a question, unless it has half of its words.
 _FAR_BELOW = 0.671
 _HALF = 0.5
-#: How much the first places of a list count before the later ones, when two lists are made one.
-_FUSION = 20
 
 
 class _Keep(NamedTuple):
@@ -151,19 +184,21 @@ class Episodes:
             return 0
         arguments: list[str | bytes | int] = []
         for episode in said:
-            body = episode.model_copy(update={"text": episode.text[:LONGEST]})
-            words = Counter(words_of(body.text))
-            kept = body.model_dump_json(exclude_none=True).encode()
+            text = episode.text[:LONGEST]
+            passages = passages_of(text)
+            body = episode.model_copy(update={"text": text, "passages": len(passages)})
             arguments += [
                 episode.turn_id,
-                kept,
+                _stored(body),
                 _day(episode.at),
-                _SPEAKERS.get(episode.speaker, _OTHER),
+                _tag_of(episode),
                 int(episode.at.timestamp() * 1000),
-                len(words),
+                len(passages),
             ]
-            for word, often in words.items():
-                arguments += [word, often]
+            for words, count in _index_of(body):
+                arguments += [count, len(words)]
+                for word, often in words.items():
+                    arguments += [word, often]
         mine = keys.episodes(token)[:5]
         of = (*mine[:4], keys.tombstone(token))
         commands: list[Command] = [("FCALL", APPEND, len(of), *of, *arguments)]
@@ -191,34 +226,41 @@ class Episodes:
         speaker: str | None = None,
         conversation_id: str | None = None,
         asked: str | None = None,
+        period: Period | None = None,
     ) -> SearchResult:
-        """Return turns on *query*, best first; *since* and *until* are the first and the last day.
+        """Return passages on *query*, best first; *since* and *until* are the first and the last day.
 
-        A turn of the words *asked*, the question itself as the chat just kept it, answers nothing.
+        What was said in *period* is raised. A turn of the words *asked*, the question itself as the chat just kept it,
+        answers nothing, and neither does what a person only asked before.
 
         Raises:
             InvalidInput: *limit* is not 1 to 200.
         """
         if not 1 <= limit <= _MOST_HITS:
             raise InvalidInput(f"limit {limit} must be 1 to {_MOST_HITS}")
-        words = list(dict.fromkeys(words_of(query)))[:MOST_WORDS]
+        words = telling_words(query)[:MOST_WORDS]
         if not words:
             return SearchResult()
         is_narrowed = any(
             one is not None for one in (since, until, speaker, conversation_id)
         )
-        wanted = _MOST_HITS if is_narrowed else limit
+        wanted = _MOST_HITS if is_narrowed else min(2 * limit, _MOST_HITS)
         kept_since = 0 if self._keep is None else _day(datetime.now(UTC) - self._keep)
         days = max(kept_since, _day(since)), _LAST_DAY if until is None else _day(until)
         by = _SPEAKERS.get(speaker, _OTHER) if speaker else 0
         spelled = json.dumps(conversation_id, ensure_ascii=False)
         named = "" if conversation_id is None else f'"conversation_id":{spelled}'
+        months = () if period is None else _months_of(period)
         terms: tuple[str | int, ...] = (
             wanted,
             *days,
             by,
             str(NEIGHBOUR),
             named,
+            *_raise_of(period),
+            int(self.vectors is not None),
+            len(months),
+            *months,
             *words,
         )
         # Of who may only read.
@@ -233,56 +275,51 @@ class Episodes:
         if self.vectors is None:
             found = _read_reply((await said)[0])
         else:
-            (reply,), near = await asyncio.gather(
-                said, self.vectors.near(owner, query, wanted)
-            )
-            found = await self._fuse(owner, _read_reply(reply), near, asked)
+            (reply,), near = await asyncio.gather(said, self.vectors.near(owner, query))
+            found = _read_reply(reply)
+            if near is not None and found.turns:
+                found = await self._fuse(owner, reply, found, near, wanted, asked)
         # A hit's neighbours come along; here they have to meet the conditions, too.
         hits = tuple(
-            hit
+            _within(hit, period)
             for hit in found.hits
             if conversation_id in (None, hit.episode.conversation_id)
             and speaker in (None, hit.episode.speaker)
             and days[0] <= _day(hit.episode.at) <= days[1]
             and not _says(hit.episode, asked)
+            and not hit.episode.is_asking
         )
         return replace(found, hits=hits[:limit])
 
     async def _fuse(
         self,
         owner: str,
+        reply: Sequence[Any],
         found: SearchResult,
-        near: Sequence[NearTurn],
+        near: NearTurns,
+        wanted: int,
         asked: str | None,
     ) -> SearchResult:
-        """Return *found* with the turns *near* in meaning, each ranked by its places in both lists."""
+        """Return the *wanted* best by the sum of both scores, each in deviations from the usual, with neighbours."""
+        words = WordScores(reply[5], float(reply[3]), float(reply[4]), reply[6])
+        scores = await asyncio.to_thread(fuse, words, near, wanted)
         known = {hit.number: hit for hit in found.hits}
-        missing = [number for number, *_ in near if number not in known]
         of = keys.episodes(_token_of(owner))
-        bodies = (
-            (await self._batch.run([("HMGET", of.turns, *missing)]))[0]
-            if missing
-            else []
+        missing = [number for number in scores if number not in known]
+        read = await read_bodies(self._batch, of.turns, missing)
+        for number, (first, body) in read.items():
+            episode = Episode.model_validate_json(body)
+            known[number] = Hit(episode, 0.0, 0.0, number, number - first)
+        hits = tuple(
+            replace(known[number], score=scores[number])
+            for number in scores
+            if number in known
         )
-        for number, body in zip(missing, bodies, strict=True):
-            if body is not None:
-                known[number] = Hit(Episode.model_validate_json(body), 0.0, 0.0, number)
-        scores: dict[int, float] = {}
-        for ranked in (
-            [hit.number for hit in found.hits],
-            [number for number, *_ in near],
-        ):
-            for place, number in enumerate(ranked):
-                scores[number] = scores.get(number, 0.0) + 1 / (_FUSION + place)
-        order = sorted(
-            (number for number in scores if number in known),
-            key=lambda number: -scores[number],
-        )
-        hits = tuple(replace(known[number], score=scores[number]) for number in order)
+        nearness = dict(zip(near.numbers.tolist(), near.nearness.tolist(), strict=True))
         others = (
-            one.nearness
-            for one in near
-            if one.number in known and not _says(known[one.number].episode, asked)
+            nearness.get(hit.number, -1.0)
+            for hit in hits
+            if not _says(hit.episode, asked)
         )
         return SearchResult(hits, found.turns, max(others, default=None))
 
@@ -293,14 +330,14 @@ class Episodes:
         return (
             ()
             if number is None
-            else await self._read_range(of.turns, int(number) - count, int(number) - 1)
+            else await self._read_before(of.turns, int(number), count)
         )
 
     async def recent(self, owner: str, count: int) -> tuple[Episode, ...]:
         """Return the last *count* turns, oldest first."""
         of = keys.episodes(_token_of(owner))
         last = int((await self._batch.run([("HGET", of.meta, "last")]))[0] or 0)
-        return await self._read_range(of.turns, last - count + 1, last)
+        return await self._read_before(of.turns, last + 1, count)
 
     async def first(self, owner: str) -> Episode | None:
         """Return the oldest turn of *owner*, None where there is none."""
@@ -370,15 +407,17 @@ class Episodes:
         arguments: list[str | bytes | int] = []
         reached = start
         for number, body in bodies:
-            reached = number + 1
-            if body is None:
+            reached = max(reached, number + 1)
+            if body is None or not body.startswith(b"{"):
                 continue
             episode = Episode.model_validate_json(body)
             if episode.at >= now - keep:
                 reached = number
                 break
-            words = Counter(words_of(episode.text))
-            arguments += [number, episode.turn_id, words.total(), len(words), *words]
+            for place, (words, count) in enumerate(_index_of(episode)):
+                turn_id = "" if place else episode.turn_id
+                arguments += [number + place, turn_id, count, len(words), *words]
+            reached = number + episode.passages
         commands: list[Command] = (
             [("FCALL", REMOVE, 5, *of[:5], reached, *arguments)] if arguments else []
         )
@@ -389,16 +428,13 @@ class Episodes:
     async def forget(self, owner: str) -> int:
         """Remove everything of *owner*, settings included; return how many turns there were."""
         of = keys.episodes(_token_of(owner))
-        count, _ = await self._batch.run([("HLEN", of.turns), ("UNLINK", *of)])
-        return int(count)
+        count, _ = await self._batch.run([("HGET", of.meta, "count"), ("UNLINK", *of)])
+        return int(count or 0)
 
     async def count(self, owner: str) -> int:
         """Return how many turns of *owner* there are."""
-        return int(
-            (await self._batch.run([("HLEN", keys.episodes(_token_of(owner)).turns)]))[
-                0
-            ]
-        )
+        of = keys.episodes(_token_of(owner))
+        return int((await self._batch.run([("HGET", of.meta, "count")]))[0] or 0)
 
     async def _settings(self, token: str) -> _Keep:
         # Behind the owner's own settings stand those of the whole scope; a user has none.
@@ -411,13 +447,25 @@ class Episodes:
         is_on, days = next((one for one in found if one[0] is not None), (None, None))
         return _Keep(is_on != b"0", int(days) if days else None)
 
-    async def _read_range(
-        self, turns: str, first: int, last: int
+    async def _read_before(
+        self, turns: str, number: int, count: int
     ) -> tuple[Episode, ...]:
-        bodies = await self._bodies(turns, max(1, first), last)
-        return tuple(
-            Episode.model_validate_json(body) for _, body in bodies if body is not None
-        )
+        """Return up to *count* turns before *number*, oldest first; those of many passages take more than one look."""
+        found = list[Episode]()
+        while number > 1 and len(found) < count and count:
+            first = max(1, number - count)
+            bodies = await self._bodies(turns, first, number - 1)
+            read = [
+                Episode.model_validate_json(body)
+                for _, body in bodies
+                if body is not None and body.startswith(b"{")
+            ]
+            if all(body is None for _, body in bodies):
+                # What is before was removed, as all that is past its time.
+                break
+            found = [*read, *found]
+            number = first
+        return tuple(found[-count:]) if count else ()
 
     async def _bodies(
         self, turns: str, first: int, last: int
@@ -445,6 +493,14 @@ def open_episodes(
     )
 
 
+def _within(hit: Hit, period: Period | None) -> Hit:
+    """Return *hit*; one that was said in *period* holds as much of the question as an answer holds at least."""
+    day = hit.episode.at.astimezone(UTC).date()
+    if period is None or not period.first <= day <= period.last:
+        return hit
+    return replace(hit, coverage=max(hit.coverage, NOTHING_BELOW))
+
+
 def _says(episode: Episode, asked: str | None) -> bool:
     return (
         asked is not None
@@ -457,25 +513,73 @@ def _read_reply(reply: Sequence[Any]) -> SearchResult:
     turns = int(reply[0])
     if turns == 0:
         return SearchResult()
+    passages = int(reply[1])
     weights = [
-        math.log(1 + (turns - held + 0.5) / (held + 0.5))
-        for held in map(float, reply[1])
+        math.log(1 + (passages - held + 0.5) / (held + 0.5))
+        for held in map(float, reply[2])
     ]
     whole = sum(weights)
     hits = []
-    for at in range(2, len(reply), 4):
-        bits = int(reply[at + 2])
-        held = sum(weight for place, weight in enumerate(weights) if bits >> place & 1)
-        share = held / whole if whole else 0.0
+    for at in range(_HEAD, len(reply), 5):
+        number, first, score, bits, body = reply[at : at + 5]
+        held = sum(
+            weight for place, weight in enumerate(weights) if int(bits) >> place & 1
+        )
         hits.append(
             Hit(
-                Episode.model_validate_json(reply[at + 3]),
-                float(reply[at + 1]),
-                share,
-                int(reply[at]),
+                Episode.model_validate_json(body),
+                float(score),
+                held / whole if whole else 0.0,
+                int(number),
+                int(number) - int(first),
             )
         )
     return SearchResult(tuple(hits), turns)
+
+
+def _stored(episode: Episode) -> bytes:
+    """Return *episode* as it is kept; that it is one passage goes without saying."""
+    left_out = {"passages"} if episode.passages == 1 else set()
+    return episode.model_dump_json(exclude_none=True, exclude=left_out).encode()
+
+
+def _index_of(episode: Episode) -> Iterator[tuple[Counter[str], int]]:
+    """Yield for each passage by what it is found, and how many words it has."""
+    about = [_month_of(episode.at.astimezone(UTC).date())]
+    about += words_of(episode.agent_id or "")
+    for text in episode.texts:
+        yield Counter([*index_words(text), *about]), len(words_of(text))
+
+
+def _tag_of(episode: Episode) -> int:
+    """Return who spoke as a posting holds it; a person who only asks tells nothing."""
+    if episode.is_asking:
+        return _ASKING
+    return _SPEAKERS.get(episode.speaker, _OTHER)
+
+
+def _month_of(day: date) -> str:
+    """Return by what a turn of that month is found; no word of a text is spelled so."""
+    return f"@{day:%Y-%m}"
+
+
+def _months_of(period: Period) -> tuple[str, ...]:
+    """Return by what turns of *period* are found, () where these are too many to look at."""
+    first = period.first.year * 12 + period.first.month - 1
+    last = period.last.year * 12 + period.last.month - 1
+    if last - first >= _MOST_MONTHS:
+        return ()
+    return tuple(
+        _month_of(date(month // 12, month % 12 + 1, 1))
+        for month in range(first, last + 1)
+    )
+
+
+def _raise_of(period: Period | None) -> tuple[int, int, str]:
+    """Return first and last day of *period*, and what it adds."""
+    if period is None:
+        return 0, 0, "0"
+    return _day(period.first), _day(period.last), str(RAISE)
 
 
 def _day(at: date | datetime | None) -> int:

@@ -16,7 +16,8 @@ from tasklore.contracts.identifiers import user_token
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch
-from tasklore.memory.episodes.episode import Episode, NearTurn
+from tasklore.memory.episodes.bodies import read_bodies
+from tasklore.memory.episodes.episode import Episode, NearTurns
 from tasklore.memory.scripts import load
 
 __all__ = ["VectorIndex"]
@@ -88,11 +89,10 @@ class VectorIndex:
         numbers = list(range(begin, min(int(last or 0), begin + BATCH - 1) + 1))
         if not numbers:
             return 0
-        bodies = (await self._batch.run([("HMGET", of.turns, *numbers)]))[0]
+        bodies = await read_bodies(self._batch, of.turns, numbers)
         said = [
-            (number, Episode.model_validate_json(body).text)
-            for number, body in zip(numbers, bodies, strict=True)
-            if body is not None
+            (number, _text_of(owner, Episode.model_validate_json(body), number - first))
+            for number, (first, body) in bodies.items()
         ]
         if not said:
             return 0
@@ -112,10 +112,10 @@ class VectorIndex:
         await self._batch.run([add])
         return len(said)
 
-    async def near(self, owner: str, question: str, limit: int) -> list[NearTurn]:
-        """Return up to *limit* turns of *owner* whose vectors are nearest to that of *question*, nearest first.
+    async def near(self, owner: str, question: str) -> NearTurns | None:
+        """Return how near all turns of *owner* that have a vector are to *question*.
 
-        None are where the question cannot be embedded in time: it is answered by its words then.
+        None where none has one, and where the question cannot be embedded in time: it is answered by its words then.
         """
         of = keys.episodes(user_token(owner))
         # The question is embedded while the store looks for its words.
@@ -129,8 +129,8 @@ class VectorIndex:
             or model != self._embedder.name.encode()
             or len(stored) % (_NUMBER + len(asked))
         ):
-            return []
-        return await asyncio.to_thread(self._nearest, stored, asked, limit)
+            return None
+        return await asyncio.to_thread(_nearness, stored, asked)
 
     async def _embed_all(self, question: str) -> Sequence[float]:
         """Return the vector of *question*, none while its embedder fails: each waits for that in a thread of all."""
@@ -149,33 +149,41 @@ class VectorIndex:
     def _records(self, said: Sequence[tuple[int, str]]) -> bytes:
         import numpy as np
 
-        vectors = self._embedder.embed([text for _, text in said])
-        packed = np.clip(np.rint(np.array(vectors) * 127), -127, 127).astype("i1")
+        told = [text for _, text in said if text]
+        vectors = iter(self._embedder.embed(told) if told else ())
+        nothing = np.zeros(self._embedder.width())
+        made = np.array([next(vectors) if text else nothing for _, text in said])
+        packed = np.clip(np.rint(made * 127), -127, 127).astype("i1")
         return b"".join(
             number.to_bytes(_NUMBER, "big") + row.tobytes()
             for (number, _), row in zip(said, packed, strict=True)
         )
 
-    def _nearest(
-        self, stored: bytes, vector: Sequence[float], limit: int
-    ) -> list[NearTurn]:
-        import numpy as np
 
-        asked = np.array(vector, dtype="f4")
-        width = _NUMBER + len(asked)
-        rows = np.frombuffer(stored, dtype="u1")[
-            : len(stored) // width * width
-        ].reshape(-1, width)
-        cosines = rows[:, _NUMBER:].view("i1").astype("f4") @ asked / 127
-        best = np.argsort(-cosines)[:limit]
-        places = rows[:, :_NUMBER].astype("u4") @ np.array(
-            [1 << 24, 1 << 16, 1 << 8, 1], dtype="u4"
-        )
-        leads = np.full(len(cosines), _USUAL_LEAD, dtype="f4")
-        if len(cosines) >= _LEAST_TURNS:
-            leads = (cosines - cosines.mean()) / max(float(cosines.std()), 1e-6)
-        nearness = cosines + _LEAD * leads
-        return [
-            NearTurn(int(places[row]), float(cosines[row]), float(nearness[row]))
-            for row in best
-        ]
+def _text_of(owner: str, episode: Episode, passage: int) -> str:
+    """Return what is embedded of a passage: who said it, when, and its words; nothing of what only asks."""
+    if episode.is_asking:
+        return ""
+    who = episode.agent_id or (
+        owner if episode.speaker == "person" and "/" not in owner else episode.speaker
+    )
+    text = episode.texts[min(passage, len(episode.texts) - 1)]
+    return f"{who}, {episode.at:%d %B %Y}: {text}"
+
+
+def _nearness(stored: bytes, vector: Sequence[float]) -> NearTurns:
+    import numpy as np
+
+    asked = np.array(vector, dtype="f4")
+    width = _NUMBER + len(asked)
+    rows = np.frombuffer(stored, dtype="u1").reshape(-1, width)
+    # What only asks has a vector of zeros.
+    rows = rows[rows[:, _NUMBER:].any(axis=1)]
+    cosines = rows[:, _NUMBER:].view("i1").astype("f4") @ asked / 127
+    numbers = rows[:, :_NUMBER].astype("u4") @ np.array(
+        [1 << 24, 1 << 16, 1 << 8, 1], dtype="u4"
+    )
+    leads = np.full(len(cosines), _USUAL_LEAD, dtype="f4")
+    if len(cosines) >= _LEAST_TURNS:
+        leads = (cosines - cosines.mean()) / max(float(cosines.std()), 1e-6)
+    return NearTurns(numbers, cosines, cosines + _LEAD * leads)

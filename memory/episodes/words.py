@@ -2,9 +2,11 @@
 
 import re
 import unicodedata
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from importlib.resources import files
 
-__all__ = ["signs_of", "words_of"]
+__all__ = ["index_words", "is_asking", "signs_of", "telling_words", "words_of"]
 
 #: A word of letters and digits with their marks; an apostrophe inside belongs to it.
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)*\d*")
@@ -14,6 +16,11 @@ _UNSPACED = re.compile(
 )
 #: Characters of a word; a longer one is no word of a person.
 _LONGEST = 48
+#: Characters up to which what ends in a question mark only asks; a longer one mostly tells something, too.
+_LONGEST_QUESTION = 200
+_QUESTION_MARKS = "?\uff1f\u061f\u037e"
+#: What ends a sentence that asks nothing.
+_STATEMENT_ENDS = re.compile(r"[.!\u2026](?=\s)|[\u3002\uff01]|\n")
 #: Words whose form is kept: headings and items of a person come again with each prompt; a megabyte or two.
 _KEPT = 8_192
 
@@ -32,6 +39,43 @@ def words_of(text: str) -> list[str]:
                 else _parts_of.__wrapped__(word)
             )
     return words
+
+
+def index_words(text: str) -> list[str]:
+    """Return the words by which *text* is found: those of `words_of`, and each sign that may be a word by itself."""
+    return [*words_of(text), *sorted(signs_of(text))]
+
+
+def telling_words(text: str) -> list[str]:
+    """Return the different words of *text* without the function words of its language ("the", "wann"); all it has else.
+
+    Its language is the one whose function words it has most of.
+    """
+    words = list(dict.fromkeys(words_of(text)))
+    lists = _function_words()
+    spoken = max(lists, key=lambda one: len(one.intersection(words)))
+    return [word for word in words if word not in spoken] or words
+
+
+@cache
+def _function_words() -> Sequence[frozenset[str]]:
+    """Return the function words of each language that `function_words.txt` lists, as `words_of` has them."""
+    lines = (
+        (files("tasklore.memory.episodes") / "function_words.txt")
+        .read_text("utf-8")
+        .splitlines()
+    )
+    return [frozenset(words_of(line.partition(" ")[2])) for line in lines]
+
+
+def is_asking(text: str) -> bool:
+    """Return whether *text* does nothing but ask, by its signs: such words of a person tell nothing about them."""
+    said = text.strip().rstrip("\"')\u201d\u00bb ")
+    return (
+        len(said) <= _LONGEST_QUESTION
+        and said.endswith(tuple(_QUESTION_MARKS))
+        and _STATEMENT_ENDS.search(said) is None
+    )
 
 
 def signs_of(text: str) -> set[str]:

@@ -1,24 +1,31 @@
 """Measure the search over made-up chats: `python -m tests.episodes [development|held]` beside a server of its own."""
 
 import asyncio
+import math
+import os
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.episodes.episode import Episode
 from tasklore.memory.episodes.minilm import load_minilm
 from tasklore.memory.episodes.recall import quotations_of, recall
-from tasklore.memory.episodes.store import Episodes, SearchResult
+from tasklore.memory.episodes.store import Episodes
 from tasklore.memory.episodes.vectors import VectorIndex
-from tasklore.memory.rendering.documents import render
+from tasklore.memory.episodes.words import words_of
+from tasklore.memory.rendering.documents import Quotation, render
 from tasklore.memory.rendering.quoting import quote
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.embedded import ValkeyServer
 from tests.episodes.chats import Person, Question, make_people
 
 KINDS = Kinds.load()
+#: People of a run; fewer are quicker: `EPISODE_PEOPLE=2 python -m tests.episodes`.
+PEOPLE = int(os.environ.get("EPISODE_PEOPLE", "10"))
 
 
 async def _main(part: str) -> None:
@@ -39,7 +46,8 @@ async def _measure(part: str, url: str) -> None:
         tally: dict[str, list[int]] = {}
         times: list[float] = []
         nothing = [0, 0, 0, 0]
-        people = make_people(part)
+        plain = PlainRanking()
+        people = make_people(part, PEOPLE)
         for person in people:
             await _keep(episodes, person)
             while vectors is not None and await vectors.embed_pending(person.person_id):
@@ -57,24 +65,24 @@ async def _measure(part: str, url: str) -> None:
                     continue
                 nothing[2] += found.is_nothing_said
                 nothing[3] += 1
-                block = _block(question, found)
                 texts = {turn.turn_id: turn.text for turn in person.turns}
-                seen = [quote(texts[one]) in block for one in question.evidence]
-                row = tally.setdefault(question.kind, [0, 0, 0])
+                row = tally.setdefault(question.kind, [0, 0, 0, 0, 0])
                 row[0] += 1
-                row[1] += all(seen)
-                row[2] += any(seen)
+                for place, said in enumerate(
+                    (quotations_of(found), plain.of(person, question))
+                ):
+                    block = _block(question, said)
+                    seen = [quote(texts[one]) in block for one in question.evidence]
+                    row[1 + 2 * place] += all(seen)
+                    row[2 + 2 * place] += any(seen)
         used = int((await redis.info("memory"))["used_memory_dataset"])
-    for kind, (asked, every, some) in sorted(tally.items()):
+    tally = dict(sorted(tally.items()))
+    tally["together"] = [sum(column) for column in zip(*tally.values(), strict=True)]
+    for kind, (asked, every, some, plain_every, plain_some) in tally.items():
         print(
-            f"{kind:10} {asked:4} questions: all evidence {every / asked:6.1%}, any {some / asked:6.1%}"
+            f"{kind:10} {asked:4} questions: all evidence {every / asked:6.1%}, any {some / asked:6.1%};"
+            f" by plain BM25 {plain_every / asked:6.1%}, {plain_some / asked:6.1%}"
         )
-    asked, every, some = (
-        sum(row[place] for row in tally.values()) for place in range(3)
-    )
-    print(
-        f"{'together':10} {asked:4} questions: all evidence {every / asked:6.1%}, any {some / asked:6.1%}"
-    )
     never = nothing[0] / nothing[1]
     others = nothing[2] / nothing[3]
     print(
@@ -87,16 +95,51 @@ async def _measure(part: str, url: str) -> None:
     print(f"bytes a turn: {used / sum(len(person.turns) for person in people):.0f}")
 
 
-def _block(question: Question, found: SearchResult) -> str:
-    """Return the block of 1,000 tokens for a prompt; what would not be shown as said by nobody is shown here, too."""
+def _block(question: Question, said: Sequence[Quotation]) -> str:
+    """Return the block of 1,000 tokens for a prompt."""
     return render(
         {},
         KINDS,
         today=question.asked_at.date(),
         query=question.text,
         budget_tokens=1_000,
-        said=quotations_of(found),
+        said=said,
     ).text
+
+
+class PlainRanking:
+    """BM25 over turns and nothing more: what every step has to be better than."""
+
+    def __init__(self) -> None:
+        self._words: dict[str, list[Counter[str]]] = {}
+
+    def of(self, person: Person, question: Question) -> list[Quotation]:
+        """Return the 100 best turns."""
+        if person.person_id not in self._words:
+            self._words[person.person_id] = [
+                Counter(words_of(turn.text)) for turn in person.turns
+            ]
+        turns = self._words[person.person_id]
+        usual = sum(words.total() for words in turns) / len(turns)
+        scores = [0.0] * len(turns)
+        for word in set(words_of(question.text)):
+            held = sum(word in words for words in turns)
+            weight = math.log(1 + (len(turns) - held + 0.5) / (held + 0.5))
+            for number, words in enumerate(turns):
+                often = words[word]
+                length = 1.2 * (0.25 + 0.75 * words.total() / usual)
+                scores[number] += weight * often * 2.2 / (often + length)
+        best = sorted(range(len(turns)), key=lambda number: -scores[number])[:100]
+        return [
+            Quotation(
+                person.turns[number].text,
+                person.turns[number].speaker,
+                person.turns[number].at.date(),
+                scores[number],
+            )
+            for number in best
+            if scores[number] > 0
+        ]
 
 
 async def _keep(episodes: Episodes, person: Person) -> None:

@@ -13,7 +13,7 @@ from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import user_token
 from tasklore.memory import keys
 from tasklore.memory.episodes.episode import Episode
-from tasklore.memory.episodes.store import Episodes
+from tasklore.memory.episodes.store import APPEND, Episodes, Period
 from tasklore.memory.episodes.vectors import VectorIndex
 from tests.servers import PATIENCE_S
 
@@ -129,6 +129,105 @@ async def test_an_answer_is_found_beside_its_question(episodes: Episodes) -> Non
     assert {hit.episode.turn_id for hit in found.hits} == {"t60", "t61"}
 
 
+async def test_what_a_person_only_asked_is_kept_and_answers_nothing(
+    episodes: Episodes,
+) -> None:
+    """What was said next may be its answer, whatever its words."""
+    asked = [_said(n, "What pets do I have?", conversation_id="c2") for n in range(9)]
+    await episodes.append("ana", [_said(100, "My pets are two cats"), *asked])
+    await episodes.append(
+        "ana",
+        [
+            _said(200, "When is my dentist appointment?", conversation_id="c3"),
+            _said(201, "Friday at nine", speaker="assistant", conversation_id="c3"),
+        ],
+    )
+
+    found = await episodes.search("ana", "which pets do I have?", limit=5)
+    assert [hit.episode.turn_id for hit in found.hits] == ["t100"]
+    answered = await episodes.search("ana", "dentist appointment", limit=5)
+    assert [hit.episode.turn_id for hit in answered.hits] == ["t201"]
+    assert await episodes.count("ana") == 12
+
+
+async def test_a_period_raises_what_was_said_in_it_and_excludes_nothing(
+    episodes: Episodes,
+) -> None:
+    await episodes.append(
+        "ana",
+        [
+            _said(1, "We walked the coast", days_ago=300),
+            _said(50, "Fine", days_ago=250, conversation_id="c4"),
+            _said(100, "Good bread there", days_ago=200, conversation_id="c2"),
+            _said(150, "Fine", days_ago=150, conversation_id="c5"),
+            _said(200, "We walked in the woods", days_ago=100, conversation_id="c3"),
+        ],
+    )
+    period = Period(_day(201), _day(199))
+
+    async def ids(question: str, period: Period | None) -> list[str]:
+        found = await episodes.search("ana", question, period=period)
+        assert not found.is_nothing_said
+        return [hit.episode.turn_id for hit in found.hits]
+
+    assert await ids("coast", period) == ["t1", "t100"]
+    assert await ids("woods walked", Period(_day(301), _day(299))) == ["t200", "t1"]
+    assert await ids("zeppelin", period) == ["t100"]
+    assert (await episodes.search("ana", "zeppelin")).hits == ()
+
+
+async def test_a_long_turn_is_found_by_its_passages_and_counts_as_one(
+    episodes: Episodes, valkey_or_redis: Redis
+) -> None:
+    story = [f"Of day {number} there is nothing to tell. " * 9 for number in range(6)]
+    story[3] += "At noon we saw a heron. "
+    long = _said(100, "".join(story))
+    await episodes.append("ana", [_said(1, "hello"), long, _said(200, "bye")])
+
+    hit = (await episodes.search("ana", "the heron")).hits[0]
+    assert hit.episode.text == long.text
+    assert "heron" in hit.text
+    assert len(hit.text) <= 400
+    assert await episodes.count("ana") == 3
+    said = await episodes.recent("ana", 3)
+    assert [one.turn_id for one in said] == ["t1", "t100", "t200"]
+    assert [one.turn_id for one in await episodes.before("ana", "t200", 1)] == ["t100"]
+
+    await episodes.settle("ana", days=1)
+    assert await episodes.trim("ana", NOW + timedelta(days=9)) == 3
+    of = keys.episodes(user_token("ana"))
+    assert await valkey_or_redis.hlen(of.words) == 0
+    assert await valkey_or_redis.hlen(of.turns) == 0
+    assert await valkey_or_redis.hmget(of.meta, "count", "length", "further") == [
+        b"0",
+        b"0",
+        b"0",
+    ]
+
+
+async def test_a_long_turn_kept_before_there_were_passages_is_found_and_removed(
+    episodes: Episodes, valkey_or_redis: Redis
+) -> None:
+    """Its words lie under one number, and no month."""
+    text = "a heron stood there, " * 60
+    old = _said(1, text, days_ago=400)
+    body = old.model_dump_json(exclude_none=True, exclude={"passages"})
+    of = keys.episodes(user_token("ana"))
+    words = ["a", "heron", "stood", "ther"]
+    postings: list[str | int] = []
+    for word in words:
+        postings += [word, 60]
+    await valkey_or_redis.fcall(
+        APPEND, 4, *of[:4], "t1", body, 9_000, 1, 1, 240, len(words), *postings
+    )
+    await valkey_or_redis.hdel(of.meta, "further")
+
+    (hit,) = (await Episodes(valkey_or_redis, keep=None).search("ana", "heron")).hits
+    assert hit.episode == old
+    assert await episodes.trim("ana", NOW) == 1
+    assert await valkey_or_redis.hlen(of.words) == 0
+
+
 async def test_a_search_is_narrowed_by_days_speaker_and_conversation(
     episodes: Episodes,
 ) -> None:
@@ -186,7 +285,8 @@ async def test_expired_turns_are_removed_with_every_trace_of_their_words(
     assert await episodes.trim("ana", NOW) == 1
     assert await episodes.trim("ana", NOW) == 0
     words = await valkey_or_redis.hkeys(keys.episodes(user_token("ana")).words)
-    assert {word.decode() for word in words} == {"recent", "trip"}
+    month = f"@{NOW - timedelta(days=40):%Y-%m}"
+    assert {word.decode() for word in words} == {"recent", "trip", month}
     # How long a turn usually is weighs in the score of each hit.
     meta = keys.episodes(user_token("ana")).meta
     assert await valkey_or_redis.hmget(meta, "count", "length") == [b"1", b"2"]
@@ -416,9 +516,11 @@ async def test_vectors_of_another_model_are_not_compared_but_replaced(
         name = "other"
 
     other = VectorIndex(valkey_or_redis, Other(), deadline_s=PATIENCE_S)
-    assert await other.near("ana", "beagle", 5) == []
+    assert await other.near("ana", "beagle") is None
     assert await other.embed_pending("ana") == 1
-    assert [number for number, *_ in await other.near("ana", "beagle", 5)] == [1]
+    near = await other.near("ana", "beagle")
+    assert near is not None
+    assert near.numbers.tolist() == [1]
     await valkey_or_redis.set(keys.episodes(user_token("ana")).vectors, b"x" * 13)
     assert await vectors.embed_pending("ana") == 1
     assert (await by_meaning.search("ana", "beagle")).hits[0].episode.turn_id == "t1"

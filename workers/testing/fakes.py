@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tasklore.memory.documents.items import Body
     from tasklore.memory.documents.storage.store import DocumentStore
     from tasklore.memory.episodes.episode import Episode
-    from tasklore.memory.episodes.store import SearchResult
+    from tasklore.memory.episodes.store import Period, SearchResult
     from tasklore.memory.ledger.runs import RunName
     from tasklore.memory.long_term.single_flight import SingleFlight
     from tasklore.memory.long_term.store import LongTermMemory
@@ -173,15 +173,19 @@ class KitEpisodes:
         speaker: str | None = None,
         conversation_id: str | None = None,
         asked: str | None = None,
+        period: "Period | None" = None,
     ) -> "SearchResult":
-        """Return the best of the turns that meet the conditions."""
+        """Return the best of the turns that meet the conditions, raised by what was said in *period*."""
         from tasklore.memory.episodes.episode import Episode
         from tasklore.memory.episodes.ranking import rank
-        from tasklore.memory.episodes.store import Hit, SearchResult
+        from tasklore.memory.episodes.store import RAISE, Hit, SearchResult
 
+        said = [
+            Episode.model_validate(turn, from_attributes=True) for turn in self._turns
+        ]
         turns = [
             turn
-            for turn in self._turns
+            for turn in said
             if (since is None or turn.at.date() >= since)
             and (until is None or turn.at.date() <= until)
             and speaker in (None, turn.speaker)
@@ -190,10 +194,15 @@ class KitEpisodes:
                 asked is None
                 or turn.text.strip().casefold() != asked.strip().casefold()
             )
+            and not turn.is_asking
         ]
         scores = rank(query, [turn.text for turn in turns])
+        raised = RAISE * (max(scores, default=0.0) or 1.0)
+        for number, turn in enumerate(turns):
+            if period is not None and period.first <= turn.at.date() <= period.last:
+                scores[number] += raised
         hits = [
-            Hit(Episode.model_validate(turn, from_attributes=True), score, 1.0)
+            Hit(turn, score, 1.0)
             for turn, score in zip(turns, scores, strict=True)
             if score > 0
         ]

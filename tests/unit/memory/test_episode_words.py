@@ -3,7 +3,12 @@
 import pytest
 
 from tasklore.memory.episodes.ranking import rank
-from tasklore.memory.episodes.words import words_of
+from tasklore.memory.episodes.words import (
+    index_words,
+    is_asking,
+    telling_words,
+    words_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -39,3 +44,44 @@ def test_the_text_with_the_rarer_word_ranks_first() -> None:
     assert rank("tea", texts)[3] > rank("tea", texts)[0] > 0
     assert rank("", texts) == [0.0] * 4
     assert rank("tea", []) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("What is the name of my dog?", ["nam", "dog"]),
+        ("What hat did I buy?", ["hat", "buy"]),
+        ("Wann war ich im Zoo?", ["zoo"]),
+        ("Где я живу?", ["живу"]),
+        ("who was it", ["who", "was", "it"]),
+        ("", []),
+    ],
+)
+def test_function_words_of_its_language_tell_nothing(
+    text: str, words: list[str]
+) -> None:
+    """A word of another language is none; and where there is nothing else they are looked for."""
+    assert telling_words(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "is_question"),
+    [
+        ("What pets do I have?", True),
+        ("Where? When?", True),
+        ("我有什么宠物\uff1f", True),
+        ('"what is it?"', True),
+        ("I have two cats.", False),
+        ("I'm allergic to bees. Can I go?", False),
+        ("Can I go? I'm allergic to bees", False),
+        ("Here is my day: " + "up at six, " * 30 + "right?", False),
+        ("", False),
+    ],
+)
+def test_what_only_asks_is_known_by_its_signs(text: str, is_question: bool) -> None:
+    assert is_asking(text) is is_question
+
+
+def test_a_word_of_one_sign_is_found_in_a_text_without_blanks() -> None:
+    assert set(words_of("虾")) <= set(index_words("我不能吃虾"))
+    assert index_words("a shrimp") == words_of("a shrimp")
