@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from tasklore.memory.documents.kinds import Kinds
-from tasklore.memory.episodes.words import words_of
+from tasklore.memory.episodes.words import index_words, words_of
 
 __all__ = ["rank", "rank_items"]
 
@@ -23,7 +23,7 @@ _ALIKE_SHARE = 0.7
 
 def rank(query: str, texts: Sequence[str]) -> list[float]:
     """Return the BM25 score of each of *texts* for *query*: 0.0 where they have no word in common."""
-    return _rank_words(set(words_of(query)), [words_of(text) for text in texts])
+    return _rank_words(set(index_words(query)), [index_words(text) for text in texts])
 
 
 def rank_items(query: str, texts: Sequence[str], kinds: Kinds) -> list[float]:

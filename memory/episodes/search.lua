@@ -1,21 +1,32 @@
 -- Ranks the passages of one owner's turns for a question by BM25; a hit's neighbours count too.
 -- KEYS: turns, ids, words, meta. ARGV: how many are wanted, first and last day, speaker or 0, share of a neighbour's score,
 -- the conversation as a turn's body holds it or nothing, first and last day that the question speaks of, what these days
--- raise as a share of the best score or 0, 1 for all scores, how many months these days touch, these, then the words of
--- the question. A neighbour is of the same conversation. What a person only asks is no hit, but lends to what comes next.
+-- raise as a share of the best score or 0, 1 for all scores, how many months these days touch, how many names are asked
+-- about, these months, these names, then the words of the question. A neighbour is of the same conversation. What a person
+-- only asks is no hit, but lends to what comes next.
 -- Returns {turns there are, passages, how many hold each of the rarest words, mean and deviation of the scores of all
--- passages, all scores as number and float (below 0 of what only asks), the numbers that are raised, then of each hit its number, that of its turn,
--- score, the words it or a neighbour holds as bits, and the turn's body}.
+-- passages, all scores as number and float (below 0 of what only asks), the numbers that are raised, how many of the names
+-- stand in what does not only ask, then of each hit its number, that of its turn, score, the words it or a neighbour
+-- holds as bits, and the turn's body}.
 local turns, words, meta = KEYS[1], KEYS[3], KEYS[4]
 local limit, first, final, speaker, share = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local begins, ends, raise, is_all, months = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), ARGV[10] == '1', tonumber(ARGV[11])
+local begins, ends, raise, is_all, months, names = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), ARGV[10] == '1', tonumber(ARGV[11]), tonumber(ARGV[12])
 local known = redis.call('HMGET', meta, 'count', 'length', 'further')
 local count = tonumber(known[1] or '0')
 if count == 0 then return {0} end
 local passages = count + tonumber(known[3] or '0')
 local usual = math.max(1, tonumber(known[2]) / passages)
-local wanted, held, terms = ARGV[6], {}, {}
-for place = 12 + months, #ARGV do
+local wanted, held, terms, heard = ARGV[6], {}, {}, 0
+for place = 13 + months, 12 + months + names do
+  local postings = redis.call('HGET', words, ARGV[place]) or ''
+  for at = 5, #postings, 8 do
+    if string.byte(postings, at) % 4 > 0 then
+      heard = heard + 1
+      break
+    end
+  end
+end
+for place = 13 + months + names, #ARGV do
   local postings = redis.call('HGET', words, ARGV[place]) or ''
   terms[#terms + 1] = {#postings / 8, postings}
 end
@@ -59,7 +70,7 @@ if raise > 0 then
   for number, day in pairs(days) do
     if day >= begins and day <= ends and scores[number] then raised[number] = true end
   end
-  for place = 12, 11 + months do
+  for place = 13, 12 + months do
     local postings = redis.call('HGET', words, ARGV[place]) or ''
     for at = 1, #postings, 8 do
       local number, tagged, _, day = unpack_posting('>I4BBI2', postings, at)
@@ -137,9 +148,9 @@ table.sort(ranked, function(one, other)
   if one[2] ~= other[2] then return one[2] > other[2] end
   return one[1] > other[1]
 end)
-local reply, taken = {count, passages, held, tostring(mean), tostring(deviation), table.concat(packed), table.concat(lifted)}, {}
+local reply, taken = {count, passages, held, tostring(mean), tostring(deviation), table.concat(packed), table.concat(lifted), heard}, {}
 for _, one in ipairs(ranked) do
-  if #reply >= 7 + 5 * limit then break end
+  if #reply >= 8 + 5 * limit then break end
   local number = one[1]
   local body = not taken[number] and (not one[3] or beside(number, one[3])) and body_of(number)
   if body and (wanted == '' or string.find(body, wanted, 1, true)) then

@@ -30,6 +30,7 @@ from tasklore.memory.episodes.fusing import WordScores, fuse
 from tasklore.memory.episodes.passages import passages_of
 from tasklore.memory.episodes.words import (
     index_words,
+    names_in,
     telling_words,
     words_of,
 )
@@ -59,8 +60,11 @@ RAISE = 0.5
 _MOST_MONTHS = 36
 
 _MOST_HITS = 200
-#: Parts of the reply of a search before its first hit.
-_HEAD = 7
+#: Hits by telling words below which all words of a question are looked for as well.
+_FEW = 10
+#: Parts of the reply of a search before its first hit, and where the count of names that were heard stands.
+_HEAD = 8
+_HEARD = 7
 _FIRST_DAY = date(2000, 1, 1)
 _LAST_DAY = 65_535
 _ASKING = 0
@@ -106,13 +110,14 @@ class Period:
 class SearchResult:
     """What a search found: hits, best first, among so many `turns`; `coverage` is the best of theirs, 0 to 1.
 
-    `nearness` is that of the turn nearest in meaning, of whatever time and conversation, as `NearTurn` says; None
-    without vectors.
+    `nearness` is that of the turn nearest in meaning, of whatever time and conversation, as `NearTurns` says; None
+    without vectors. `is_of_stranger` where the question names somebody or something, and no turn any of these names.
     """
 
     hits: tuple[Hit, ...] = ()
     turns: int = 0
     nearness: float | None = None
+    is_of_stranger: bool = False
 
     @property
     def coverage(self) -> float:
@@ -121,19 +126,19 @@ class SearchResult:
 
     @property
     def is_nothing_said(self) -> bool:
-        """Whether no passage holds enough of the question to answer it."""
+        """Whether no passage answers the question: none is found, or none of whom it asks about."""
         if not self.hits:
             return True
-        if self.nearness is not None:
-            return self.coverage < _HALF and self.nearness < _FAR_BELOW
-        return self.coverage < NOTHING_BELOW
+        if self.nearness is None:
+            return self.is_of_stranger
+        least = _FAR_OF_STRANGER if self.is_of_stranger else _FAR_BELOW
+        return self.coverage < _HALF and self.nearness < least
 
 
-#: Below this share of a question's weight, held by the best passage, nothing was said about it; by words alone that can
-#: be said of few, since what was said in other words shares none.
-NOTHING_BELOW = 0.15
-#: With vectors: below this nearness no turn answers a question, unless it has half of its words.
+#: With vectors: below this nearness no turn answers a question, unless it has half of its words; of a stranger it takes
+#: more. By words alone only of a stranger nothing was said, since what was said in other words shares none.
 _FAR_BELOW = 0.671
+_FAR_OF_STRANGER = 0.9
 _HALF = 0.5
 
 
@@ -238,7 +243,9 @@ class Episodes:
         """
         if not 1 <= limit <= _MOST_HITS:
             raise InvalidInput(f"limit {limit} must be 1 to {_MOST_HITS}")
-        words = telling_words(query)[:MOST_WORDS]
+        # Whose turns they are goes without saying; an agent asks so ("What is Ana's dog called?").
+        own = set() if "/" in owner else set(words_of(owner))
+        words = telling_words(query, own)[:MOST_WORDS]
         if not words:
             return SearchResult()
         is_narrowed = any(
@@ -251,6 +258,7 @@ class Episodes:
         spelled = json.dumps(conversation_id, ensure_ascii=False)
         named = "" if conversation_id is None else f'"conversation_id":{spelled}'
         months = () if period is None else _months_of(period)
+        names = [name for name in names_in(asked or query) if name not in own]
         terms: tuple[str | int, ...] = (
             wanted,
             *days,
@@ -260,8 +268,9 @@ class Episodes:
             *_raise_of(period),
             int(self.vectors is not None),
             len(months),
+            len(names),
             *months,
-            *words,
+            *names,
         )
         # Of who may only read.
         search: Command = (
@@ -271,14 +280,21 @@ class Episodes:
             *keys.episodes(_token_of(owner))[:4],
             *terms,
         )
-        said = self._batch.run([search])
+        said = self._batch.run([(*search, *words)])
         if self.vectors is None:
-            found = _read_reply((await said)[0])
+            reply = (await said)[0]
+            found = _read_reply(reply)
+            if found.turns and len(found.hits) < _FEW:
+                # What was said in other words shares none of the telling ones.
+                others = dict.fromkeys(index_words(query)[:MOST_WORDS])
+                further = (await self._batch.run([(*search, *others)]))[0]
+                found = _followed_by(found, _read_reply(further))
         else:
             (reply,), near = await asyncio.gather(said, self.vectors.near(owner, query))
             found = _read_reply(reply)
             if near is not None and found.turns:
                 found = await self._fuse(owner, reply, found, near, wanted, asked)
+        is_of_stranger = bool(names) and found.turns > 0 and int(reply[_HEARD]) == 0
         # A hit's neighbours come along; here they have to meet the conditions, too.
         hits = tuple(
             _within(hit, period)
@@ -289,7 +305,7 @@ class Episodes:
             and not _says(hit.episode, asked)
             and not hit.episode.is_asking
         )
-        return replace(found, hits=hits[:limit])
+        return replace(found, hits=hits[:limit], is_of_stranger=is_of_stranger)
 
     async def _fuse(
         self,
@@ -493,12 +509,25 @@ def open_episodes(
     )
 
 
+def _followed_by(found: SearchResult, further: SearchResult) -> SearchResult:
+    """Return *found* and behind it the hits of *further*, in their order and below all of these."""
+    known = {hit.number for hit in found.hits}
+    below = min((hit.score for hit in found.hits), default=1.0)
+    best = max((hit.score for hit in further.hits), default=1.0)
+    hits = (
+        replace(hit, score=below * hit.score / best / 2, coverage=0.0)
+        for hit in further.hits
+        if hit.number not in known
+    )
+    return replace(found, hits=(*found.hits, *hits))
+
+
 def _within(hit: Hit, period: Period | None) -> Hit:
     """Return *hit*; one that was said in *period* holds as much of the question as an answer holds at least."""
     day = hit.episode.at.astimezone(UTC).date()
     if period is None or not period.first <= day <= period.last:
         return hit
-    return replace(hit, coverage=max(hit.coverage, NOTHING_BELOW))
+    return replace(hit, coverage=max(hit.coverage, _HALF))
 
 
 def _says(episode: Episode, asked: str | None) -> bool:

@@ -2,11 +2,20 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
 
-__all__ = ["index_words", "is_asking", "signs_of", "telling_words", "words_of"]
+from tasklore.contracts.quantities.times.words import MONTHS, WEEKDAYS
+
+__all__ = [
+    "index_words",
+    "is_asking",
+    "names_in",
+    "signs_of",
+    "telling_words",
+    "words_of",
+]
 
 #: A word of letters and digits with their marks; an apostrophe inside belongs to it.
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)*\d*")
@@ -21,6 +30,14 @@ _LONGEST_QUESTION = 200
 _QUESTION_MARKS = "?\uff1f\u061f\u037e"
 #: What ends a sentence that asks nothing.
 _STATEMENT_ENDS = re.compile(r"[.!\u2026](?=\s)|[\u3002\uff01]|\n")
+#: What parts a sentence; and words, or signs of scripts without blanks, by which a part before the last may state
+#: something ("I'm allergic to shrimp, can I eat this?"), which an address does not reach ("Hey Ana, ...?").
+_CLAUSE_ENDS = re.compile(r"[,;:()\u2013\u2014\u060c\u3001\uff0c\uff1b\uff1a]|\s-\s")
+_LEAST_STATED = 3
+#: Languages that write a name with a capital letter, hardly another word, and never in another form.
+_NAMING = frozenset({"english", "french", "spanish", "italian", "portuguese", "dutch"})
+#: Letters of a word's beginning: chosen by questions in six languages (`tests/episodes/inflected.toml`).
+_BEGINNING = 4
 #: Words whose form is kept: headings and items of a person come again with each prompt; a megabyte or two.
 _KEPT = 8_192
 
@@ -42,39 +59,104 @@ def words_of(text: str) -> list[str]:
 
 
 def index_words(text: str) -> list[str]:
-    """Return the words by which *text* is found: those of `words_of`, and each sign that may be a word by itself."""
-    return [*words_of(text), *sorted(signs_of(text))]
+    """Return the words by which *text* is found: those of `words_of`, their beginnings, and each sign that may be one.
+
+    A word in another form begins with the same four letters in most languages ("Fahrrad", "Fahrräder"). English has its
+    own rules in `words_of`.
+    """
+    words = words_of(text)
+    return [*words, *_beginnings(words), *sorted(signs_of(text))]
 
 
-def telling_words(text: str) -> list[str]:
-    """Return the different words of *text* without the function words of its language ("the", "wann"); all it has else.
+def telling_words(text: str, besides: Collection[str] = ()) -> list[str]:
+    """Return the different words of *text* by which it is looked for, without the function words of its language.
 
-    Its language is the one whose function words it has most of.
+    Words *besides* are left out like those. Where there are no others, they are looked for. Beginnings of words come
+    last, as `index_words` has them.
     """
     words = list(dict.fromkeys(words_of(text)))
-    lists = _function_words()
-    spoken = max(lists, key=lambda one: len(one.intersection(words)))
-    return [word for word in words if word not in spoken] or words
+    spoken = _languages_of(words)
+    known = _function_words()[spoken[0]] if spoken else frozenset()
+    telling = [word for word in words if word not in known and word not in besides]
+    found = telling or words
+    return [*found, *_beginnings(words, found)]
+
+
+def _beginnings(words: Collection[str], of: Iterable[str] | None = None) -> list[str]:
+    """Return the beginnings of *words*, or of those *of* them, as index words; none where they are English."""
+    if _languages_of(words) == ["english"]:
+        return []
+    begun = (
+        f"~{word[:_BEGINNING]}"
+        for word in (words if of is None else of)
+        if len(word) >= _BEGINNING and word[0].isalpha()
+    )
+    return list(begun) if of is None else list(dict.fromkeys(begun))
+
+
+def names_in(text: str) -> list[str]:
+    """Return the words of *text* that stand for a name: with a capital letter within a sentence, no day or month.
+
+    None where its language is not sure to write names so, nor where most words begin with one.
+    """
+    spoken = _languages_of(words_of(text))
+    if not spoken or not _NAMING.issuperset(spoken):
+        return []
+    spelled = [match[0] for match in _WORD.finditer(text) if match[0][0].isalpha()]
+    named = [
+        word for word in spelled[1:] if word[0].isupper() and not word[1:].isupper()
+    ]
+    if 2 * len(named) > len(spelled):
+        return []
+    known = _function_words()[spoken[0]].union(MONTHS, WEEKDAYS)
+    found = (
+        part
+        for word in named
+        if word.casefold() not in known
+        for part in words_of(word)
+    )
+    return [word for word in dict.fromkeys(found) if word not in known]
+
+
+def _languages_of(words: Collection[str]) -> list[str]:
+    """Return the languages with most function words among *words*: one, several alike, or none."""
+    held = {
+        language: len(listed.intersection(words))
+        for language, listed in _function_words().items()
+    }
+    most = max(held.values())
+    return [language for language, count in held.items() if count == most > 0]
 
 
 @cache
-def _function_words() -> Sequence[frozenset[str]]:
+def _function_words() -> Mapping[str, frozenset[str]]:
     """Return the function words of each language that `function_words.txt` lists, as `words_of` has them."""
     lines = (
         (files("tasklore.memory.episodes") / "function_words.txt")
         .read_text("utf-8")
         .splitlines()
     )
-    return [frozenset(words_of(line.partition(" ")[2])) for line in lines]
+    return {
+        language: frozenset(words_of(listed))
+        for language, _, listed in (line.partition(" ") for line in lines)
+    }
 
 
 def is_asking(text: str) -> bool:
-    """Return whether *text* does nothing but ask, by its signs: such words of a person tell nothing about them."""
+    """Return whether *text* does nothing but ask, by its signs: such words of a person tell nothing about them.
+
+    A part before its last may be a statement, and keeps it from that.
+    """
     said = text.strip().rstrip("\"')\u201d\u00bb ")
     return (
         len(said) <= _LONGEST_QUESTION
         and said.endswith(tuple(_QUESTION_MARKS))
         and _STATEMENT_ENDS.search(said) is None
+        and all(
+            len(_WORD.findall(part)) < _LEAST_STATED
+            and len(signs_of(part)) < _LEAST_STATED
+            for part in _CLAUSE_ENDS.split(said)[:-1]
+        )
     )
 
 

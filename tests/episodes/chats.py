@@ -20,13 +20,14 @@ _MONTHS = (
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn of a chat; `speaker` is `person` or `assistant`."""
+    """One turn of a chat; `speaker` is `person` or `assistant`, and `core` what of it tells something, else all."""
 
     turn_id: str
     conversation_id: str
     speaker: str
     at: datetime
     text: str
+    core: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,6 +150,42 @@ async def test_what_a_person_only_asked_is_kept_and_answers_nothing(
     assert await episodes.count("ana") == 12
 
 
+async def test_nothing_was_said_of_a_stranger_and_else_something_may_have_been(
+    episodes: Episodes,
+) -> None:
+    """By words alone: what answers a question may share none with it."""
+    await episodes.append(
+        "ana",
+        [
+            _said(1, "Rosa is a nurse now"),
+            _said(10, "We adopted a beagle", conversation_id="c2"),
+            _said(20, "Where does Petra live?", conversation_id="c3"),
+        ],
+    )
+
+    async def is_nothing(question: str) -> bool:
+        return (await episodes.search("ana", question, asked=question)).is_nothing_said
+
+    assert await is_nothing("What is the job of Petra?")
+    assert await is_nothing("Where does Petra live?")
+    assert await is_nothing("What did Ana hear of Petra?")
+    assert not await is_nothing("What is the job of Rosa?")
+    assert not await is_nothing("Did Rosa and Petra meet?")
+    assert not await is_nothing("Which animals do we own?")
+    found = await episodes.search("ana", "Which animals do we own?")
+    assert [hit.episode.turn_id for hit in found.hits] == ["t10"]
+
+
+async def test_a_person_is_asked_about_by_name_though_no_turn_has_it(
+    episodes: Episodes,
+) -> None:
+    said = [_said(n, f"Ana met {n} people", speaker="assistant") for n in range(1, 40)]
+    await episodes.append("ana", [*said, _said(90, "I met a whale")])
+
+    found = await episodes.search("ana", "Which whale did Ana meet?", limit=1)
+    assert [hit.episode.turn_id for hit in found.hits] == ["t90"]
+
+
 async def test_a_period_raises_what_was_said_in_it_and_excludes_nothing(
     episodes: Episodes,
 ) -> None:
