@@ -28,6 +28,7 @@ from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.debounce import BatchLimits
 from tasklore.workers.listening.facts import FactWork
 from tasklore.workers.listening.outflow import ListenLimits, Outflow, QueueWork
+from tasklore.workers.listening.settling import FactSettling
 from tasklore.workers.listening.turns import TurnWork
 from tasklore.workers.listening.values import FactBatch, Ruling
 from tasklore.workers.testing import KitServices, ScriptedLlm
@@ -133,6 +134,8 @@ class Room:
     #: Turns that one question to a model serves; none waits for another unless a test says so.
     patience: BatchLimits = field(default_factory=lambda: BatchLimits(idle_s=0))
     notices: Notices | None = None
+    #: Whether turns wait for the facts of those before them.
+    settles: bool = False
     holders: Any = field(
         default_factory=lambda: map("worker-{}".format, itertools.count(1))
     )
@@ -215,6 +218,9 @@ class Room:
                 meter=self.counts,
                 retry=self.retry,
                 patience=self.patience,
+                settling=FactSettling(self.facts, self.notices, self.services.now)
+                if self.settles
+                else None,
                 notices=self.notices,
             )
         return FactWork(

@@ -13,10 +13,11 @@ from tasklore import Agent
 from tasklore.contracts.errors import LlmTimeout
 from tasklore.contracts.messages import ChatTurn, Fact
 from tasklore.memory.conversations.notices import Notices
+from tasklore.memory.queues.claims import Closing
 from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.debounce import BatchLimits
 from tasklore.workers.listening.values import TurnBatch, TurnFacts
-from tests.integration.listening import Room, eventually, now
+from tests.integration.listening import Room, eventually, now, now_ms
 from tests.integration.sessions import until
 from tests.servers import PATIENCE_S
 
@@ -59,10 +60,10 @@ def a_fact(turn: ChatTurn) -> TurnFacts:
     return TurnFacts(turn.turn_id, (Fact(fact_id=f"{turn.turn_id}-0", text=turn.text),))
 
 
-async def learned(room: Room) -> dict[str, list[str]]:
-    """Return the texts of the facts about Ann that became rows, by turn id."""
+async def learned(room: Room, user: str = "ann") -> dict[str, list[str]]:
+    """Return the texts of the facts about *user* that became rows, by turn id."""
     found: dict[str, list[str]] = {}
-    for one in await room.found("ann"):
+    for one in await room.found(user):
         found.setdefault(one.turn_id, []).extend(fact.text for fact in one.facts)
     return found
 
@@ -94,34 +95,98 @@ async def test_a_batch_is_ready_when_no_more_was_said_for_a_while(room: Room) ->
     assert ears.given == [["one", "two"]]
 
 
-async def test_a_hurried_or_old_turn_and_one_without_a_model_wait_for_no_batch(
+async def test_a_history_is_learned_from_in_full_batches(room: Room) -> None:
+    """However long ago it was said: what comes in alone waits for more."""
+    ears = Batches()
+
+    async def hand_in(*numbers: int) -> None:
+        for number in numbers:
+            said = ChatTurn(
+                turn_id=f"t{number}",
+                conversation_id="c",
+                user_id="cy",
+                speaker="person",
+                text=f"text {number}",
+                at=datetime(2020, 1, number, tzinfo=UTC),
+            )
+            await room.turns.append(
+                "cy", [(said.turn_id, said.model_dump_json().encode())]
+            )
+
+    await hand_in(1, 2)
+    async with room.listening(ears.agent, "turns"):
+        await asyncio.sleep(0.3)
+        assert ears.given == []
+        await hand_in(3, 4)
+        await eventually(partial(are_learned, room, 3, "cy"))
+        assert ears.given == [["text 1", "text 2", "text 3"]]
+        room.services.at += timedelta(seconds=1_001)
+        await room.closed("turns", "cy")
+    assert ears.given[1:] == [["text 4"]]
+
+
+async def test_a_batch_waits_for_the_facts_of_the_one_before(room: Room) -> None:
+    """It is read beside what these made of the documents; for a reply that waits it is read at once."""
+    notices = room.notices = Notices(room.redis, deadline_s=PATIENCE_S)
+    room.settles = True
+    ears = Batches()
+    await room.say("ann", *"abcdefghi")
+    async with room.listening(ears.agent, "turns"):
+        await eventually(partial(are_learned, room, 3))
+        await asyncio.sleep(0.5)
+        assert len(ears.given) == 1
+        claim = await room.facts.claim(
+            "ann", holder="m", limit=9, lease_ms=60_000, now_ms=now_ms()
+        )
+        assert claim is not None
+        outcomes: tuple[Closing, ...] = (
+            Closing(row_id="t1-0", state="done"),
+            Closing(row_id="t2-0", state="rejected"),
+            Closing(row_id="t3-0", state="needs_model"),
+        )
+        await room.facts.close(claim, outcomes)
+        await eventually(partial(are_learned, room, 6))
+        assert len(ears.given) == 2
+        await notices.hurry("ann", 60)
+        await eventually(partial(are_learned, room, 9))
+
+
+async def test_facts_that_nobody_works_on_are_waited_for_half_a_minute(
+    room: Room,
+) -> None:
+    room.settles = True
+    ears = Batches()
+    await room.say("ann", *"abcdef")
+    async with room.listening(ears.agent, "turns"):
+        await eventually(partial(are_learned, room, 3))
+        await asyncio.sleep(0.5)
+        assert len(ears.given) == 1
+        room.services.at += timedelta(seconds=31)
+        await eventually(partial(are_learned, room, 6))
+
+
+async def are_learned(room: Room, count: int, user: str = "ann") -> bool:
+    """Return whether *count* turns of *user* have facts."""
+    return len(await learned(room, user)) == count
+
+
+async def test_a_hurried_turn_and_one_without_a_model_wait_for_no_batch(
     room: Room,
 ) -> None:
     notices = room.notices = Notices(room.redis, deadline_s=PATIENCE_S)
     ears = Batches()
-    old = ChatTurn(
-        turn_id="t1",
-        conversation_id="c",
-        user_id="cy",
-        speaker="person",
-        text="old",
-        at=datetime(2020, 1, 1, tzinfo=UTC),
-    )
-    await room.turns.append("cy", [("t1", old.model_dump_json().encode())])
     await room.say("ann", "hello")
     await room.say("ben", "other")
     async with room.listening(ears.agent, "turns"):
-        await room.closed("turns", "cy")
-        assert ears.given == [["old"]]
         await notices.hurry("ann", 60)
         await room.closed("turns", "ann")
         # It taught nothing: no reply waits any longer.
         await until(partial(is_calm, notices))
-    assert ears.given == [["old"], ["hello"]]
+    assert ears.given == [["hello"]]
     room.services.llm.configured = False
     async with room.listening(ears.agent, "turns"):
         await room.closed("turns", "ben")
-    assert ears.given[2:] == [["other"]]
+    assert ears.given[1:] == [["other"]]
 
 
 async def is_calm(notices: Notices) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from tasklore.contracts.messages import ChatTurn
 from tasklore.memory.conversations.notices import Notices
@@ -24,7 +24,7 @@ class BatchLimits:
 
 @dataclass(slots=True)
 class _Seen:
-    """Since when the turns of one user were seen here: the first, and the last, which is *turn_id*."""
+    """Since when the turns of one user wait: the first, and the last, which is *turn_id*."""
 
     first: datetime
     last: datetime
@@ -34,7 +34,8 @@ class _Seen:
 class Debounce:
     """Says for how long the turns of each user still wait.
 
-    Their age counts from when they were said or, where a sender's clock is ahead, from when they were first seen here.
+    Their age counts from when they were said. It counts from when they were first seen here where a sender's clock is
+    ahead, and in a history that is handed in, which was said long ago.
     """
 
     def __init__(
@@ -57,13 +58,17 @@ class Debounce:
         if seen is None:
             if len(self._seen) >= _MOST_OWNERS:
                 self._seen.clear()
-            seen = self._seen[owner] = _Seen(now, now, turns[-1].turn_id)
+            seen = self._seen[owner] = _Seen(
+                self._since(now, turns[0].at),
+                self._since(now, turns[-1].at),
+                turns[-1].turn_id,
+            )
         elif seen.turn_id != turns[-1].turn_id:
-            seen.last = now
+            seen.last = self._since(now, turns[-1].at)
             seen.turn_id = turns[-1].turn_id
-        idle_s = self._patience.idle_s - _age_s(now, turns[-1].at, seen.last)
         left_s = min(
-            idle_s, self._patience.longest_s - _age_s(now, turns[0].at, seen.first)
+            self._patience.idle_s - (now - seen.last).total_seconds(),
+            self._patience.longest_s - (now - seen.first).total_seconds(),
         )
         if left_s <= 0 or (
             self._notices is not None and await self._notices.hurries(owner)
@@ -71,10 +76,11 @@ class Debounce:
             return self._end(owner)
         return min(left_s, LOOK_S)
 
+    def _since(self, now: datetime, said: datetime) -> datetime:
+        """Return since when a turn waits that was *said* then, and is seen for the first time *now*."""
+        age_s = (now - said).total_seconds()
+        return said if 0 <= age_s <= self._patience.longest_s else now
+
     def _end(self, owner: str) -> float:
         self._seen.pop(owner, None)
         return 0.0
-
-
-def _age_s(now: datetime, said: datetime, seen: datetime) -> float:
-    return max(now - said, now - seen, timedelta()).total_seconds()

@@ -45,6 +45,7 @@ from tasklore.workers.listening.rows import (
     group_rows,
     is_suspect,
 )
+from tasklore.workers.listening.settling import FactSettling
 from tasklore.workers.listening.tracing import process_span, send_span
 from tasklore.workers.listening.values import TurnBatch, TurnFacts
 
@@ -152,13 +153,15 @@ class _Heard:
 class TurnWork(RowWork):
     """Works on the turns of one user at a time, and appends their facts to *facts*; then *handed_over* is called.
 
-    *patience* says when turns of a listener that takes several are a batch, while a model is configured. *notices* know
-    for whose reply not to wait; None: for no reply.
+    *patience* says when turns of a listener that takes several are a batch, while a model is configured, and *settling*
+    for how long a batch waits for the facts of the one before; None: not at all. *notices* know for whose reply not to
+    wait; None: for no reply.
     """
 
     facts: PersonalQueue = field(kw_only=True)
     handed_over: Callable[[], None] = field(default=lambda: None, kw_only=True)
     patience: BatchLimits = field(default_factory=BatchLimits, kw_only=True)
+    settling: FactSettling | None = field(default=None, kw_only=True)
     notices: Notices | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -259,6 +262,10 @@ class TurnWork(RowWork):
             or not self.services.llm.configured
         ):
             return 0.0
+        if self.settling is not None:
+            unsettled_s = await self.settling.pause_s(claim.owner)
+            if unsettled_s > 0:
+                return unsettled_s
         if len(group) >= self._most:
             return 0.0
         return await self._debounce.pause_s(claim.owner, [one.turn for one in heard])
@@ -316,6 +323,8 @@ class TurnWork(RowWork):
             return
         if not await self.facts.take_over(claim, closings, rows):
             raise LeaseLost(LEASE_ENDED)
+        if self.settling is not None:
+            self.settling.note(claim.owner, [row.row_id for row in rows])
         self.handed_over()
 
     async def _ask(self, owner: str, heard: Sequence[_Heard]) -> dict[str, Lesson]:

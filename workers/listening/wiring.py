@@ -43,6 +43,7 @@ from tasklore.workers.listening.facts import FactWork
 from tasklore.workers.listening.inflow import InflowHandler
 from tasklore.workers.listening.outflow import ListenLimits, Outflow, QueueWork
 from tasklore.workers.listening.queue_listener import QueueListener
+from tasklore.workers.listening.settling import FactSettling
 from tasklore.workers.listening.sweep import Sweeper
 from tasklore.workers.listening.turns import TurnWork
 
@@ -167,12 +168,14 @@ def _work_of(
 ) -> QueueWork:
     settings = ground.settings
     retry = RetryPolicy(settings.retry_base_s, settings.retry_cap_s)
+    notices = Notices(ground.redis)
     if listener.queue == "turns":
+        facts = _table("facts", ground)
         return TurnWork(
             listener,
             agent.settings,
             queue=queue,
-            facts=_table("facts", ground),
+            facts=facts,
             handed_over=lambda: ground.look_soon("facts"),
             services=ground.services,
             meter=ground.metrics,
@@ -180,7 +183,8 @@ def _work_of(
             agent_files=settings.agent_files,
             agent_id=agent.agent_id,
             patience=BatchLimits(BATCH_TURNS, settings.listen_idle_s, LONGEST_S),
-            notices=Notices(ground.redis),
+            settling=FactSettling(facts, notices, ground.services.now),
+            notices=notices,
         )
     return FactWork(
         listener,
@@ -192,7 +196,7 @@ def _work_of(
         retry=retry,
         agent_files=settings.agent_files,
         agent_id=agent.agent_id,
-        notices=Notices(ground.redis),
+        notices=notices,
     )
 
 

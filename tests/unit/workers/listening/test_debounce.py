@@ -55,3 +55,18 @@ async def test_turns_that_waited_elsewhere_wait_no_more() -> None:
     debounce = Debounce(BatchLimits(turns=9, idle_s=20), None, Clock())
     turns = [turn(1, said=NOW - timedelta(seconds=30))]
     assert await debounce.pause_s("ann", turns) == 0
+
+
+async def test_turns_of_a_history_are_waited_for_as_if_they_were_said_now() -> None:
+    """More of it follows, and a batch of one would be asked about alone."""
+    clock = Clock()
+    debounce = Debounce(BatchLimits(turns=9, idle_s=20, longest_s=120), None, clock)
+    turns = [turn(1, said=NOW - timedelta(days=400))]
+    assert await debounce.pause_s("ann", turns) == LOOK_S
+    clock.now += timedelta(seconds=15)
+    turns.append(turn(2, said=NOW - timedelta(days=399)))
+    assert await debounce.pause_s("ann", turns) == LOOK_S
+    clock.now += timedelta(seconds=15)
+    assert await debounce.pause_s("ann", turns) == LOOK_S
+    clock.now += timedelta(seconds=6)
+    assert await debounce.pause_s("ann", turns) == 0
