@@ -9,7 +9,7 @@ __all__ = ["WordScores", "fuse"]
 #: How much more meaning counts than words.
 MEANING = 1.5
 #: Deviations that a period adds to what was said in it.
-RAISE = 2.0
+RAISE = 3.0
 #: What the better neighbour adds of its own sum.
 NEIGHBOUR = 0.5
 

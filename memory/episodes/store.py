@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -60,8 +61,9 @@ RAISE = 0.5
 _MOST_MONTHS = 36
 
 _MOST_HITS = 200
-#: Hits by telling words below which all words of a question are looked for as well.
-_FEW = 10
+#: Hits that are read beside those that are wanted: the question itself, and what only asks and was kept before that was
+#: known.
+_MORE = 12
 #: Parts of the reply of a search before its first hit, and where the count of names that were heard stands.
 _HEAD = 8
 _HEARD = 7
@@ -137,7 +139,7 @@ class SearchResult:
 
 #: With vectors: below this nearness no turn answers a question, unless it has half of its words; of a stranger it takes
 #: more. By words alone only of a stranger nothing was said, since what was said in other words shares none.
-_FAR_BELOW = 0.671
+_FAR_BELOW = 0.55
 _FAR_OF_STRANGER = 0.9
 _HALF = 0.5
 
@@ -251,7 +253,7 @@ class Episodes:
         is_narrowed = any(
             one is not None for one in (since, until, speaker, conversation_id)
         )
-        wanted = _MOST_HITS if is_narrowed else min(2 * limit, _MOST_HITS)
+        wanted = _MOST_HITS if is_narrowed else min(limit + _MORE, _MOST_HITS)
         kept_since = 0 if self._keep is None else _day(datetime.now(UTC) - self._keep)
         days = max(kept_since, _day(since)), _LAST_DAY if until is None else _day(until)
         by = _SPEAKERS.get(speaker, _OTHER) if speaker else 0
@@ -259,6 +261,15 @@ class Episodes:
         named = "" if conversation_id is None else f'"conversation_id":{spelled}'
         months = () if period is None else _months_of(period)
         names = [name for name in names_in(asked or query) if name not in own]
+        # What was said in other words shares none of the telling ones. Vectors find it by its meaning, and a period by its
+        # day.
+        others = (
+            dict.fromkeys(
+                word for word in index_words(query)[:MOST_WORDS] if word not in words
+            )
+            if self.vectors is None and period is None
+            else {}
+        )
         terms: tuple[str | int, ...] = (
             wanted,
             *days,
@@ -269,8 +280,11 @@ class Episodes:
             int(self.vectors is not None),
             len(months),
             len(names),
+            len(words),
             *months,
             *names,
+            *words,
+            *others,
         )
         # Of who may only read.
         search: Command = (
@@ -280,15 +294,10 @@ class Episodes:
             *keys.episodes(_token_of(owner))[:4],
             *terms,
         )
-        said = self._batch.run([(*search, *words)])
+        said = self._batch.run([search])
         if self.vectors is None:
             reply = (await said)[0]
             found = _read_reply(reply)
-            if found.turns and len(found.hits) < _FEW:
-                # What was said in other words shares none of the telling ones.
-                others = dict.fromkeys(index_words(query)[:MOST_WORDS])
-                further = (await self._batch.run([(*search, *others)]))[0]
-                found = _followed_by(found, _read_reply(further))
         else:
             (reply,), near = await asyncio.gather(said, self.vectors.near(owner, query))
             found = _read_reply(reply)
@@ -296,7 +305,7 @@ class Episodes:
                 found = await self._fuse(owner, reply, found, near, wanted, asked)
         is_of_stranger = bool(names) and found.turns > 0 and int(reply[_HEARD]) == 0
         # A hit's neighbours come along; here they have to meet the conditions, too.
-        hits = tuple(
+        hits = (
             _within(hit, period)
             for hit in found.hits
             if conversation_id in (None, hit.episode.conversation_id)
@@ -305,7 +314,9 @@ class Episodes:
             and not _says(hit.episode, asked)
             and not hit.episode.is_asking
         )
-        return replace(found, hits=hits[:limit], is_of_stranger=is_of_stranger)
+        return replace(
+            found, hits=tuple(islice(hits, limit)), is_of_stranger=is_of_stranger
+        )
 
     async def _fuse(
         self,
@@ -507,19 +518,6 @@ def open_episodes(
         vectors=vectors,
         keep=None if keep_days is None else timedelta(days=keep_days),
     )
-
-
-def _followed_by(found: SearchResult, further: SearchResult) -> SearchResult:
-    """Return *found* and behind it the hits of *further*, in their order and below all of these."""
-    known = {hit.number for hit in found.hits}
-    below = min((hit.score for hit in found.hits), default=1.0)
-    best = max((hit.score for hit in further.hits), default=1.0)
-    hits = (
-        replace(hit, score=below * hit.score / best / 2, coverage=0.0)
-        for hit in further.hits
-        if hit.number not in known
-    )
-    return replace(found, hits=(*found.hits, *hits))
 
 
 def _within(hit: Hit, period: Period | None) -> Hit:

@@ -2,7 +2,8 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 
@@ -120,12 +121,20 @@ def names_in(text: str) -> list[str]:
 
 def _languages_of(words: Collection[str]) -> list[str]:
     """Return the languages with most function words among *words*: one, several alike, or none."""
-    held = {
-        language: len(listed.intersection(words))
-        for language, listed in _function_words().items()
-    }
-    most = max(held.values())
-    return [language for language, count in held.items() if count == most > 0]
+    known = _languages_by_word()
+    held = Counter(language for word in set(words) for language in known.get(word, ()))
+    most = max(held.values(), default=0)
+    return [language for language in _function_words() if held[language] == most > 0]
+
+
+@cache
+def _languages_by_word() -> Mapping[str, Sequence[str]]:
+    """Return the languages of which each function word is one."""
+    found: dict[str, list[str]] = {}
+    for language, words in _function_words().items():
+        for word in words:
+            found.setdefault(word, []).append(language)
+    return found
 
 
 @cache
