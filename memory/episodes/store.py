@@ -261,8 +261,7 @@ class Episodes:
         named = "" if conversation_id is None else f'"conversation_id":{spelled}'
         months = () if period is None else _months_of(period)
         names = [name for name in names_in(asked or query) if name not in own]
-        # What was said in other words shares none of the telling ones. Vectors find it by its meaning, and a period by its
-        # day.
+        # What was said in other words shares none of these. Vectors find it by its meaning, a period by its day.
         others = (
             dict.fromkeys(
                 word for word in index_words(query)[:MOST_WORDS] if word not in words
