@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 from tasklore.supervisor.understanding.rules import RuleInterpreter
+from tests.understanding.agents import EVERYDAY
 from tests.understanding.scoring import conversations, judge_corpus, summary_of
+from tests.understanding.strangers import STRANGERS
 
 parser = argparse.ArgumentParser(
     prog="python -m tests.understanding", description=__doc__
@@ -16,7 +18,8 @@ parser.add_argument(
 )
 parser.add_argument("--quiet", action="store_true", help="the figures alone")
 options = parser.parse_args()
-judged = asyncio.run(judge_corpus(conversations(options.file), RuleInterpreter()))
+cast = STRANGERS if options.file.name.startswith("strangers") else EVERYDAY
+judged = asyncio.run(judge_corpus(conversations(options.file), RuleInterpreter(), cast))
 if not options.quiet:
     for one in judged:
         if one.verdict != "right":

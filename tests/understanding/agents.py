@@ -1,8 +1,8 @@
 """Eight agents of our own invention, with the cards a new user would write; the corpora here are said to them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tasklore.contracts.messages import AgentCard, TaskCard
 from tasklore.contracts.parameters.model import Field, Parameters
@@ -11,6 +11,13 @@ from tasklore.supervisor.catalogue import Catalogue
 
 #: When every sentence is said: a Saturday, so "tomorrow" is Sunday 22 November 2026.
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+
+
+class Cast(NamedTuple):
+    """Agents that sentences are said to, and the *parameters* of every task by agent and task."""
+
+    catalogue: Catalogue
+    parameters: Mapping[tuple[str, str], type[Parameters]]
 
 
 class Cake(Parameters):
@@ -136,13 +143,14 @@ class Ticket(Parameters):
     due: date | None = Field(None, cues=("due", "by"))
 
 
-def _task(
+def task_of(
     name: str,
     parameters: type[Parameters],
     description: str,
     examples: Sequence[str] = (),
     keywords: Sequence[str] = (),
 ) -> TaskCard:
+    """Return a task that says nothing of remembering."""
     return TaskCard(
         name=name,
         description=description,
@@ -154,9 +162,10 @@ def _task(
     )
 
 
-def _card(
+def card_of_tasks(
     agent_id: str, description: str, keywords: Sequence[str], *tasks: TaskCard
 ) -> AgentCard:
+    """Return the card of an agent with *tasks*."""
     return AgentCard(
         agent_id=agent_id,
         description=description,
@@ -182,11 +191,11 @@ PARAMETERS: dict[tuple[str, str], type[Parameters]] = {
 }
 
 CARDS = (
-    _card(
+    card_of_tasks(
         "BakeryAgent",
         "Takes orders for cakes.",
         ("cake",),
-        _task(
+        task_of(
             "order_cake",
             Cake,
             "Order a cake.",
@@ -197,11 +206,11 @@ CARDS = (
             ),
         ),
     ),
-    _card(
+    card_of_tasks(
         "MileageAgent",
         "Keeps the log of business drives.",
         ("mileage",),
-        _task(
+        task_of(
             "log_drive",
             Drive,
             "Log a drive for work.",
@@ -211,7 +220,7 @@ CARDS = (
                 "drove 30 km with 2 passengers",
             ),
         ),
-        _task(
+        task_of(
             "estimate_refund",
             Refund,
             "Estimate the refund for a drive.",
@@ -222,11 +231,11 @@ CARDS = (
             ("refund",),
         ),
     ),
-    _card(
+    card_of_tasks(
         "RoomAgent",
         "Books meeting rooms.",
         (),
-        _task(
+        task_of(
             "book_room",
             Room,
             "Book a meeting room.",
@@ -236,18 +245,18 @@ CARDS = (
                 "reserve a room for 6 people on 1 December from 10 am",
             ),
         ),
-        _task(
+        task_of(
             "cancel_booking",
             Booking,
             "Cancel a booking of a room.",
             ("cancel booking B-1042",),
         ),
     ),
-    _card(
+    card_of_tasks(
         "SavingsAgent",
         "Tells how long saving takes.",
         ("savings", "save"),
-        _task(
+        task_of(
             "plan_savings",
             Savings,
             "Plan how to save for a goal.",
@@ -257,11 +266,11 @@ CARDS = (
             ),
         ),
     ),
-    _card(
+    card_of_tasks(
         "GymAgent",
         "Keeps a training log.",
         ("workout",),
-        _task(
+        task_of(
             "log_exercise",
             Workout,
             "Log an exercise.",
@@ -272,18 +281,18 @@ CARDS = (
             ),
         ),
     ),
-    _card(
+    card_of_tasks(
         "PostAgent",
         "Answers questions about parcels.",
         (),
-        _task(
+        task_of(
             "track_parcel",
             Parcel,
             "Track a parcel.",
             ("Where is my parcel RX123456789?", "track RX123456789"),
             ("track",),
         ),
-        _task(
+        task_of(
             "quote_shipping",
             Shipping,
             "Tell what sending a parcel costs.",
@@ -295,11 +304,11 @@ CARDS = (
             ("shipping",),
         ),
     ),
-    _card(
+    card_of_tasks(
         "RecipeAgent",
         "Finds something to cook.",
         ("recipe", "cook"),
-        _task(
+        task_of(
             "find_recipe",
             Recipe,
             "Find a recipe.",
@@ -310,11 +319,11 @@ CARDS = (
             ),
         ),
     ),
-    _card(
+    card_of_tasks(
         "HelpdeskAgent",
         "Takes problems with office equipment and software.",
         ("ticket",),
-        _task(
+        task_of(
             "open_ticket",
             Ticket,
             "Open a ticket for the help desk.",
@@ -327,4 +336,5 @@ CARDS = (
     ),
 )
 
-CATALOGUE = Catalogue(CARDS)
+#: The eight agents.
+EVERYDAY = Cast(Catalogue(CARDS), PARAMETERS)

@@ -17,7 +17,7 @@ from tasklore.supervisor.understanding.outcome import (
     Understood,
 )
 from tasklore.supervisor.understanding.rules import RuleInterpreter
-from tests.understanding.agents import CATALOGUE, NOW, PARAMETERS
+from tests.understanding.agents import EVERYDAY, NOW, Cast
 
 #: "right" is what the key says. "asked" is a question about a task that the key has, where it has one; "refused" any
 #: other question, or saying that nothing fits. Where nothing may start, both are a way out. "wrong" was served.
@@ -52,16 +52,18 @@ def conversations(path: Path) -> list[list[dict[str, Any]]]:
 
 
 async def judge_corpus(
-    rows: Sequence[Sequence[dict[str, Any]]], interpreter: RuleInterpreter
+    rows: Sequence[Sequence[dict[str, Any]]],
+    interpreter: RuleInterpreter,
+    cast: Cast = EVERYDAY,
 ) -> list[Judged]:
-    """Say every sentence of *rows* to *interpreter* and judge what it makes of it."""
+    """Say every sentence of *rows* to *interpreter*, for the agents of *cast*, and judge what it makes of it."""
     judged = []
     for row in rows:
         previous: list[ChatTurn] = []
         for turn in row:
             started = thread_time_ns()
             found = await interpreter.interpret(
-                turn["say"], catalogue=CATALOGUE, previous=previous, now=NOW
+                turn["say"], catalogue=cast.catalogue, previous=previous, now=NOW
             )
             spent = (thread_time_ns() - started) / 1e6
             judged.append(
@@ -69,7 +71,7 @@ async def judge_corpus(
                     turn["say"],
                     turn["key"],
                     found,
-                    verdict_on(found, turn["key"]),
+                    verdict_on(found, turn["key"], cast),
                     spent,
                 )
             )
@@ -77,10 +79,12 @@ async def judge_corpus(
     return judged
 
 
-def verdict_on(found: Interpretation, key: Key) -> Verdict:
+def verdict_on(found: Interpretation, key: Key, cast: Cast = EVERYDAY) -> Verdict:
     """Return how *found* stands to *key*."""
     if isinstance(key, dict) and "one_of" in key:
-        verdicts: list[Verdict] = [verdict_on(found, one) for one in key["one_of"]]
+        verdicts: list[Verdict] = [
+            verdict_on(found, one, cast) for one in key["one_of"]
+        ]
         return min(verdicts, key=["right", "asked", "refused", "wrong"].index)
     parts = found.parts if isinstance(found, Several) else (found,)
     served = [part for part in parts if isinstance(part, Understood)]
@@ -93,7 +97,7 @@ def verdict_on(found: Interpretation, key: Key) -> Verdict:
         return "asked" if questions else "right"
     open_tasks = list(key) if isinstance(key, list) else [key]
     for part in served:
-        meant = next((task for task in open_tasks if _is_meant(part, task)), None)
+        meant = next((task for task in open_tasks if _is_meant(part, task, cast)), None)
         if meant is None:
             return "wrong"
         open_tasks.remove(meant)
@@ -109,11 +113,11 @@ def verdict_on(found: Interpretation, key: Key) -> Verdict:
     )
 
 
-def _is_meant(part: Understood, task: dict[str, Any]) -> bool:
+def _is_meant(part: Understood, task: dict[str, Any], cast: Cast) -> bool:
     """Return whether *part* is *task* with the same values, compared as the task's own class reads them."""
     if (part.agent_id, part.task.name) != (task["agent"], task["task"]):
         return False
-    parameters = PARAMETERS[part.agent_id, part.task.name]
+    parameters = cast.parameters[part.agent_id, part.task.name]
     try:
         found = parameters.read(part.task.parameters)
     except InvalidParameters:
