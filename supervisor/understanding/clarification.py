@@ -13,6 +13,7 @@ from tasklore.contracts.quantities.errors import InvalidAmount
 from tasklore.contracts.quantities.numerals import find_amounts, parse_number
 from tasklore.supervisor.understanding.conclusion import Filled, conclude
 from tasklore.supervisor.understanding.conversation import (
+    OWN_WORDS,
     Open,
     Past,
     take,
@@ -37,6 +38,7 @@ from tasklore.supervisor.understanding.utterance import (
     stems_of,
     word_set,
 )
+from tasklore.supervisor.understanding.wholeness import mark_loose
 
 #: Words of an answer that only names a task, and of one without any value; more are about something else.
 _SHORT = 4
@@ -249,7 +251,8 @@ def _choose_task(
         collapse_space(said.text), decimal_mark=utterance.decimal_mark, now=at
     )
     return [
-        conclude(fill(earlier, one.offered[place]), earlier.text) for place in places
+        mark_loose(conclude(fill(earlier, task), earlier.text), earlier, task)
+        for task in (one.offered[place] for place in places)
     ]
 
 
@@ -285,7 +288,15 @@ def _answer_one(
                 else _ask_again(one)
             )
     _keep(filled, one)
-    return conclude(filled, utterance.text)
+    # The question announced them.
+    filled.guessed -= {slot.name for slot in one.slots}
+    return mark_loose(
+        conclude(filled, utterance.text),
+        utterance,
+        task,
+        asked=[slot.name for slot in one.slots],
+        own=_BESIDE | OWN_WORDS,
+    )
 
 
 def _fill_by_place(

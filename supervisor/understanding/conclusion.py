@@ -8,12 +8,12 @@ may start it: "how am I doing with 50k" is answered.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Any
 
 from tasklore.contracts.messages import TaskCall
 from tasklore.supervisor.understanding.currencies import settle_currencies
+from tasklore.supervisor.understanding.moods import moods_in, moods_of, words_of
 from tasklore.supervisor.understanding.outcome import (
     Clarification,
     TextSpan,
@@ -33,38 +33,11 @@ from tasklore.supervisor.understanding.utterance import (
     Token,
     mark,
     tells_of_past,
-    tokens_of,
     word_set,
 )
 
 #: Words without a slot that a question names; they all are asked about.
 _MOST_LEFT = 8
-_ASKING = word_set(
-    "what what's how who who's which when where where's why is are was were does has"
-)
-_ASKING_PAIRS = frozenset(
-    (one, other)
-    for one in ("do", "did", "have")
-    for other in ("you", "we", "i", "they")
-)
-_WONDERING = frozenset(
-    {
-        ("should", "i"),
-        ("should", "we"),
-        *((one, "if") for one in ("know", "see", "ask", "wonder", "wondering", "sure")),
-    }
-)
-#: What somebody tells of a thing begins so: "the pizza has 2 funghi on it".
-_HAVING = word_set("has have had")
-_MOST_SUBJECT = 3
-#: Said of what did not happen, or may happen.
-_UNREAL = word_set(
-    "might maybe never won't wouldn't didn't doesn't don't haven't hasn't isn't wasn't cannot can't imagine suppose"
-    " pretend"
-)
-#: Whoever a sentence is about that begins with it is nobody who asks.
-_OTHERS = word_set("she he they")
-_HELPERS = word_set("did do does have has will would should could can")
 _DETERMINERS = word_set("a an the my our your his her their another")
 _DEFINITE = word_set("the my our your this that")
 #: What a thing is said to be, or to have: "it's urgent", "with candles"; and what somebody does.
@@ -214,7 +187,7 @@ def is_only_talk(utterance: ReadUtterance, filled: Filled) -> bool:
     if task.offer.task.remember != "never" or not task.offer.task.examples:
         return False
     # "I have spent 42k" announces a value, "I borrowed" is another word than the "borrow" of a request.
-    worded = _words_of(task.offer.task.examples)
+    worded = words_of(task.offer.task.examples)
     cues = (
         utterance.tokens[at]
         for cue in task.cues.find(utterance.tokens)
@@ -236,7 +209,7 @@ def is_only_talk(utterance: ReadUtterance, filled: Filled) -> bool:
     ]
     if _tells_of_values(utterance, filled, marks):
         return True
-    return not _moods(tokens) <= _moods_of(task.offer.task.examples)
+    return not moods_in(tokens) <= moods_of(task.offer.task.examples)
 
 
 def _tells_of_values(
@@ -261,67 +234,6 @@ def _tells_of_values(
         and not token.text.endswith("s")
         for (before, token), is_new in zip(pairwise(tokens), new[1:], strict=True)
         if not utterance.text.endswith("?")
-    )
-
-
-@lru_cache(maxsize=4096)
-def _words_of(examples: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(one.text for example in examples for one in tokens_of(example))
-
-
-@lru_cache(maxsize=4096)
-def _moods_of(examples: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(
-        chain.from_iterable(_moods(tokens_of(example)) for example in examples)
-    )
-
-
-def _moods(tokens: Sequence[Token]) -> frozenset[str]:
-    """Return the moods of *tokens*: asking or imagining without a request ("Is it free? Then book it"), and telling."""
-    said = [token.text for token in tokens] or [""]
-    asks = (
-        len(said) > 1 and said[0] in _ASKING and {"?", ".", "!"}.isdisjoint(said[:-1])
-    )
-    asks |= "whether" in said or tuple(said[:2]) in _ASKING_PAIRS
-    asks |= not _WONDERING.isdisjoint(pairwise(said))
-    imagines = (
-        said[0] in {"if", "no"}
-        or not _UNREAL.isdisjoint(said)
-        or {"would", "have"} <= set(said)
-    )
-    imagines |= any(
-        before in _HELPERS and after == "not" for before, after in pairwise(said)
-    )
-    tells = tells_of_past(tokens) or tells_of_past(tokens[1:2])
-    tells |= said[0] in _OTHERS
-    tells |= said[0] in _DEFINITE and not _HAVING.isdisjoint(
-        said[1 : 1 + _MOST_SUBJECT]
-    )
-    moods = {"asking": asks or imagines, "telling": tells}
-    return frozenset(mood for mood, is_there in moods.items() if is_there)
-
-
-def is_loose(utterance: ReadUtterance, filled: Filled) -> bool:
-    """Return whether rules took words into a text without quotation marks, or read over some that the card has not."""
-    free = {
-        slot.name
-        for slot in filled.task.schema.slots
-        if slot.kind == "text" and not slot.choices
-    }
-    quoted = mark(len(utterance.text), utterance.quotations)
-    if any(span.field in free and not quoted[span.start] for span in filled.spans):
-        return True
-    taken = mark(
-        len(utterance.text),
-        chain(utterance.value_spans, ((one.start, one.end) for one in filled.spans)),
-    )
-    known = filled.task.said
-    return any(
-        one.is_word
-        and one.text not in STOP
-        and one.stem not in known
-        and not taken[one.start]
-        for one in utterance.tokens
     )
 
 

@@ -54,13 +54,13 @@ _GOING_ON = re.compile(
     re.IGNORECASE,
 )
 #: Words of such an utterance that speak of nothing else.
-_OWN_WORDS = LIGHT | STOP | word_set(
+OWN_WORDS = LIGHT | STOP | word_set(
     "again once more time repeat redo rerun recheck instead same before last everything else rest change changed set"
     " raise increase lower reduce decrease cut bump drop move use make add take remove double triple halve half"
     " twice tripled doubled halved times actually sorry oops wait mean meant correction question thing less fewer"
     " higher extra additional task values value figures numbers unchanged previous earlier old if"
 )  # fmt: skip
-_OWN_STEMS = frozenset(map(stem, _OWN_WORDS))
+_OWN_STEMS = frozenset(map(stem, OWN_WORDS))
 
 
 class Past(NamedTuple):
@@ -252,7 +252,7 @@ def _speaks_of_else(
     return any(
         token.is_word
         and token.stem not in _OWN_STEMS
-        and token.text not in _OWN_WORDS
+        and token.text not in OWN_WORDS
         and token.stem not in task.known
         and not filled.holds(token.start, token.end)
         and not any(start <= token.start < end for start, end in taken)

@@ -1,8 +1,8 @@
 """The interpreter by a language model, after the rules: it starts grounded tasks and asks about the rest.
 
-The rules come first: an utterance that they settle needs no model, costs nothing and is the same every time. For the
-rest there is one structured call, and a second one when its answer is not grounded, with the faults. Ungrounded values
-are asked for; tasks with effects, or with values that are not the person's own words, are shown for a yes.
+The rules come first: an utterance that they read whole needs no model, costs nothing and is the same every time. For
+the rest there is one structured call, and a second one when its answer is not grounded, with the faults. Ungrounded
+values are asked for; tasks with effects, or with values that are not the person's own words, are shown for a yes.
 """
 
 import asyncio
@@ -131,8 +131,10 @@ class LlmInterpreter:
     ) -> Interpretation:
         """Return the interpretation of *text*, after the *previous* turns of its conversation, oldest first."""
         now = now or datetime.now(UTC)
+        # What another person of the conversation said is for neither reader.
+        theirs = [turn for turn in previous if turn.user_id in (None, user_id)]
         by_rules = await self._rules.interpret(
-            text, catalogue=catalogue, previous=previous, user_id=user_id, now=now
+            text, catalogue=catalogue, previous=theirs, user_id=user_id, now=now
         )
         router = self._rules.router(catalogue)
         if not router.tasks or _is_settled(by_rules):
@@ -142,7 +144,6 @@ class LlmInterpreter:
             if self._recalling is not None
             else ()
         )
-        theirs = [turn for turn in previous if turn.user_id in (None, user_id)]
         sources = sources_of(collapse_space(text), theirs, recalled, now)
         answer = await self._ask(sources, router)
         # Not even the rules' own answer stands for itself then: the next time the model may give another.
@@ -285,12 +286,16 @@ def make_interpreter(
 
 
 def _is_settled(by_rules: Interpretation) -> bool:
-    """Return whether no model could add anything: the words announce every value, or the person left it at that."""
+    """Return whether no model could add anything: rules read the words whole, or the person left it at that."""
     if isinstance(by_rules, Several):
         return all(map(_is_settled, by_rules.parts))
     if isinstance(by_rules, Understood):
         return not by_rules.guessed and not by_rules.is_loose
-    return isinstance(by_rules, Unfitting) and not says_cannot(by_rules.text)
+    return (
+        isinstance(by_rules, Unfitting)
+        and not by_rules.is_loose
+        and not says_cannot(by_rules.text)
+    )
 
 
 def _conclude_answer(

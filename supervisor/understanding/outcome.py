@@ -38,7 +38,7 @@ class Understood:
     *guessed* names the values that nothing in the sentence announced, given to the only field they could be for.
     *computed* has the computation of values that were not said themselves ("double 50,000"). *by_model* is True when a
     language model was asked, which may answer otherwise to the same words; that is no part of their meaning. With
-    *is_loose*, rules took words into a text, or read over some, that no field explains. *approver* is the user or role
+    *is_loose*, rules did not read the words whole (see `wholeness`). *approver* is the user or role
     whose yes it needs before it starts.
     """
 
@@ -84,9 +84,13 @@ class Clarification:
 
 @dataclass(frozen=True, slots=True)
 class Unfitting:
-    """Nothing that any agent does: *text* says what could be asked instead."""
+    """Nothing that any agent does: *text* says what could be asked instead.
+
+    With *is_loose*, rules read over words that a model may make more of, as of "don't book it yet, tell me the price".
+    """
 
     text: str
+    is_loose: bool = field(default=False, compare=False)
 
 
 Single = Understood | Clarification | Unfitting

@@ -25,10 +25,10 @@ from tasklore.supervisor.understanding.conclusion import (
     Filled,
     conclude,
     find_unknown_words,
-    is_loose,
     is_only_talk,
 )
 from tasklore.supervisor.understanding.conversation import (
+    OWN_WORDS,
     Open,
     Past,
     carry_over,
@@ -61,6 +61,7 @@ from tasklore.supervisor.understanding.utterance import (
     word_set,
 )
 from tasklore.supervisor.understanding.values import candidates
+from tasklore.supervisor.understanding.wholeness import mark_loose
 
 #: Tasks of one utterance; more start nothing.
 MOST_TASKS = 8
@@ -301,7 +302,7 @@ def read_segment(
 ) -> Single:
     """Return the outcome of one segment: by itself, or completed from the *pasts*, the latest first."""
     if is_denied(utterance, choice or (Route(pasts[0].task, 0.0) if pasts else None)):
-        return Unfitting(leave("it", router.catalogue.abilities()))
+        return Unfitting(leave("it", router.catalogue.abilities()), is_loose=True)
     if pasts and (
         choice is None
         or pasts[0].task in choice.rivals
@@ -309,7 +310,8 @@ def read_segment(
     ):
         filled = carry_over(utterance, pasts[0].task, pasts, is_asked_for=False)
         if filled is not None:
-            return conclude(filled, utterance.text)
+            found = conclude(filled, utterance.text)
+            return mark_loose(found, utterance, filled.task, own=OWN_WORDS)
     if choice is None and router.chosen is not None:
         filled = fill(utterance, router.chosen)
         if filled.values or any(map(filled.is_open, router.chosen.schema.required)):
@@ -335,12 +337,11 @@ def _conclude(
 ) -> Single:
     """Return the conclusion for a task that the words ask for; one that goes on with one of *pasts* is sure."""
     if pasts and goes_on(utterance):
-        return conclude(filled, utterance.text)
+        found = conclude(filled, utterance.text)
+        return mark_loose(found, utterance, filled.task, own=OWN_WORDS)
     filled.left = sorted({*filled.left, *find_unknown_words(utterance, filled)})
     found = conclude(filled, utterance.text, is_doubted=is_only_talk(utterance, filled))
-    if isinstance(found, Understood) and is_loose(utterance, filled):
-        return replace(found, is_loose=True)
-    return found
+    return mark_loose(found, utterance, filled.task)
 
 
 def _prefer(
@@ -355,7 +356,9 @@ def _prefer(
     ]  # fmt: skip
     best = [one for one, fit in zip(tried, fits, strict=True) if fit == max(fits)]
     if len(best) == 1 and max(fits) > 0:
-        return _conclude(best[0], utterance, pasts)
+        found = _conclude(best[0], utterance, pasts)
+        # Another task fits the words nearly as well.
+        return replace(found, is_loose=True) if isinstance(found, Understood) else found
     return Clarification(ask_which_task([filled.task.offer for filled in best]))
 
 

@@ -258,7 +258,8 @@ class _Filling:
         candidate = group.of(slot)
         if candidate is None:
             return
-        if is_guessed:
+        if is_guessed and slot.kind != "choice":
+            # A choice is said by its own name.
             self.filled.guessed.add(slot.name)
         if candidate.is_clear:
             self.filled.put(
