@@ -30,6 +30,7 @@ from tasklore.supervisor.understanding.texts import (
 )
 from tasklore.supervisor.understanding.utterance import LIGHT, STOP, ReadUtterance, mark
 from tasklore.supervisor.understanding.values import ValueGroup, groups_of
+from tasklore.supervisor.understanding.wholeness import unexplained_words
 
 #: Assignments that are weighed side by side; those behind them are far worse.
 _BEAM = 48
@@ -47,11 +48,16 @@ _NEGATIONS = frozenset({"no", "without", "not", "don't", "excluding", "never", "
 _NOTHING = frozenset({"none", "nothing", "empty", "nil", "null", "no", "off", "false"})
 #: Who does something in a text that nothing announced.
 _SUBJECTS = frozenset({"i", "i'm", "you", "we", "he", "she", "they", "it", "there"})
+#: Behind these stands a thing of its own; "Port of Spain" and "Frankfurt on the Oder" are one.
+_LEADING_ON = frozenset(
+    {"to", "from", "for", "with", "without", "by", "via", "through", "as"}
+)
 #: A task that takes no date is done then anyway.
 _AT_ONCE = frozenset({"now", "today", "right now"})
-#: A unit that does not stand at its number: "120, in yen", "in miles: 5", "120 (JPY)".
+#: A unit that does not stand at its number: "120, in yen", "in miles: 5", "120 (JPY)", "40 pounds into dollars".
 _UNIT_APART = re.compile(
-    r"(?:\bin\s+(?:the\s+)?|\(\s*)(?P<unit>[^\W\d_]{1,20}\b|[€$£¥])", re.IGNORECASE
+    r"(?:\b(?:in|into|to)\s+(?:the\s+)?|\(\s*)(?P<unit>[^\W\d_]{1,20}\b|[€$£¥])",
+    re.IGNORECASE,
 )
 
 
@@ -468,6 +474,8 @@ class _Filling:
         slots = self.task.schema.slots
         texts = {one.name: one for one in slots if one.kind == "text"}
         spans = [one for one in self.filled.spans if one.field in texts]
+        led = self._led_by_small_words()
+        is_half_read = self._is_half_read()
         quoted = mark(len(self.text), self.utterance.quotations)
         taken = mark(
             len(self.text), ((one.start, one.end) for one in self.filled.spans)
@@ -487,10 +495,48 @@ class _Filling:
             is_name = not is_sentence(texts[span.field])
             if (
                 holds
+                or (
+                    span.field in led
+                    and (is_half_read or (is_name and self._leads_on_inside(span)))
+                )
                 or (is_name and (is_open or ": " in span.text))
                 or self._is_cut_off(span, taken)
             ):
                 self.filled.unsure[span.field] = Why.UNREAD
+
+    def _is_half_read(self) -> bool:
+        """Return whether a word that says something, from the first word of the card on, is explained by nothing.
+
+        What stands before that is the way to ask: "what do you charge for shipping 2 kg to Dublin".
+        """
+        asking = (
+            one.start
+            for one in self.utterance.tokens
+            if one.stem in self.task.said and one.text not in STOP
+        )
+        begin = next(asking, 0)
+        left = unexplained_words(self.utterance, self.task, self.filled.spans, own=STOP)
+        return any(one.start > begin for one in left)
+
+    def _leads_on_inside(self, span: TextSpan) -> bool:
+        """Return whether a small word within *span* leads something else: "Porto with refrigeration"."""
+        first = self.utterance.index_at(span.start)
+        last = self.utterance.index_at(span.end - 1)
+        return any(
+            one.text in _LEADING_ON for one in self.utterance.tokens[first + 1 : last]
+        )
+
+    def _led_by_small_words(self) -> set[str]:
+        """Return the texts that stand behind a mere "to", "from", "for" or "with", which lead many other things too."""
+        tokens = self.utterance.tokens
+        return {
+            span.field
+            for span in self.filled.spans
+            for cue in self.cues
+            if cue.slot.name == span.field
+            and cue.end == self.utterance.index_at(span.start)
+            and all(one.text in LIGHT | STOP for one in tokens[cue.first : cue.end])
+        }
 
     def ask_for_announced(self) -> None:
         """Ask for texts that may be left out and that a cue announces, as "to" does in "5 minutes to boil eggs"."""

@@ -72,7 +72,8 @@ _LEADING = re.compile(
 _LONGEST = 2_000
 #: These are no names: the person is asked whom or what they mean.
 _PRONOUNS = word_set(
-    "him her it them me us someone somebody anyone anybody nobody something this that these those one myself"
+    "him her it them me us someone somebody anyone anybody everyone everybody nobody something this that these those"
+    " one myself"
 )
 _DETERMINERS = word_set("a an the my our your his her their some any this that")
 _LEADS_ON = word_set("a an the my our your to in at about of on me us from")

@@ -59,7 +59,7 @@ _REACH = 24
 _WHOSE = r"(?:it|that|this|those|them|the|my|our|your|his|her|their|its|all|what)\b"
 #: What digits count where they say a part ("3 quarters of it", "2 thirds").
 _PARTS_BEHIND = re.compile(
-    rf"[ -](?P<name>{'|'.join(PARTS)})\b(?P<of> of\b(?! an?\b))?", re.IGNORECASE
+    rf"[ -](?P<name>{'|'.join(PARTS)})\b(?P<of> of\b)?", re.IGNORECASE
 )
 _WORD_OF_PART = re.compile(rf"\b(?:{'|'.join((*PART, *PARTS))})\b", re.IGNORECASE)
 _SIGN_OF_PART = re.compile(r"[/\u2044\xbc-\xbe\u2150-\u215e]")

@@ -438,3 +438,24 @@ def test_a_doubtful_text_is_shown_for_a_yes() -> None:
     assert isinstance(found, Clarification), found
     assert found.question.startswith("Do you mean do music with song Stand by Me?")
     assert found.known == {"song": "Stand by Me"}
+
+
+@pytest.mark.parametrize(
+    ("agents", "text"),
+    [
+        (
+            "freight",
+            "quote for 3 pallets, 950 kg, from Antwerp to Turin as cheap goods",
+        ),
+        ("freight", "quote 3 pallets, 950 kg, from Antwerp to Turin with cooling"),
+        ("freight", "quote 3 pallets, 950 kg, from Antwerp through Basel to Turin"),
+        ("freight", "quote 3 quarters of a pallet, 950 kg, from Antwerp to Turin"),
+        ("ship", "ship a parcel from Ann to Bob, cheapest"),
+        ("meet", "schedule a meeting with everybody about budgets"),
+    ],
+)
+def test_a_text_behind_a_small_word_is_asked_about_beside_words_without_a_field(
+    agents: str, text: str
+) -> None:
+    """A "to" or "with" leads many things: where rules read half of the sentence, they may have the wrong half."""
+    assert isinstance(understand(text, catalogue=AGENTS[agents]), Clarification)
