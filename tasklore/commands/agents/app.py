@@ -31,10 +31,10 @@ def front() -> None:
 def check(references: References, as_json: Json = False) -> int:
     """Check that every example of every card is understood as its task; needs no server.
 
-    The result is right if the example starts its task, and asked if a value of it is
-    asked for. Ends with 1 if an example is wrong (matches another task of the agent),
-    collides (with another given agent) or matches nothing. If a model is configured
-    (TASKLORE_LLM_BASE_URL), each is checked a second time, with it.
+    An example is right if it starts its task, or shows one to confirm. Ends with 1 if
+    an example is not read: it is only asked about, is wrong (matches another task of
+    the agent), collides (with another given agent) or matches nothing. If a model is
+    configured (TASKLORE_LLM_BASE_URL), each is checked a second time, with it.
     """
     from tasklore.commands.agents.check import check_examples
 

@@ -24,6 +24,7 @@ from tasklore.supervisor.understanding import (
     Understood,
     make_interpreter,
 )
+from tasklore.supervisor.understanding.questions import ask_to_confirm
 from tasklore.supervisor.understanding.schema import task_schema
 from tasklore.workers.agent import Agent
 from tasklore.workers.card import card_of
@@ -31,8 +32,9 @@ from tasklore.workers.loading import load_agents
 
 log = structlog.get_logger(__name__)
 
-#: "right" starts the task, "asked" asks for a value of it. The others are not read: "wrong" is another task of the same
-#: agent, "collides" another agent's (or the question which one is meant), "unread" nothing.
+#: "right" starts the task, or shows one to confirm. The others are not read: "asked" is only a question about it,
+#: "wrong" another task of the same agent, "collides" another agent's (or the question which one is meant), "unread"
+#: nothing.
 Reading = Literal["right", "asked", "wrong", "collides", "unread"]
 NOTHING_IN_WORDS = (
     "no task of these agents may be asked for in words, so there is nothing to read"
@@ -50,8 +52,8 @@ class CheckedExample:
 
     @property
     def is_read(self) -> bool:
-        """Whether a person who says this gets the task, or a question about it."""
-        return self.reading in ("right", "asked")
+        """Whether a person who says this gets the task, and is asked for no more than the yes that it wants."""
+        return self.reading == "right"
 
 
 def check_examples(references: Sequence[str], *, as_json: bool) -> int:
@@ -129,15 +131,16 @@ def check_examples(references: Sequence[str], *, as_json: bool) -> int:
 
 
 def _sum_up(checked: Sequence[CheckedExample]) -> str:
-    """Return how many of *checked* start their task, how many are asked about, and how many are not read."""
+    """Return how many of *checked* start their task, how many are asked about, and how many come to another end."""
     counts: Counter[str] = Counter(
-        one.reading if one.is_read else "unread" for one in checked
+        one.reading if one.reading in ("right", "asked") else "unread"
+        for one in checked
     )
     if counts["right"] == len(checked):
         return "all start their task"
     parts = {
         "right": "start their task",
-        "asked": "are only asked about",
+        "asked": "are not read, only asked about (say what is asked for, or give it a default)",
         "unread": "are not read (reword them, or add cues and keywords)",
     }
     return ", ".join(
@@ -201,7 +204,11 @@ def check_reading(offer: Offer, example: str, found: Interpretation) -> CheckedE
     own = (offer.agent.agent_id, offer.task.name)
     others = [part for part in parts if _task_of(part) != own]
     if not others:
-        questions = [part.question for part in parts if isinstance(part, Clarification)]
+        questions = [
+            part.question
+            for part in parts
+            if isinstance(part, Clarification) and not _is_shown(offer, part)
+        ]
         return CheckedExample(
             offer, example, "asked" if questions else "right", " ".join(questions)
         )
@@ -211,6 +218,12 @@ def check_reading(offer: Offer, example: str, found: Interpretation) -> CheckedE
     is_own = all(agent_id == offer.agent.agent_id for agent_id, _ in named)
     detail = ", ".join(f"{agent_id}.{task}" for agent_id, task in named)
     return CheckedExample(offer, example, "wrong" if is_own else "collides", detail)
+
+
+def _is_shown(offer: Offer, part: Clarification) -> bool:
+    """Return whether *part* asks for nothing but the yes that a task to confirm wants."""
+    is_whole = not part.missing and part.question == ask_to_confirm(offer, part.known)
+    return offer.task.confirm and is_whole
 
 
 def _task_of(part: object) -> tuple[str | None, str | None] | None:

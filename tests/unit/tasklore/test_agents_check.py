@@ -70,7 +70,7 @@ def cards(folder: Path, *examples: str) -> str:
     ("example", "outcome", "code"),
     [
         ("rent a bicycle for 3 days", "right", 0),
-        ("rent a bicycle", "asked", 0),
+        ("rent a bicycle", "asked", 1),
         ("SpareAgent, sell a saddle for 2 days", "collides", 1),
     ],
 )
@@ -198,11 +198,11 @@ def test_an_amount_whose_currency_is_dropped_is_named() -> None:
         (["rent a bicycle for 3 days"], "2 examples without a model: all start their task."),
         (
             ["rent a bicycle for 3 days", "rent a bicycle"],
-            "3 examples without a model: 2 start their task, 1 are only asked about.",
+            "3 examples without a model: 2 start their task, 1 are not read, only asked about (say what is asked for,",
         ),
         (
             ["rent a bicycle", "SpareAgent, sell a saddle for 2 days"],
-            "1 start their task, 1 are only asked about, 1 are not read (reword",
+            "or give it a default), 1 are not read (reword",
         ),
     ],
 )  # fmt: skip
@@ -214,3 +214,19 @@ def test_examples_that_are_only_asked_about_are_not_called_read(
 ) -> None:
     check_examples([cards(tmp_path, *examples)], as_json=False)
     assert told in capsys.readouterr().out
+
+
+def test_an_example_that_is_shown_for_the_yes_of_its_task_is_right(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With all its values; without one it is only asked about."""
+    path = Path(cards(tmp_path, "rent a bicycle for 3 days"))
+    confirmed = path.read_text("utf-8").replace(
+        "(examples=(", "(confirm=True, examples=("
+    )
+    path.write_text(confirmed, "utf-8")
+    assert check_examples([str(path)], as_json=False) == 0
+    other = tmp_path / "others.py"
+    other.write_text(confirmed.replace("bicycle for 3 days", "bicycle"), "utf-8")
+    assert check_examples([str(other)], as_json=False) == 1
+    assert "1 are not read, only asked about" in capsys.readouterr().out
