@@ -166,6 +166,15 @@ def test_what_is_in_doubt_is_not_heard(text: str) -> None:
             [("general.interests", "hiking"), ("health.allergies", "bees")],
         ),
         (
+            "I suffer from vertigo and hot flushes",
+            [("health.conditions", "I suffer from vertigo and hot flushes")],
+        ),
+        (
+            "I was diagnosed with POTS",
+            [("health.conditions", "I was diagnosed with POTS")],
+        ),
+        ("I suffer from asthma", [("health.conditions", "asthma")]),
+        (
             "I'm allergic to bee stings, wasps and peanuts",
             [
                 ("health.allergies", "bee stings"),
@@ -195,6 +204,8 @@ def test_what_no_list_knows_is_kept_as_it_was_said(
         "I hate waiting right now",
         "I love working with Mia",
         "I'm allergic to my boss",
+        "I suffer from it",
+        "I can't tolerate you",
         "I don't like this one",
         "I love Her",
         "I hate Mondays",
