@@ -8,6 +8,11 @@ from tasklore.contracts.messages import AgentCard, TaskCard
 
 #: Tasks named one by one before "and 3 more": a person reads a sentence, not a list.
 _NAMED = 12
+#: Characters of a sentence that says what a task does, and words that it does not begin with.
+_LONGEST_ACTION = 100
+_NO_VERBS = frozenset(
+    {"a", "an", "the", "this", "that", "my", "your", "our", "no", "all"}
+)
 #: Characters of a description in that sentence.
 _LONGEST_DESCRIPTION = 200
 
@@ -23,6 +28,18 @@ class Offer:
     def label(self) -> str:
         """The task's name in words: `analyze_budget` is "analyze budget"."""
         return self.task.name.replace("_", " ").replace("-", " ")
+
+    @property
+    def action(self) -> str:
+        """What the task does, as it stands behind "I can": "reserve a table"; "" where its description does not say it.
+
+        That is the first sentence of a short description which begins with a verb, as those of functions do.
+        """
+        first = _first_sentence(self.task.description)
+        verb = first.partition(" ")[0].lower()
+        is_verb = verb.isalpha() and verb not in _NO_VERBS and verb[-1:] != "s"
+        is_short = " " in first and len(first) <= _LONGEST_ACTION
+        return f"{first[:1].lower()}{first[1:]}" if is_verb and is_short else ""
 
 
 class Catalogue:
@@ -137,17 +154,18 @@ class Catalogue:
 
 
 def _ability(offer: Offer) -> str:
-    """Return the first sentence of the task's description, or its name when it has none."""
-    first = (
-        offer.task.description.strip()
-        .split("\n\n", 1)[0]
-        .replace("\n", " ")
-        .split(". ", 1)[0]
-        .rstrip(".")
-    )
+    """Return what the task does, or the first sentence of its description with its name, or its name alone."""
+    if offer.action:
+        return offer.action
+    first = _first_sentence(offer.task.description)
     first = (
         first
         if len(first) <= _LONGEST_DESCRIPTION
         else f"{first[:_LONGEST_DESCRIPTION]}..."
     )
     return f"{first[0].lower()}{first[1:]} ({offer.label})" if first else offer.label
+
+
+def _first_sentence(description: str) -> str:
+    paragraph = " ".join(description.strip().partition("\n\n")[0].split())
+    return paragraph.partition(". ")[0].rstrip(".")

@@ -413,7 +413,7 @@ def _is_said(utterance: ReadUtterance, slot: Slot, value: str) -> bool:
                     ).isoformat()
                 )
             elif isinstance(reading, datetime):
-                said.add(reading.time().isoformat())
+                said.add(reading.time().isoformat().removesuffix(":00"))
     return any(value.startswith(one) or value.endswith(one) for one in said)
 
 

@@ -6,6 +6,7 @@ measure: a card without a question among them does not expect one. A cached task
 may start it: "how am I doing with 50k" is answered.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
@@ -20,9 +21,11 @@ from tasklore.supervisor.understanding.outcome import (
     Understood,
 )
 from tasklore.supervisor.understanding.questions import (
+    Unplaced,
     ask_for,
     ask_to_confirm,
     ask_to_leave_out,
+    ask_whose,
     tell_useless,
 )
 from tasklore.supervisor.understanding.routing import RoutingTask
@@ -36,6 +39,7 @@ from tasklore.supervisor.understanding.utterance import (
     word_set,
 )
 
+_NEXT_WORD = re.compile(r"\s+[\w'\u2019-]+")
 #: Words without a slot that a question names; they all are asked about.
 _MOST_LEFT = 8
 _DETERMINERS = word_set("a an the my our your his her their another")
@@ -51,16 +55,16 @@ _SUBJECTS_VERB = word_set("has had did is was will wants needs")
 class Filled:
     """The values of one *task* in an utterance, by slot, with the *spans* they stand at.
 
-    *questions* are about slots that were said in two ways, or wrongly; *whose* asks which slot a value is for. *left*
-    are the words that no slot took and that must not be dropped, as start and end. *faulty* names slots that have to be
-    said again. *unsure* gives the reason why a value is shown for a yes, and *notes* the sources of such values.
+    *questions* are about slots that were said in two ways, or wrongly; *whose* are values that may be for several.
+    *left* are words that no slot took and that must not be dropped, as start and end. *faulty* names slots that have
+    to be said again. *unsure* gives the reason why a value is shown for a yes, and *notes* the sources of such values.
     """
 
     task: RoutingTask
     values: dict[str, Any] = field(default_factory=dict)
     spans: list[TextSpan] = field(default_factory=list)
     questions: dict[str, str] = field(default_factory=dict)
-    whose: list[str] = field(default_factory=list)
+    whose: list[Unplaced] = field(default_factory=list)
     left: list[tuple[int, int]] = field(default_factory=list)
     guessed: set[str] = field(default_factory=set)
     computed: dict[str, str] = field(default_factory=dict)
@@ -121,9 +125,10 @@ def conclude(
     ]
     known = {name: filled.values[name] for name in names}
     spans = tuple(span for span in filled.spans if span.field not in absent)
-    left = [text[start:end] for start, end in filled.left[:_MOST_LEFT]]
-    useless = tell_useless(left, task.offer.label) if left else ""
-    parts = [*dict.fromkeys(filled.whose), *questions]
+    left = _texts_left(filled.left, text)
+    useless = tell_useless(left) if left else ""
+    whose = list(dict.fromkeys(filled.whose))
+    parts = [ask_whose(whose), *questions] if whose else questions
     if absent and not filled.whose:
         parts.append(ask_for([slot for slot in slots if slot.name in absent]))
     if parts:
@@ -143,7 +148,7 @@ def conclude(
         reasons: dict[str, list[str]] = {}
         for slot in slots:
             if slot.name in filled.unsure:
-                reasons.setdefault(filled.unsure[slot.name], []).append(slot.label)
+                reasons.setdefault(filled.unsure[slot.name], []).append(slot.words)
         explained = "".join(
             f" ({', '.join(labels)}: {why})" for why, labels in reasons.items()
         )
@@ -162,7 +167,7 @@ def conclude(
         )
     if left:
         return Clarification(
-            ask_to_leave_out(left, task.offer.label),
+            ask_to_leave_out(left),
             agent_id=agent_id,
             task_name=name,
             known=known,
@@ -179,6 +184,19 @@ def conclude(
         computed=computed,
         approver=card.approver,
     )
+
+
+def _texts_left(left: Sequence[tuple[int, int]], text: str) -> list[str]:
+    """Return the words at *left*, each once, and none that say nothing alone: "a" is told with what follows it."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(set(left)):
+        if text[start:end].lower() in STOP and (more := _NEXT_WORD.match(text, end)):
+            end = more.end()
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return [text[start:end] for start, end in found[:_MOST_LEFT]]
 
 
 def is_only_talk(utterance: ReadUtterance, filled: Filled) -> bool:

@@ -13,11 +13,12 @@ from tasklore.supervisor.understanding.conclusion import Filled
 from tasklore.supervisor.understanding.cues import Cue
 from tasklore.supervisor.understanding.outcome import TextSpan
 from tasklore.supervisor.understanding.questions import (
+    Unplaced,
     ask_unknown_reference,
-    ask_whose,
     asks_to_confirm,
     asks_to_leave_out,
     asks_which_task,
+    name_offered,
     slots_asked,
     tasks_asked,
 )
@@ -106,7 +107,9 @@ def _open(turn: ChatTurn, router: Router) -> Open | None:
         return None
     if asks_which_task(turn):
         labelled = {
-            (task.key[0], task.offer.label): task for task in reversed(router.tasks)
+            (task.key[0], name): task
+            for task in reversed(router.tasks)
+            for name in (task.offer.label, name_offered(task.offer))
         }
         offered = tuple(labelled[key] for key in tasks_asked(turn) if key in labelled)
         return Open(turn, None, offered=offered) if offered else None
@@ -275,7 +278,7 @@ def _put_changes(
         slot = change.slot or (scalars[0] if len(scalars) == 1 else None)
         if slot is None:
             if scalars:
-                filled.whose.append(ask_whose(text, scalars))
+                filled.whose.append(Unplaced(text, tuple(scalars)))
         elif slot.name not in earlier:
             filled.questions[slot.name] = ask_unknown_reference(slot)
         elif put_change(

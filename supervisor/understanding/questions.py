@@ -2,28 +2,33 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from tasklore.contracts.messages import ChatTurn
 from tasklore.supervisor.catalogue import Offer
 from tasklore.supervisor.understanding.routing import Route
-from tasklore.supervisor.understanding.schema import Slot, TaskSchema
+from tasklore.supervisor.understanding.schema import (
+    INTERROGATIVES,
+    Slot,
+    TaskSchema,
+    task_schema,
+)
 from tasklore.supervisor.understanding.utterance import ReadUtterance, stem
 
 #: Tasks named in a question before "or another one": more is no question, and thousands are no message.
 _MOST_NAMED = 12
 _WHICH_TASK = "Do you mean "
+#: Opens a question for a yes, and one for several fields.
+_SHALL_I = "Shall I "
+_WHAT_ARE = "What are "
 #: One of the tasks of that question: its label, and in parentheses its agent.
 _OFFERED = re.compile(r"(?:mean |, | or )([^,()]{1,200}) \(([A-Za-z0-9_-]{1,64})\)")
+#: What would end a task's words in that question.
+_MARKS = re.compile(r"[,()?]| or ")
 _WHOSE = "What is '"
 _VALUE = re.compile(r"What is '(.{1,400})': ([^?]{1,2000})\?", re.DOTALL)
-_WHICH = "Which"
-_HOW_MANY = "How many"
-#: How a question for one value opens; 0.2 asked "What is", and its turns are kept.
-_OPENINGS = ("What is", _WHICH, _HOW_MANY, "Is")
-#: "number of copies" is no count of numbers.
-_OF = " of "
-#: A last word that is a plural: no "status", "address", "basis" or "gas".
-_PLURAL = re.compile(r"people|children|men|women|feet|[a-z]+[^aisu\W\d_]s|[a-z]{3,}as")
+#: How questions for one value open that are not put by its name and kind; 0.2 knew no others, and its turns are kept.
+_OPENINGS = ("What is", "Which", "Is")
 _ONE_OF = " One of: "
 _WITH_CURRENCY = ", with its currency"
 _LEAVE_OUT = "Shall I leave it out?"
@@ -31,6 +36,10 @@ _LEAVE_OUT = "Shall I leave it out?"
 _LONGEST_HINT = 80
 #: Characters of the words that a question quotes.
 _MOST_QUOTED = 80
+#: The fields that one question asks for.
+_SEVERAL = re.compile(rf"{_WHAT_ARE}([^?]{{1,4000}})\?")
+#: Seconds of a clock, or of a day's beginning, that say nothing.
+_WHOLE_MINUTE = re.compile(r"(?<=\b\d\d:\d\d):00\b")
 HOW_TO_SEND = (
     "That is JSON and no sentence: nothing was started. Say it in words; a program sends a task with its parameters to"
     " /v1/tasks of the HTTP API."
@@ -70,35 +79,50 @@ _ABILITIES = re.compile(
 
 def ask_for(slots: Sequence[Slot]) -> str:
     """Return the question for values that were not given."""
+    if len(slots) == 1:
+        wanted = "" if _is_asked_by_description(slots[0]) else _explain(slots[0])
+        return f"{ask_value(slots[0], wanted)}{_hint(slots[0])}"
     labels = [slot.label for slot in slots]
-    if len(labels) == 1:
-        return f"{ask_value(slots[0], _explain(slots[0]))}{_hint(slots[0])}"
-    return f"What should {', '.join(labels[:-1])} and {labels[-1]} be?"
+    return f"{_WHAT_ARE}{', '.join(labels[:-1])} and {labels[-1]}?"
 
 
 def ask_value(slot: Slot, wanted: str = "") -> str:
     """Return the question for the value of *slot*; *wanted*, such as " in EUR", says more about it."""
-    if slot.is_list:
-        return f"{_WHICH} {slot.label}{wanted}?"
-    if _is_counted(slot):
-        return f"{_HOW_MANY} {slot.label}{wanted}?"
-    return f"{_open_question(slot)}{wanted}?"
+    answers = ": yes or no" if slot.kind == "boolean" else ""
+    return f"{_open_question(slot)}{wanted}{answers}?"
 
 
 def _open_question(slot: Slot) -> str:
-    return f"What should {slot.label} be"
+    """Return what asks for the value of *slot*, as a person would by its name, kind and description."""
+    if _is_asked_by_description(slot):
+        hint = _explain(slot).strip(" ()")
+        return f"{hint[:1].upper()}{hint[1:]}"
+    words = f"{slot.words[:1].upper()}{slot.words[1:]}"
+    if slot.is_particle:
+        is_asking = slot.words.partition(" ")[0] in INTERROGATIVES
+        return words if is_asking else f"{words}{_asking(slot)}"
+    if slot.kind == "boolean":
+        return words
+    if slot.is_count:
+        return f"How many {slot.words}"
+    if slot.is_list or slot.choices:
+        return f"Which {slot.words}"
+    return f"{'When' if slot.is_timed else 'What'} is {slot.label}"
 
 
-def _is_counted(slot: Slot) -> bool:
-    """Return whether "how many" asks for *slot*: a whole number of what its label names in the plural."""
-    label = slot.label.lower()
-    return (
-        slot.kind == "integer"
-        and slot.unit is None
-        and not slot.choices
-        and _OF not in label
-        and _PLURAL.fullmatch(label.rpartition(" ")[2]) is not None
-    )
+def _is_asked_by_description(slot: Slot) -> bool:
+    """Return whether its description asks for *slot* better than its name: "Every" is "How often"."""
+    first = _explain(slot).strip(" ()").partition(" ")[0]
+    return slot.is_particle and first.casefold() in INTERROGATIVES
+
+
+def _asking(slot: Slot) -> str:
+    """Return what is asked behind a name that stands before a value: "Until when", "From what"."""
+    if slot.is_timed:
+        return " when"
+    if slot.kind == "duration":
+        return " how long"
+    return " how much" if slot.is_numeric else " what"
 
 
 def _hint(slot: Slot) -> str:
@@ -124,7 +148,7 @@ def _explain(slot: Slot) -> str:
 
 def ask_which_value(slot: Slot, values: Sequence[object], written: str = "") -> str:
     """Return the question for a slot that was given several values, or one, *written*, with several readings."""
-    said = [str(value) for value in values]
+    said = [_spell(value) for value in values]
     question = f"Is {slot.label} {', '.join(said[:-1])} or {said[-1]}?"
     return f"{question} You wrote {written!r}." if written else question
 
@@ -155,14 +179,24 @@ def values_asked(turn: ChatTurn, slot: Slot) -> tuple[str, ...]:
     return ()
 
 
-def ask_whose(text: str, slots: Sequence[Slot]) -> str:
-    """Return the question for a value that nothing assigns to one of *slots*."""
-    labels = [slot.label for slot in slots]
-    return (
-        ask_for(slots)
-        if len(labels) == 1
-        else f"{_WHOSE}{text}': {', '.join(labels[:-1])} or {labels[-1]}?"
-    )
+class Unplaced(NamedTuple):
+    """The *text* of a value that nothing assigns to one of *slots*."""
+
+    text: str
+    slots: tuple[Slot, ...]
+
+
+def ask_whose(values: Sequence[Unplaced]) -> str:
+    """Return the one question for *values*, one or more, that nothing assigns to a field."""
+    slots = list(dict.fromkeys(slot for one in values for slot in one.slots))
+    if len(slots) == 1:
+        return ask_for(slots)
+    if len(values) == 1:
+        labels = [slot.label for slot in slots]
+        return f"{_WHOSE}{values[0].text}': {', '.join(labels[:-1])} or {labels[-1]}?"
+    needed = [slot for slot in slots if slot.is_required]
+    asked = ask_for(needed if len(needed) == len(values) else slots)
+    return f"I cannot tell which of {_quote_all([one.text for one in values])} is which. {asked}"
 
 
 def value_asked(
@@ -186,15 +220,18 @@ def _alternatives(text: str) -> tuple[str, ...]:
     return (*(one for other in others for one in other.split(", ")), last)
 
 
-def ask_to_leave_out(texts: Sequence[str], label: str) -> str:
-    """Return the question about words, *texts*, that no slot of the task called *label* takes."""
-    return f"{tell_useless(texts, label)} {_LEAVE_OUT}"
+def ask_to_leave_out(texts: Sequence[str]) -> str:
+    """Return the question about words, *texts*, that no slot of a task takes."""
+    return f"{tell_useless(texts)} {_LEAVE_OUT}"
 
 
-def tell_useless(texts: Sequence[str], label: str) -> str:
+def tell_useless(texts: Sequence[str]) -> str:
     """Return the sentence before another question about a task that has no use for *texts*."""
-    quoted = " and ".join(f"'{text[:_MOST_QUOTED]}'" for text in texts)
-    return f"{label} has no parameter for {quoted}."
+    return f"I cannot take {_quote_all(texts)} into account."
+
+
+def _quote_all(texts: Sequence[str]) -> str:
+    return " and ".join(f"'{text[:_MOST_QUOTED]}'" for text in texts)
 
 
 def asks_to_leave_out(turn: ChatTurn) -> bool:
@@ -209,19 +246,31 @@ def leave(what: str, abilities: str) -> str:
 
 def ask_unknown_reference(slot: Slot) -> str:
     """Return the question for "same history" when the conversation holds none."""
-    return f"This conversation has no earlier {slot.label}. {ask_value(slot)}"
+    return f"This conversation has no earlier {slot.words}. {ask_for([slot])}"
 
 
 def ask_which_task(offers: Sequence[Offer]) -> str:
     """Return the question for words that fit several tasks."""
     names = [
-        f"{offer.label} ({offer.agent.agent_id})" for offer in offers[:_MOST_NAMED]
+        f"{name_offered(offer)} ({offer.agent.agent_id})"
+        for offer in offers[:_MOST_NAMED]
     ]
     if len(offers) > len(names):
         names.append("another one")
     return (
         f"{_WHICH_TASK}{' or '.join(filter(None, [', '.join(names[:-1]), names[-1]]))}?"
     )
+
+
+def name_offered(offer: Offer) -> str:
+    """Return what a question calls *offer* by: what it does, where its agent has no other task that does the same."""
+    others = (
+        Offer(offer.agent, task).action
+        for task in offer.agent.tasks
+        if task.name != offer.task.name
+    )
+    is_telling = offer.action not in others and not _MARKS.search(offer.action)
+    return f"to {offer.action}" if offer.action and is_telling else offer.label
 
 
 def tasks_asked(turn: ChatTurn) -> list[tuple[str, str]]:
@@ -239,20 +288,33 @@ def asks_which_task(turn: ChatTurn) -> bool:
 
 
 def ask_to_confirm(offer: Offer, values: Mapping[str, object]) -> str:
-    """Return the question for a yes before a task is started with *values*; without any, it says what the task does."""
-    said = ", ".join(
-        f"{name.replace('_', ' ')} {value}" for name, value in values.items()
+    """Return the question for a yes before a task is started with *values*; it says what the task does."""
+    units = {slot.name: slot.unit for slot in task_schema(offer.task).slots}
+    said = "; ".join(
+        f"{name.replace('_', ' ')}: {_spell(value, units.get(name))}"
+        for name, value in values.items()
     )
-    if said:
-        return f"{_WHICH_TASK}{offer.label} with {said}?"
-    does = " ".join(offer.task.description.partition("\n\n")[0].split()).rstrip(".")
-    explained = f" ({does[:1].lower()}{does[1:]})" if does else ""
-    return f"{_WHICH_TASK}{offer.label}{explained}?"
+    does = offer.action or f"start '{offer.label}'"
+    return f"{_SHALL_I}{does}{f' ({said})' if said else ''}?"
+
+
+def _spell(value: object, unit: str | None = None) -> str:
+    """Return *value* as a person is shown it: a switch in words, a number with its *unit*, minutes without seconds."""
+    if value is None or value == []:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(_spell(one, unit) for one in value)
+    if isinstance(value, int | float) and unit is not None:
+        return f"{value} {unit}"
+    return _WHOLE_MINUTE.sub("", str(value))
 
 
 def asks_to_confirm(turn: ChatTurn) -> bool:
     """Return whether *turn* asked for a yes before its task is started."""
-    return turn.task is not None and turn.text.startswith(_WHICH_TASK)
+    # Version 0.2 asked for it as it asks which task is meant.
+    return turn.task is not None and turn.text.startswith((_SHALL_I, _WHICH_TASK))
 
 
 def slots_asked(turn: ChatTurn, schema: TaskSchema) -> tuple[Slot, ...]:
@@ -260,18 +322,28 @@ def slots_asked(turn: ChatTurn, schema: TaskSchema) -> tuple[Slot, ...]:
     if (found := value_asked(turn, schema)) is not None:
         return found[1]
     known = turn.task.parameters if turn.task else {}
+    several = {
+        label
+        for match in _SEVERAL.finditer(turn.text)
+        for label in re.split(r", | and ", match[1])
+    }
     return tuple(
         slot
         for slot in schema.slots
-        if slot.name not in known and (slot.is_required or _asks_for(turn.text, slot))
+        if slot.name not in known
+        and (
+            slot.is_required or slot.label in several or _is_asked_in(turn.text, slot)
+        )
     )
 
 
-def _asks_for(text: str, slot: Slot) -> bool:
-    """Return whether *text* asks for a value of *slot*."""
-    return _open_question(slot) in text or any(
-        f"{one} {slot.label}{end}" in text for one in _OPENINGS for end in "? ,"
-    )
+def _is_asked_in(text: str, slot: Slot) -> bool:
+    """Return whether *text* asks for the value of *slot* alone."""
+    openings = [
+        _open_question(slot),
+        *(f"{one} {name}" for one in _OPENINGS for name in (slot.label, slot.words)),
+    ]
+    return any(f"{one}{end}" in text for one in openings for end in "? ,:")
 
 
 def says_cannot(text: str) -> bool:

@@ -5,6 +5,7 @@ and one that no person could be asked for, is refused with the place, so that th
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ from tasklore.contracts.messages import TaskCard
 from tasklore.contracts.parameters.currencies import names_currency
 from tasklore.contracts.quantities.amounts import Amount
 from tasklore.contracts.quantities.amounts.spellings import shown
-from tasklore.supervisor.understanding.utterance import STOP, stems_of
+from tasklore.supervisor.understanding.utterance import STOP, stems_of, word_set
 
 Kind = Literal[
     "amount", "integer", "money", "percent", "quantity", "text", "choice", "boolean", "date", "moment", "when", "time",
@@ -34,6 +35,18 @@ Kind = Literal[
 ]  # fmt: skip
 Side = Literal["left", "right", "either"]
 
+#: Words that a field may be called by which are no thing: what one says before a value, or asks with.
+INTERROGATIVES = word_set("when where who whom what which how why")
+_PARTICLES = INTERROGATIVES | word_set(
+    "every each to from at in on for with without by until till since after before about of via per as"
+)
+_PLURALS = word_set("people children men women")
+#: A name that says how something is and not what: "monthly", "spent", "insured".
+_QUALITY = re.compile(
+    r"(?:[^\W\d_]{3,}(?:(?<!e)ed|ly)|spent|paid|sold|left|driven|lost|due)\Z",
+    re.IGNORECASE,
+)
+_DETERMINED = re.compile(r"(?:the|a|an|my|your|our|his|her|their)\b", re.IGNORECASE)
 #: Stands for the value in a cue.
 _VALUE = "{}"
 
@@ -178,9 +191,37 @@ class Slot:
     pattern: str | None = None
 
     @property
-    def label(self) -> str:
-        """The field's name in words."""
+    def words(self) -> str:
+        """The field's name in words: "budget limit"."""
         return self.name.replace("_", " ")
+
+    @property
+    def label(self) -> str:
+        """What a question calls it: "the budget limit", "the number of days", "the monthly amount", "'every'"."""
+        if self.is_particle:
+            return f"'{self.words}'"
+        if self.is_count:
+            return f"the number of {self.words}"
+        if _QUALITY.search(self.words):
+            return f"the {self.words} amount" if self.is_numeric else self.words
+        return self.words if _DETERMINED.match(self.words) else f"the {self.words}"
+
+    @property
+    def is_particle(self) -> bool:
+        """True where its name is no thing but what stands before one: "every", "insured for", "how often"."""
+        words = self.words.casefold().split() or [""]
+        return words[-1] in _PARTICLES or words[0] in INTERROGATIVES
+
+    @property
+    def is_count(self) -> bool:
+        """True where it says how many there are of what its name is the plural of."""
+        last = self.words.casefold().rpartition(" ")[2]
+        is_plural = last.endswith("s") and not last.endswith(("ss", "us", "is"))
+        return (
+            self.kind == "integer"
+            and not self.is_list
+            and (is_plural or last in _PLURALS)
+        )
 
     @property
     def is_numeric(self) -> bool:

@@ -16,9 +16,9 @@ from tasklore.supervisor.understanding.evidence import Why
 from tasklore.supervisor.understanding.outcome import TextSpan
 from tasklore.supervisor.understanding.proper_names import names_in
 from tasklore.supervisor.understanding.questions import (
+    Unplaced,
     ask_for,
     ask_which_value,
-    ask_whose,
 )
 from tasklore.supervisor.understanding.routing import RoutingTask
 from tasklore.supervisor.understanding.schema import Slot
@@ -202,7 +202,7 @@ class _Filling:
     def _ask_whose(self, group: ValueGroup, slots: Sequence[Slot]) -> None:
         if len(slots) > 1:
             self.filled.whose.append(
-                ask_whose(self.text[group.start : group.end], slots)
+                Unplaced(self.text[group.start : group.end], tuple(slots))
             )
             self.read.append((group.start, group.end))
 

@@ -153,7 +153,7 @@ async def test_one_conversation_is_held_by_each_client(
             BUDGETED, state.model_dump_json(), "the same with 45k spent", form=State
         )
         assert again.remaining == 5_000
-        question = "What should spent be (what has been spent so far)?"
+        question = "What is the spent amount (what has been spent so far)?"
         assert question in await say(INCOMPLETE, form=State)
         filled = await say(INCOMPLETE, question, "42000", form=State)
         assert filled.remaining == 8_000

@@ -111,7 +111,7 @@ async def test_a_streamed_conversation_asks_back_and_goes_on(api: Api) -> None:
         ), chunks
 
     question, chunks = await streamed()
-    assert question == "What should spent be (what has been spent so far)?"
+    assert question == "What is the spent amount (what has been spent so far)?"
     assert chunks[0].choices[0].delta.role == "assistant"
     assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][
         -1

@@ -44,8 +44,8 @@ def test_a_retired_agent_cannot_be_found() -> None:
 def test_abilities_list_each_task_in_a_sentence() -> None:
     said = Catalogue([TRIP, GREETER]).abilities()
     assert said == (
-        "I can: greet somebody by name (greet); tell what each traveller pays for the hotel and all tickets together"
-        " (share trip)."
+        "I can: greet somebody by name; tell what each traveller pays for the hotel and"
+        " all tickets together."
     )
 
 

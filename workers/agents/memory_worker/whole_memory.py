@@ -95,7 +95,7 @@ def returning_wordings() -> tuple[str, ...]:
 
 
 async def forget_all_about_me(_asked: Everything, context: Context) -> str:
-    """Ask whether everything that is remembered about the user is to be forgotten.
+    """Forget everything that is remembered about the user, once they have typed a sentence that says so.
 
     Only for the person as a whole: an order, an account, a topic or one fact is something else.
 

@@ -436,7 +436,7 @@ def test_an_article_is_no_choice() -> None:
 def test_a_doubtful_text_is_shown_for_a_yes() -> None:
     found = understand("play Stand by Me", catalogue=AGENTS["music"])
     assert isinstance(found, Clarification), found
-    assert found.question.startswith("Do you mean do music with song Stand by Me?")
+    assert found.question.startswith("Shall I ")
     assert found.known == {"song": "Stand by Me"}
 
 

@@ -98,7 +98,9 @@ def test_the_reply_shows_the_computation() -> None:
 def test_a_difference_without_a_name_is_asked_about() -> None:
     found = understand("10 % more", BEFORE)
     assert isinstance(found, Clarification)
-    assert found.question == "What is '10 % more': budget limit or spent?"
+    assert (
+        found.question == "What is '10 % more': the budget limit or the spent amount?"
+    )
 
 
 def test_a_missing_earlier_value_is_asked_for() -> None:
@@ -118,7 +120,7 @@ def test_a_missing_earlier_value_is_asked_for() -> None:
             "three times the limit",
             "I cannot compute 'three times the limit' from the earlier 800.",
         ),
-        ("limit 900, spent 250, double the limit", "Is budget limit 900 or 1600?"),
+        ("limit 900, spent 250, double the limit", "Is the budget limit 900 or 1600?"),
         ("remove 40 from the history", "from the earlier [30, 40]."),
     ],
 )

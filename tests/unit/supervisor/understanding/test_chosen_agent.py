@@ -101,7 +101,7 @@ def test_a_value_that_nothing_announced_is_shown_for_a_yes(text: str) -> None:
     assert isinstance(read(text, CATALOGUE), Unfitting)
     found = read(text, narrowed("LiftAgent"))
     assert isinstance(found, Clarification)
-    assert found.question.startswith("Do you mean move lift with floor 7?")
+    assert found.question.startswith("Shall I ")
     asked = ChatTurn(
         turn_id="1",
         conversation_id="c",

@@ -96,8 +96,8 @@ def shown(found: Interpretation) -> object:
 
 
 LEFT = "OK, I will not start it"
-BUDGET_ASKS = "What should budget limit and spent be?"
-TRIP_ASKS = "What should hotel and travellers be?"
+BUDGET_ASKS = "What are the budget limit and the spent amount?"
+TRIP_ASKS = "What are the hotel and the number of travellers?"
 
 
 @pytest.mark.parametrize(
@@ -117,23 +117,26 @@ def test_answers_to_which_task(answer: str, wanted: object) -> None:
     ["yes", "yes please", "right", "ok", "that's right", "yes, the first", "meeting"],
 )
 def test_answers_that_agree_to_the_only_task(answer: str) -> None:
-    assert shown(talk(*ONE_TASK)) == "Do you mean book meeting (MeetAgent)?"
-    assert shown(talk(*ONE_TASK, answer)) == "What should when be?"
+    assert shown(talk(*ONE_TASK)) == "Do you mean to book a meeting (MeetAgent)?"
+    assert shown(talk(*ONE_TASK, answer)) == "When?"
 
 
 @pytest.mark.parametrize(
     ("answer", "wanted"),
     [
         *(
-            (answer, "What should spent be?")
+            (answer, "What is the spent amount?")
             for answer in ("the limit", "budget limit", "it's the limit", "the first")
         ),
         ("neither", LEFT),
-        ("yes", "What is '50k': budget limit or spent?"),
+        ("yes", "What is '50k': the budget limit or the spent amount?"),
     ],
 )
 def test_answers_to_which_field(answer: str, wanted: object) -> None:
-    assert shown(talk(*WHICH_FIELD)) == "What is '50k': budget limit or spent?"
+    assert (
+        shown(talk(*WHICH_FIELD))
+        == "What is '50k': the budget limit or the spent amount?"
+    )
     assert shown(talk(*WHICH_FIELD, answer)) == wanted
 
 
@@ -166,7 +169,7 @@ def test_answers_to_which_number(answer: str, spent: object) -> None:
     [
         ("40k", NO_SPENT | {"spent": 40000}),
         *(
-            (answer, "What should spent be?")
+            (answer, "What is the spent amount?")
             for answer in ("yes", "no", "the first", "both", "spent", "the limit")
         ),
         ("never mind", LEFT),
@@ -174,7 +177,7 @@ def test_answers_to_which_number(answer: str, spent: object) -> None:
 )
 def test_a_missing_value_is_asked_for_until_given(answer: str, wanted: object) -> None:
     assert shown(talk(*MISSING, answer)) == wanted
-    if wanted == "What should spent be?":
+    if wanted == "What is the spent amount?":
         assert shown(talk(*MISSING, answer, "40k")) == NO_SPENT | {"spent": 40000}
 
 

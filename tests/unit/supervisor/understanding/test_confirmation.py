@@ -36,7 +36,7 @@ class Door(Parameters):
 
 
 SHOWN = {"quote_number": "Q-415", "pickup": "2026-12-01"}
-QUESTION = "Do you mean book freight with quote number Q-415, pickup 2026-12-01?"
+QUESTION = "Shall I book a quoted transport (quote number: Q-415; pickup: 2026-12-01)?"
 
 
 def asked(
@@ -128,7 +128,7 @@ def test_one_yes_answers_several_proposals() -> None:
     other = {"quote_number": "Q-20", "pickup": "2026-12-04"}
     turns = [
         asked(QUESTION, SHOWN),
-        asked("Do you mean book freight with quote number Q-20?", other, 2),
+        asked("Shall I book a quoted transport (quote number: Q-20)?", other, 2),
     ]
     found = understand("yes", turns)
     assert isinstance(found, Several)
@@ -139,7 +139,7 @@ def test_one_yes_answers_several_proposals() -> None:
 
 
 def test_a_yes_to_leaving_words_out_does_not_confirm() -> None:
-    turn = asked("I have no use for '12' in book freight. Shall I leave it out?", SHOWN)
+    turn = asked("I cannot take '12' into account. Shall I leave it out?", SHOWN)
     found = understand("yes", [turn])
     assert isinstance(found, Clarification)
     assert found.question == QUESTION

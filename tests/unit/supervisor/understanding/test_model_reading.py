@@ -165,7 +165,7 @@ async def test_an_unreadable_quotation_is_shown_for_a_yes(
         slots.append(slot("litres", "50", "50 Liter"))
     found = await interpret(text, reading(intent(WATER, *slots)))
     assert isinstance(found, Clarification), found
-    assert found.question.startswith("Do you mean water zone with ")
+    assert found.question.startswith("Shall I water one zone of the garden (")
     assert "as I understand your words" in found.question
     assert found.call is not None
     assert {"zone", "litres"} <= found.call.parameters.keys()
@@ -284,7 +284,7 @@ async def test_a_task_with_effects_is_shown_for_a_yes_first() -> None:
     assert isinstance(found, Clarification)
     assert (
         found.question
-        == "Do you mean book freight with quote number Q-415, pickup 2026-12-01?"
+        == "Shall I book a quoted transport (quote number: Q-415; pickup: 2026-12-01)?"
     )
     assert found.call is not None
     assert found.call.parameters == {"quote_number": "Q-415", "pickup": "2026-12-01"}

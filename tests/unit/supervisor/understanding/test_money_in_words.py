@@ -128,12 +128,12 @@ def test_two_amounts_keep_their_own_currencies() -> None:
     [
         (
             "refund 80 kr",
-            "What should amount be, with its currency? You wrote '80 kr', which may be SEK, NOK, DKK, ISK, CZK or SKK.",
+            "What is the amount, with its currency? You wrote '80 kr', which may be SEK, NOK, DKK, ISK, CZK or SKK.",
             {"NOK": "80 NOK", "Swedish kronor": "80 SEK", "80 DKK": "80 DKK"},
         ),
         (
             "refund 120",
-            "What should amount be, with its currency? You wrote '120'.",
+            "What is the amount, with its currency? You wrote '120'.",
             {"euros": "120 EUR", "in yen please": "120 JPY", "£": "120 GBP"},
         ),
         (

@@ -88,7 +88,7 @@ def understand(text: str, previous: list[ChatTurn] | None = None) -> Interpretat
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("run 10k", "Is distance 10 km or 10000 km?"),
+        ("run 10k", "Is the distance 10 km or 10000 km?"),
         ("haircut with Sam tomorrow", "'Sam'"),
         ("book a haircut on 2026-12-01 and on 2026-12-05", "2026-12-05"),
         ('order a funghi "well done"', "'well done'"),
@@ -106,8 +106,11 @@ def test_a_value_that_no_field_takes_is_asked_about(text: str, words: str) -> No
 @pytest.mark.parametrize(
     ("text", "question"),
     [
-        ("check budget limit 50k spent", "What is '50k': budget limit or spent?"),
-        ("check budget 50k limit 42k", "Is budget limit 50k or 42k?"),
+        (
+            "check budget limit 50k spent",
+            "What is '50k': the budget limit or the spent amount?",
+        ),
+        ("check budget 50k limit 42k", "Is the budget limit 50k or 42k?"),
     ],
 )
 def test_a_value_between_two_fields_and_two_values_of_one_are_asked_about(

@@ -1,87 +1,197 @@
-"""How a missing value is asked for, and that a question of 0.2, which a conversation keeps, is still read."""
+"""Questions are sentences that a person would say, and are answered as they were asked."""
 
-from datetime import UTC, datetime
+from datetime import date, time
+from typing import Any, Literal
 
 import pytest
 
 from tasklore.contracts.messages import ChatTurn
 from tasklore.contracts.parameters.model import Field, Parameters
-from tasklore.contracts.quantities.amounts import Amount
-from tasklore.supervisor.understanding.questions import (
-    ask_for,
-    ask_value,
-    slots_asked,
-)
+from tasklore.contracts.quantities.amounts import Amount, Duration
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding.outcome import Clarification, Understood
+from tasklore.supervisor.understanding.questions import ask_for, slots_asked
+from tasklore.supervisor.understanding.rules import RuleInterpreter
 from tasklore.supervisor.understanding.schema import task_schema
-from tests.understanding_cases import card_for
+from tests.understanding.agents import EVERYDAY, NOW, card_of_tasks, task_of
+from tests.understanding.strangers import STRANGERS
 
 
-class Party(Parameters):
-    """A party, of which everything may be left open."""
+class Asked(Parameters):
+    """Fields with names of every sort."""
 
-    people: int | None = Field(None, ge=1)
-    number_of_tables: int | None = None
-    status: int | None = None
-    budget: Amount | None = Field(None, description="What it may cost.")
-    hours: Amount | None = None
-    dishes: tuple[str, ...] = ()
+    days: int
+    age: int
+    status: int
+    monthly: Amount
+    speed: Amount
+    pickup_day: date
+    start: time
+    until: date
+    every: Duration = Field(description="How often.")
+    insured_for: Amount
+    how_long: Duration
+    your_name: str
+    size: Literal["small", "large"]
+    toppings: tuple[str, ...]
+    is_urgent: bool
 
 
-[CARD] = card_for("PartyAgent", "plan_party", Party).tasks
-SCHEMA = task_schema(CARD)
+class Open(Parameters):
+    """Fields that may be left open."""
+
+    days: int | None = None
+    monthly: Amount | None = Field(None, description="What it may cost.")
+    toppings: tuple[str, ...] = ()
 
 
-def asked_in(text: str) -> ChatTurn:
-    """Return a turn of ours that says *text*."""
-    return ChatTurn(
-        turn_id="a0",
-        conversation_id="c",
-        speaker="assistant",
-        text=text,
-        at=datetime(2026, 11, 23, tzinfo=UTC),
-        request_id="0",
+@pytest.mark.parametrize(
+    ("field", "question"),
+    [
+        ("days", "How many days?"),
+        ("age", "What is the age?"),
+        ("status", "What is the status?"),
+        ("monthly", "What is the monthly amount?"),
+        ("speed", "What is the speed?"),
+        ("pickup_day", "When is the pickup day?"),
+        ("start", "When is the start?"),
+        ("until", "Until when?"),
+        ("every", "How often?"),
+        ("insured_for", "Insured for how much?"),
+        ("how_long", "How long?"),
+        ("your_name", "What is your name?"),
+        ("size", "Which size? One of: small, large."),
+        ("toppings", "Which toppings?"),
+        ("is_urgent", "Is urgent: yes or no?"),
+    ],
+)
+def test_a_field_is_asked_for_by_its_name_and_kind(field: str, question: str) -> None:
+    task = task_of("ask_all", Asked, "Ask for all.", (), ())
+    slot = task_schema(task).slot(field)
+    assert slot is not None
+    assert ask_for([slot]) == question
+
+
+def _talk(catalogue: Catalogue, *says: str) -> Any:
+    previous: list[ChatTurn] = []
+    found: Any = None
+    for number, text in enumerate(says):
+        found = RuleInterpreter().understand(
+            text, catalogue=catalogue, previous=previous, now=NOW
+        )
+        person = ChatTurn(
+            turn_id=f"p{number}",
+            conversation_id="c",
+            speaker="person",
+            text=text,
+            at=NOW,
+        )
+        previous.append(person)
+        if isinstance(found, Clarification):
+            answered = {"text": found.question, "agent_id": found.agent_id}
+            previous.append(
+                person.model_copy(
+                    update={
+                        **answered,
+                        "turn_id": f"a{number}",
+                        "speaker": "assistant",
+                        "task": found.call,
+                    }
+                )
+            )
+    return found
+
+
+def test_two_values_without_a_field_are_one_question_which_names_both() -> None:
+    found = _talk(EVERYDAY.catalogue, "I can save 5000 and 200")
+    assert isinstance(found, Clarification)
+    assert found.question == (
+        "I cannot tell which of '5000' and '200' is which. What are the goal and the"
+        " monthly amount?"
     )
 
 
 @pytest.mark.parametrize(
-    ("name", "question"),
-    [
-        ("people", "How many people?"),
-        ("number_of_tables", "What should number of tables be?"),
-        ("status", "What should status be?"),
-        ("budget", "What should budget be (what it may cost)?"),
-        ("hours", "What should hours be?"),
-        ("dishes", "Which dishes?"),
-    ],
+    "answer",
+    ["5000 and 200", "goal 5000, monthly 200", "200 a month, and the goal is 5000"],
 )
-def test_a_value_is_asked_for_as_a_person_would(name: str, question: str) -> None:
-    """Whole numbers of a plural are counted; and the question is known again as that for its slot."""
-    slot = SCHEMA.slot(name)
-    assert slot is not None
-    assert ask_for([slot]) == question
-    for asked in (question, ask_value(slot, ", at least 1"), f"Party. {question}"):
-        assert slots_asked(asked_in(asked), SCHEMA) == (slot,)
+def test_the_answer_settles_both(answer: str) -> None:
+    found = _talk(EVERYDAY.catalogue, "I can save 5000 and 200", answer)
+    assert isinstance(found, Understood), found
+    assert {"goal": 5000, "monthly": 200}.items() <= found.task.parameters.items()
+
+
+def test_words_that_are_told_to_be_left_out_stand_once_and_never_as_an_article_alone() -> (
+    None
+):
+    found = _talk(
+        STRANGERS.catalogue,
+        "quote from Antwerp to Turin for 3 pallets every Monday, 950 kg",
+    )
+    assert isinstance(found, Clarification)
+    assert found.question == (
+        "I cannot take 'every Monday' into account. Shall I leave it out?"
+    )
+
+
+def test_what_is_shown_for_a_yes_says_what_is_done_and_in_which_unit() -> None:
+    found = _talk(
+        STRANGERS.catalogue, "quote 3 pallets from Antwerp to Turin and back, 950 kg"
+    )
+    assert isinstance(found, Clarification)
+    assert found.question.startswith(
+        "Shall I quote a price for pallets (origin: Antwerp; destination: Turin;"
+        " pallets: 3; weight: 950 kg)?"
+    )
+
+
+def test_a_task_is_offered_by_what_it_does_and_found_by_that() -> None:
+    """Two that do the same are offered by their names."""
+    both = Catalogue(
+        [
+            card_of_tasks(
+                name,
+                "Counts.",
+                ("count",),
+                task_of(f"count_{what}", Asked, does, ("count them",), ("count",)),
+            )
+            for name, what, does in (
+                ("SheepAgent", "sheep", "Count the sheep."),
+                ("GoatAgent", "goats", "Goats are counted."),
+            )
+        ]
+    )
+    found = _talk(both, "count")
+    assert isinstance(found, Clarification)
+    assert found.question == (
+        "Do you mean count goats (GoatAgent) or to count the sheep (SheepAgent)?"
+    )
+    for answer, agent in (("the second", "SheepAgent"), ("goats", "GoatAgent")):
+        chosen = _talk(both, "count", answer)
+        assert isinstance(chosen, Clarification)
+        assert chosen.agent_id == agent
 
 
 @pytest.mark.parametrize(
     ("question", "name"),
     [
-        ("What is people?", "people"),
-        ("What is people, at least 1? You wrote '0'.", "people"),
-        ("What is people in all? You wrote '3' beside yourself.", "people"),
-        ("What is budget (what it may cost)?", "budget"),
-        ("Which dishes? For example: soup.", "dishes"),
-        ("Is budget 1 or 1000? You wrote '1.000'.", "budget"),
+        ("What is days?", "days"),
+        ("What is days, at least 1? You wrote '0'.", "days"),
+        ("What is days in all? You wrote '3' beside yourself.", "days"),
+        ("What is monthly (what it may cost)?", "monthly"),
+        ("Which toppings? For example: ham.", "toppings"),
+        ("Is monthly 1 or 1000? You wrote '1.000'.", "monthly"),
     ],
 )
 def test_a_question_of_0_2_is_read(question: str, name: str) -> None:
-    """Its turns are kept, and the next sentence answers it."""
-    assert [slot.name for slot in slots_asked(asked_in(question), SCHEMA)] == [name]
-
-
-def test_several_values_are_asked_for_in_one_question() -> None:
-    """As before, it waits for those that are required alone."""
-    slots = [slot for slot in SCHEMA.slots if slot.name in ("people", "budget")]
-    question = ask_for(slots)
-    assert question == "What should people and budget be?"
-    assert slots_asked(asked_in(question), SCHEMA) == ()
+    """Its turns are kept, and the next sentence answers it; none of these fields has to be given."""
+    schema = task_schema(task_of("ask_all", Open, "Ask for all.", (), ()))
+    asked = ChatTurn(
+        turn_id="a0",
+        conversation_id="c",
+        speaker="assistant",
+        text=question,
+        at=NOW,
+        request_id="0",
+    )
+    assert [slot.name for slot in slots_asked(asked, schema)] == [name]

@@ -145,7 +145,7 @@ def test_an_ambiguous_answer_starts_nothing() -> None:
     assert isinstance(first, Clarification)
     assert (
         first.question
-        == "What should spent be? (I cannot tell which of these questions that answers.)"
+        == "What is the spent amount? (I cannot tell which of these questions that answers.)"
     )
     assert told(answers(NUMBERS, "50k", "50k and 4")) == [
         ("BudgetTrackerAgent", 50_000),
