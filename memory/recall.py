@@ -21,10 +21,19 @@ from tasklore.memory.episodes.ranking import rank_items
 from tasklore.memory.episodes.recall import ANY, SearchesEpisodes, Within, recall
 from tasklore.memory.episodes.store import Hit, SearchResult
 
-__all__ = ["MAX_LIMIT", "Memory", "Recalled", "Within", "search_memory", "turns_for"]
+__all__ = [
+    "MAX_LIMIT",
+    "Memory",
+    "Recalled",
+    "Within",
+    "is_question",
+    "search_memory",
+    "turns_for",
+]
 
 log = structlog.get_logger(__name__)
 
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 #: Memories of one search.
 MAX_LIMIT = 100
 #: Turns that are looked at for one question.
@@ -198,3 +207,8 @@ def _items_for(
         range(len(found)), key=lambda number: (found[number][2], -scores[number])
     )
     return [found[number][1] for number in order if scores[number] > 0]
+
+
+def is_question(text: str) -> bool:
+    """Return whether *text* ends by asking something, in any script."""
+    return text.rstrip(" \"'!").endswith(_QUESTION_MARKS)

@@ -30,6 +30,7 @@ from tasklore.contracts.messages import (
     TaskCall,
 )
 from tasklore.memory.conversations.conversation import Conversations
+from tasklore.memory.recall import is_question
 from tasklore.runtime.task_caller import (
     HasWorker,
     TaskCaller,
@@ -40,6 +41,7 @@ from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.dispatch import MOST_AHEAD, Dispatch
 from tasklore.supervisor.replies.combined import combine, fit, to_part
 from tasklore.supervisor.replies.notices import (
+    KEPT,
     MEMORY_AGENT,
     Learned,
     say_kept,
@@ -48,10 +50,12 @@ from tasklore.supervisor.replies.notices import (
 from tasklore.supervisor.replies.report_texts import part_reply, report_reply
 from tasklore.supervisor.reports.reports import ReportWaiter
 from tasklore.supervisor.requests.readings import (
+    LOOK_BACK,
     FirstReading,
     PartRead,
     RequestReadings,
     find_turn,
+    read_turns,
 )
 from tasklore.supervisor.requests.request import (
     Ended,
@@ -228,10 +232,21 @@ class Service:
             is_kept = self._learned is not None and await self._learned.is_kept(
                 owner, turn_id
             )
-            return say_kept(reply) if is_kept else reply
+            return await self._say_kept(reply, asked) if is_kept else reply
         finally:
             recalling.cancel()
             await asyncio.gather(recalling, return_exceptions=True)
+
+    async def _say_kept(self, reply: PersonReply, asked: Incoming) -> PersonReply:
+        """Return *reply* to kept words of *asked*; what that means is said once in a conversation."""
+        was_said = False
+        asks = is_question(asked.request.text)
+        if not asks:
+            turns = await read_turns(
+                self._conversations, asked.conversation_id, LOOK_BACK
+            )
+            was_said = any(turn.text.startswith(KEPT) for turn in turns)
+        return say_kept(reply, is_question=asks, was_said=was_said)
 
     async def _recall(self, asked: Incoming) -> PersonReply | None:
         """Return the memory agent's answer to *asked*, None when it has none."""

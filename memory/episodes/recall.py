@@ -31,6 +31,9 @@ class SearchesEpisodes(Protocol):
     ) -> SearchResult:
         """Return turns on *query*, best first."""
 
+    async def recent(self, owner: str, count: int) -> tuple[Episode, ...]:
+        """Return the last *count* turns, oldest first."""
+
 
 class KeepsTurns(SearchesEpisodes, Protocol):
     """What changes of users' memory need of it."""

@@ -29,7 +29,10 @@ _VERBS = {"is": "are", "has": "have", "was": "were", "does": "do", "wants": "wan
 _CANNOT_TELL = re.compile(
     r"I cannot tell what to do with (?:that|\".*?\")\.", re.DOTALL
 )
-_KEPT = "I have stored that, but no agent here has a task for it."
+#: What is said of words that memory keeps, and of those after them; and of a question that it cannot answer.
+KEPT = "I have kept that, word for word: you can ask me about it later. Nothing was started."
+_KEPT_TOO = "I have kept that, too."
+_UNKNOWN = "I do not know: nothing that you told me answers that."
 
 
 class Learned:
@@ -97,15 +100,26 @@ class Learned:
             return False
 
 
-def say_kept(reply: PersonReply) -> PersonReply:
-    """Return *reply* to words that memory keeps, which says so in place of "I cannot tell what to do with that"."""
+def say_kept(
+    reply: PersonReply, *, is_question: bool = False, was_said: bool = False
+) -> PersonReply:
+    """Return *reply* to words that memory keeps, which says so in place of "I cannot tell what to do with that".
+
+    What that means is said once: where it *was_said* before, the reply says no more than that. That a question
+    *is_question* is kept helps nobody: it says that nothing answers it.
+    """
+
+    def word(text: str) -> str:
+        if is_question:
+            return _CANNOT_TELL.sub(_UNKNOWN, text)
+        if was_said and _CANNOT_TELL.match(text):
+            return _KEPT_TOO
+        return _CANNOT_TELL.sub(KEPT, text)
+
     parts = tuple(
-        part.model_copy(update={"text": _CANNOT_TELL.sub(_KEPT, part.text)})
-        for part in reply.parts
+        part.model_copy(update={"text": word(part.text)}) for part in reply.parts
     )
-    return reply.model_copy(
-        update={"text": _CANNOT_TELL.sub(_KEPT, reply.text), "parts": parts}
-    )
+    return reply.model_copy(update={"text": word(reply.text), "parts": parts})
 
 
 def with_notes(text: str, lines: Sequence[str]) -> str:

@@ -25,6 +25,7 @@ from tasklore.contracts.messages import (
     TaskCard,
 )
 from tasklore.contracts.moments import describe_time, spell_moment
+from tasklore.supervisor.replies.memory_answers import word_memory_answer
 from tasklore.supervisor.requests.readings import PartRead
 
 #: Lines of a result shown to a person; the whole of it is in the report.
@@ -248,10 +249,13 @@ def describe_result(
 ) -> str:
     """Return the result of a completed *report* in words.
 
-    A text is returned as it is. Any other one stands line by line between the question and its origin.
+    A text is returned as it is, and what memory answers in sentences. Any other one stands line by line between the
+    question and its origin.
     """
     if isinstance(report.result, str):
         return report.result
+    if (sentences := word_memory_answer(report, call)) is not None:
+        return sentences
     lines = list(_lines(report.result))
     if len(lines) > _MOST_LINES:
         lines = [

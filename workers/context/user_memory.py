@@ -5,14 +5,19 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
 from tasklore.workers.context.documents import BUDGET_TOKENS, UserDocuments
 
 if TYPE_CHECKING:
+    from tasklore.memory.episodes.episode import Episode
     from tasklore.memory.episodes.recall import SearchesEpisodes
     from tasklore.memory.recall import Recalled
 
 log = structlog.get_logger(__name__)
+
+#: Turns of a user that are listed at most, and turns that are looked at for each: others are answers to them.
+_MOST_RECENT = 100
+_LOOKED_AT = 3
 
 
 class UserMemory:
@@ -46,6 +51,18 @@ class UserMemory:
         return await documents.rendered(
             query=query, budget_tokens=budget_tokens, said=quotations_of(found)
         )
+
+    async def recent(self, *, limit: int = 20) -> "tuple[Episode, ...]":
+        """Return what the user said last, up to *limit* turns word for word, oldest first; none where none are kept.
+
+        Raises:
+            InvalidInput: *limit* is not 1 to 100.
+            MemoryUnavailable: the store did not answer in time.
+        """
+        if not 1 <= limit <= _MOST_RECENT:
+            raise InvalidInput(f"limit {limit} must be 1 to {_MOST_RECENT}")
+        found = await self._episodes.recent(self._documents.user_id, _LOOKED_AT * limit)
+        return tuple(one for one in found if one.speaker == "person")[-limit:]
 
     async def search(
         self, query: str, *, at: date | None = None, limit: int = 20

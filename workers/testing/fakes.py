@@ -210,6 +210,15 @@ class KitEpisodes:
             tuple(sorted(hits, key=lambda hit: -hit.score)[:limit]), len(turns)
         )
 
+    async def recent(self, owner: str, count: int) -> "tuple[Episode, ...]":  # noqa: ARG002 - the kit knows one person
+        """Return the last *count* turns, oldest first."""
+        from tasklore.memory.episodes.episode import Episode
+
+        return tuple(
+            Episode.model_validate(turn, from_attributes=True)
+            for turn in self._turns[-count:]
+        )
+
     async def settle(
         self, owner: str, *, is_on: bool = True, days: int | None = None
     ) -> None:

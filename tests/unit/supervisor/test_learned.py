@@ -6,7 +6,7 @@ import pytest
 
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.messages import PersonReply, ReplyPart
-from tasklore.supervisor.replies.notices import Learned, say_kept, with_notes
+from tasklore.supervisor.replies.notices import KEPT, Learned, say_kept, with_notes
 from tests.virtual_time import elapsed_s, in_virtual_time
 
 
@@ -131,12 +131,24 @@ def test_a_reply_to_kept_words_says_that_they_are_kept() -> None:
         request_id="r", conversation_id="c", kind="unable", text=unknown, parts=parts
     )
     said = say_kept(reply)
-    assert (
-        said.text
-        == "I have stored that, but no agent here has a task for it. I can: greet."
-    )
+    assert said.text == f"{KEPT} I can: greet."
     assert [part.text for part in said.parts] == [said.text, other]
     quoted = reply.model_copy(
         update={"text": 'I cannot tell what to do with "my sister. Ida". I can: greet.'}
     )
     assert say_kept(quoted).text == said.text
+
+
+def test_what_keeping_means_is_said_once_and_a_question_is_not_said_to_be_kept() -> (
+    None
+):
+    reply = PersonReply(
+        request_id="r",
+        conversation_id="c",
+        kind="unable",
+        text="I cannot tell what to do with that. I can: greet.",
+    )
+    assert say_kept(reply, was_said=True).text == "I have kept that, too."
+    assert say_kept(reply, is_question=True).text == (
+        "I do not know: nothing that you told me answers that. I can: greet."
+    )

@@ -344,7 +344,7 @@ def test_a_question_names_missing_fields_and_keeps_known_ones() -> None:
     assert (reply.kind, reply.missing, reply.text) == (
         "question",
         ("spent",),
-        "What should spent be?",
+        "What is the spent amount?",
     )
     assert reply.task == TaskCall(
         name="analyze_budget", parameters={"budget_limit": 50000}

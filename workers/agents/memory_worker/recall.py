@@ -12,7 +12,7 @@ from tasklore.contracts.errors import LlmError
 from tasklore.memory.documents.entries import live_entries
 from tasklore.memory.episodes.ranking import rank
 from tasklore.memory.grounding import locate, numbers_in
-from tasklore.memory.recall import Memory, Recalled
+from tasklore.memory.recall import Memory, Recalled, is_question
 from tasklore.memory.rendering.quoting import quote
 from tasklore.workers.agent_files import load_agent_files
 from tasklore.workers.answers import AnswerSchema
@@ -27,9 +27,9 @@ _MOST_FOUND = 20
 _MOST_QUOTED = 3
 #: Items of an overview.
 _MOST_KNOWN = 200
+_MOST_SAID = 10
 #: Characters of one quotation that are shown.
 _LONGEST = 300
-_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 
 NOTHING_SAID = "Nothing was said about that."
 
@@ -89,21 +89,17 @@ async def recall(asked: Question, context: Context) -> FromMemory:
         if answered is not None:
             return answered
     nearest = () if found.is_nothing_said else _nearest(asked.question, found.memories)
-    if not nearest or not _is_asked(asked.question):
+    if not nearest or not is_question(asked.question):
         return FromMemory(answer=NOTHING_SAID)
     return FromMemory(
         answer=_with_sources("What comes nearest to that:", nearest), quotations=nearest
     )
 
 
-def _is_asked(text: str) -> bool:
-    return text.rstrip(" \"'!").endswith(_QUESTION_MARKS)
-
-
 def _nearest(question: str, memories: Sequence[Memory]) -> tuple[Quoted, ...]:
     """Return the person's own words among *memories* that share most with *question*, nearest first."""
     said = [
-        one for one in memories if one.speaker == "person" and not _is_asked(one.text)
+        one for one in memories if one.speaker == "person" and not is_question(one.text)
     ]
     scores = rank(question, [one.text for one in said])
     least = max(scores, default=0.0) / 2
@@ -122,7 +118,7 @@ async def about_me(_asked: Nothing, context: Context) -> dict[str, list[str]]:
 
     Raises:
         InvalidInput: nobody known asked.
-        MemoryUnavailable: the documents did not answer in time; the task is run again.
+        MemoryUnavailable: the documents or turns did not answer in time; the task is run again.
     """
     documents = context.documents
     entries = live_entries(
@@ -138,7 +134,27 @@ async def about_me(_asked: Nothing, context: Context) -> dict[str, list[str]]:
         known["more"] = [
             f"{len(entries) - _MOST_KNOWN} items; `tasklore memory show` has them all"
         ]
+    if said := await _said_lately(context):
+        known["said"] = said
     return known
+
+
+async def _said_lately(context: Context) -> list[str]:
+    """Return the last statements of the user, oldest first, without the words that ask for this task.
+
+    What nobody could make an item of is known as well.
+    """
+    asking = {
+        turn.turn_id
+        for turn in await context.conversation.recent(_MOST_SAID)
+        if turn.request_id is not None
+        and turn.request_id == context.assignment.request_id
+    }
+    return [
+        one.text[:_LONGEST]
+        for one in await context.memory.recent(limit=_MOST_SAID)
+        if one.turn_id not in asking and not is_question(one.text)
+    ]
 
 
 async def _ask_model(

@@ -144,7 +144,10 @@ async def test_what_is_known_is_told_by_category() -> None:
     """All that holds, and nothing of anybody who is not known."""
     kit = _kit()
     report = await kit.run("about_me", {}, user_id=USER)
-    assert report.result == {"food likes": ["Sushi", "Pasta"]}
+    assert report.result == {
+        "food likes": ["Sushi", "Pasta"],
+        "said": ["I moved to Krakow in March", "I'm allergic to peanuts"],
+    }
 
     refused = await kit.run("about_me", {})
     assert refused.error is not None
