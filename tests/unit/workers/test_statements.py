@@ -89,6 +89,73 @@ def test_an_end_and_a_wish_to_forget_are_heard(
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "I take warfarin",
+        "I take insulin every day",
+        "I'm on blood thinners",
+        "I have a pacemaker",
+        "I use a wheelchair",
+        "I had a stroke in 2019",
+        "I'm recovering from surgery",
+        "I broke my wrist last week",
+        "my left knee hurts at night",
+        "I get migraines from red wine",
+        "penicillin makes me sick",
+        "I can't eat shellfish",
+        "I have a buckwheat intolerance",
+        "I have high cholesterol",
+        "my blood type is 0 negative",
+    ],
+)
+def test_of_health_what_no_list_of_values_knows_is_kept_as_it_was_said(
+    text: str,
+) -> None:
+    (statement,) = read(text, today=TODAY)
+
+    assert (statement.category, statement.value) == ("health.conditions", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I have two cats",
+        "we have three kids",
+        "I'm learning Portuguese",
+        "I work night shifts",
+        "I live on the third floor",
+    ],
+)
+def test_of_a_life_what_no_list_of_values_knows_is_kept_as_it_was_said(
+    text: str,
+) -> None:
+    (statement,) = read(text, today=TODAY)
+
+    assert (statement.category, statement.value) == ("general.other", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I take the bus",
+        "I take it back",
+        "I need a table",
+        "I have two questions",
+        "I have a question",
+        "I broke my phone",
+        "my order hurts",
+        "I can't eat now",
+        "I work on the report",
+        "I live in hope",
+        "my back office is closed",
+        "I'm on holiday",
+    ],
+)
+def test_what_only_looks_like_it_is_not_heard(text: str) -> None:
+    assert read(text, today=TODAY) == ()
+
+
+@pytest.mark.parametrize(
     ("text", "last_day"),
     [
         ("I'm off coffee until Friday", date(2026, 11, 27)),
