@@ -39,7 +39,7 @@ from tasklore.runtime.task_caller import (
 )
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.dispatch import MOST_AHEAD, Dispatch
-from tasklore.supervisor.replies.combined import combine, fit, to_part
+from tasklore.supervisor.replies.combined import combine, fit, join_parts, to_part
 from tasklore.supervisor.replies.notices import (
     KEPT,
     MEMORY_AGENT,
@@ -47,6 +47,7 @@ from tasklore.supervisor.replies.notices import (
     say_kept,
     with_notes,
 )
+from tasklore.supervisor.replies.phrasing import Phraser, Said, tells_language
 from tasklore.supervisor.replies.report_texts import part_reply, report_reply
 from tasklore.supervisor.reports.reports import ReportWaiter
 from tasklore.supervisor.requests.readings import (
@@ -54,6 +55,7 @@ from tasklore.supervisor.requests.readings import (
     FirstReading,
     PartRead,
     RequestReadings,
+    ShownTurn,
     find_turn,
     read_turns,
 )
@@ -68,6 +70,7 @@ from tasklore.supervisor.requests.request import (
 )
 from tasklore.supervisor.understanding.model import ROLE, reading_for
 from tasklore.supervisor.understanding.outcome import Interpreter
+from tasklore.supervisor.understanding.questions import says_nothing_fits
 
 log = structlog.get_logger(__name__)
 
@@ -78,6 +81,10 @@ MAX_ATTEMPTS = 5
 RECALL = "recall"
 LONGEST_QUESTION = 2_000
 
+#: Earlier words of a person that tell their language where the last ones do not.
+_NEAR_WORDS = 3
+#: Kinds of replies that a model may say in other words than rules do.
+_REWORDED = ("question", "unable")
 #: How a turn is published to TURNS: subject, body and message id; returns at once.
 Publish = Callable[[str, bytes, str], None]
 
@@ -99,8 +106,10 @@ class Service:
         time_zone: str = "UTC",
         learned: Learned | None = None,
         has_worker: HasWorker | None = None,
+        phraser: Phraser | None = None,
     ) -> None:
         self._has_worker = has_worker
+        self._phraser = phraser
         self._supervisor_id = supervisor_id
         self._learned = learned
         self._catalogue = catalogue
@@ -190,6 +199,12 @@ class Service:
             lines = await taking if taking is not None else ()
             if reply.kind == "unable" and request.user_id:
                 reply = await self._from_memory(reply, request.user_id, asked)
+            by_rules = None
+            if isinstance(read, FirstReading) and self._phraser is not None:
+                with reading_for(payer):
+                    phrased = await self._phrase(reply, asked, self._phraser)
+                if phrased != reply:
+                    by_rules, reply = reply, phrased
             reply = (
                 reply.model_copy(update={"text": with_notes(reply.text, lines)})
                 if lines
@@ -208,8 +223,44 @@ class Service:
         )
         # "Still at it" is no turn: the answer to a repeated request will be the one that is kept. Neither is a refusal.
         if reply.kind != "pending" and isinstance(read, FirstReading):
-            await self._note_answer(asked, reply)
+            await self._note_answer(asked, reply, by_rules)
         return reply
+
+    async def _phrase(
+        self, reply: PersonReply, asked: Incoming, phraser: Phraser
+    ) -> PersonReply:
+        """Return *reply* with its questions, and what nobody can do, in the language of the person who *asked*."""
+        parts = list(reply.parts) or [to_part(reply, None)]
+        places = [place for place, part in enumerate(parts) if part.kind in _REWORDED]
+        if not places or asked.is_repeat:
+            return reply
+        said = [_said(parts[place]) for place in places]
+        words = asked.request.text
+        if not tells_language(words):
+            turns = await read_turns(
+                self._conversations, asked.conversation_id, LOOK_BACK
+            )
+            own = [turn.text for turn in turns if turn.speaker == "person"]
+            words = "\n".join([*own[-_NEAR_WORDS:], words])
+        texts = await phraser.phrase(words, said)
+        for place, text in zip(places, texts, strict=True):
+            part = parts[place]
+            if text != part.text and self._has_effects(part):
+                # A yes to it has effects: whoever reads English sees that it was not said otherwise.
+                text = f"{text}\n({part.text})"
+            parts[place] = part.model_copy(update={"text": text})
+        if not reply.parts:
+            return reply.model_copy(update={"text": parts[0].text})
+        return reply.model_copy(
+            update={"text": join_parts(parts), "parts": tuple(parts)}
+        )
+
+    def _has_effects(self, part: ReplyPart) -> bool:
+        """Return whether *part* asks about a task that is to be confirmed."""
+        if part.agent_id is None or part.task is None:
+            return False
+        card = self._catalogue().card_of(part.agent_id, part.task.name)
+        return card is not None and bool(card.confirm)
 
     async def _from_memory(
         self, reply: PersonReply, owner: str, asked: Incoming
@@ -447,8 +498,13 @@ class Service:
             return False
         return found is not None
 
-    async def _note_answer(self, asked: Incoming, reply: PersonReply) -> None:
-        """Keep *reply* as one turn, or as one for each part: a question last, as that is answered next."""
+    async def _note_answer(
+        self, asked: Incoming, reply: PersonReply, by_rules: PersonReply | None
+    ) -> None:
+        """Keep *reply* as one turn, or as one for each part: a question last, as that is answered next.
+
+        *by_rules* is what rules said, where a model said it in other words: it is kept beside, for the answer.
+        """
         now = self._now()
         if not reply.parts:
             turn = asked.turn(
@@ -458,6 +514,7 @@ class Service:
                 (reply.agent_id, reply.task),
                 kind=reply.kind,
             )
+            turn = _with_words(turn, by_rules)
             await self._note(turn, asked, reply)
             return
         places = sorted(
@@ -475,6 +532,7 @@ class Service:
                 place=place + 1,
                 kind=part.kind,
             )
+            turn = _with_words(turn, by_rules and by_rules.parts[place])
             await self._note(turn, asked, reply if place == places[-1] else None)
 
     async def _note(
@@ -496,10 +554,11 @@ class Service:
         else:
             alongside.has_ended = reply is not None
             alongside.is_first = is_first
-        self._send_turn(turn, body)
+        self._publish_turn(turn)
 
     def _publish_turn(self, turn: ChatTurn) -> None:
-        self._send_turn(turn, turn.model_dump_json(exclude_none=True).encode())
+        said = turn.model_dump_json(exclude_none=True, exclude={"asked_as"})
+        self._send_turn(turn, said.encode())
 
     def _send_turn(self, turn: ChatTurn, body: bytes) -> None:
         try:
@@ -509,3 +568,19 @@ class Service:
         except MessageTooLarge as error:
             # The answer is there: it goes back, although no worker can learn from it.
             log.warning("turn_not_published", error=str(error))
+
+
+def _said(part: ReplyPart) -> Said:
+    """Return *part*, a question or a refusal, with the values that it names."""
+    call = part.task
+    values = () if call is None else tuple(call.parameters.values())
+    texts = tuple(one for one in values if isinstance(one, str) and one)
+    is_free = part.kind == "unable" and says_nothing_fits(part.text)
+    return Said("cannot" if is_free else "same", part.text, texts)
+
+
+def _with_words(turn: ChatTurn, by_rules: PersonReply | ReplyPart | None) -> ChatTurn:
+    """Return *turn* with what *by_rules* said beside it, where that is something else."""
+    if by_rules is None or by_rules.kind not in _REWORDED or by_rules.text == turn.text:
+        return turn
+    return ShownTurn.model_validate({**dict(turn), "asked_as": by_rules.text})

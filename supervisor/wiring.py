@@ -78,6 +78,7 @@ from tasklore.supervisor.pipelines.analysis.requests import AnalysisRequests
 from tasklore.supervisor.pipelines.as_tasks import agent_card, read_pipelines
 from tasklore.supervisor.pipelines.driver import PipelineDriver
 from tasklore.supervisor.pipelines.requests import PipelineRequests
+from tasklore.supervisor.replies.phrasing import Phraser
 from tasklore.supervisor.reports import comparison
 from tasklore.supervisor.reports.reports import HINT_PAUSE_S, ReportWaiter
 from tasklore.supervisor.requests.refusals import make_refusals
@@ -101,6 +102,7 @@ from tasklore.supervisor.services import (
     open_delivering,
 )
 from tasklore.supervisor.stream_recovery import Recovery
+from tasklore.supervisor.understanding.model import Counted
 from tasklore.supervisor.watches import Watcher, make_watches
 
 log = structlog.get_logger(__name__)
@@ -382,12 +384,12 @@ class Supervisor:
             subjects.reports_to(settings.supervisor_id), reports.hear_hint
         )
         await (recovery := self._recovery(client, redis, outbox, dispatch)).listen()
+        llm = await self._open_llm(stack, redis)
         service = Service(
             settings.supervisor_id,
             catalogue=lambda: self._cards.catalogue,
-            interpreter=make_cached_interpreter(
-                await self._open_llm(stack, redis), redis, settings
-            ),
+            interpreter=make_cached_interpreter(llm, redis, settings),
+            phraser=Phraser(Counted(llm)),
             dispatch=dispatch,
             reports=reports,
             conversations=Conversations(redis),

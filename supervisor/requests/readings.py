@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.identifiers import Name
+from tasklore.contracts.message_parts import is_none
 from tasklore.contracts.messages import ChatTurn, PersonReply, TaskCall
 from tasklore.contracts.zones import in_zone
 from tasklore.memory.command_batch import Commands
@@ -114,6 +115,16 @@ class HeardTurn(ChatTurn):
     def is_read(self) -> bool:
         """Whether it has been read to its end, and must not be read anew."""
         return self.read_as is not None or not self.is_legible
+
+
+class ShownTurn(ChatTurn):
+    """An assistant's turn in the store. `asked_as` is what rules said, where a model said it in other words.
+
+    `shown` are the words that the person was shown, of a turn whose `text` is that of the rules.
+    """
+
+    asked_as: str | None = Field(default=None, exclude_if=is_none)
+    shown: str | None = Field(default=None, exclude=True)
 
 
 class _Lately(NamedTuple):
@@ -466,8 +477,11 @@ def parse_turn(body: bytes) -> HeardTurn | None:
 
 async def read_turns(
     store: Conversations, conversation_id: str, count: int
-) -> list[ChatTurn]:
-    """Return the turns among the last *count* entries, oldest first; none when the store does not answer in time."""
+) -> list[ShownTurn]:
+    """Return the turns among the last *count* entries, oldest first; none when the store does not answer in time.
+
+    What was asked has the words of the rules, which its answer is read by.
+    """
     try:
         stored = await store.recent(conversation_id, count)
     except MemoryUnavailable as error:
@@ -476,9 +490,14 @@ async def read_turns(
     turns = []
     for body in (one for one in stored if not is_utterance(one)):
         try:
-            turns.append(ChatTurn.model_validate_json(body))
+            turn = ShownTurn.model_validate_json(body)
         except ValidationError:
             log.warning("unreadable_turn")
+            continue
+        if turn.asked_as is not None:
+            said = {"text": turn.asked_as, "asked_as": None, "shown": turn.text}
+            turn = turn.model_copy(update=said)
+        turns.append(turn)
     return turns
 
 

@@ -351,6 +351,11 @@ def says_cannot(text: str) -> bool:
     return text.startswith("I cannot ")
 
 
+def says_nothing_fits(text: str) -> bool:
+    """Return whether *text* is the reply to a wish that no task is for."""
+    return text.startswith(("I cannot tell what to do with ", "No agent does "))
+
+
 def is_json(text: str) -> bool:
     """Return whether *text* is an object or a list of JSON, or has a program's request in it."""
     bare = text.strip("` \n\t").removeprefix("json").lstrip()

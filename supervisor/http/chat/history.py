@@ -48,6 +48,8 @@ class _Origin(NamedTuple):
 
     agent_id: str | None
     task: TaskCall | None
+    #: What the rules said, where the person was shown other words.
+    text: str | None = None
 
     @classmethod
     def of(cls, found: Single) -> "_Origin":
@@ -60,7 +62,9 @@ class _Origin(NamedTuple):
 
     def on(self, turn: ChatTurn) -> ChatTurn:
         """Return *turn* with this origin."""
-        return turn.model_copy(update={"agent_id": self.agent_id, "task": self.task})
+        said = {} if self.text is None else {"text": self.text}
+        about = {"agent_id": self.agent_id, "task": self.task}
+        return turn.model_copy(update=about | said)
 
 
 class ChatHistory:
@@ -109,8 +113,8 @@ class ChatHistory:
         }
         # By question and answer; of two alike the later one.
         origins = {
-            (asked[turn.request_id], turn.text.strip()): _Origin(
-                turn.agent_id, turn.task
+            (asked[turn.request_id], (turn.shown or turn.text).strip()): _Origin(
+                turn.agent_id, turn.task, turn.text if turn.shown else None
             )
             for turn in own
             if turn.speaker == "assistant" and turn.request_id in asked

@@ -26,6 +26,7 @@ from tasklore.supervisor.http.chat.stream import ChatAnswer, complete, split_pie
 from tasklore.supervisor.http.chat.structured import AnswerFormat
 from tasklore.supervisor.http.dependencies import ApiDependencies
 from tasklore.supervisor.operations.refusals import Refused
+from tasklore.supervisor.requests.readings import ShownTurn
 from tasklore.supervisor.understanding import RuleInterpreter, Understood
 from tasklore.supervisor.understanding.model import Counted, counting
 from tasklore.workers.agents.budget import agent
@@ -228,6 +229,33 @@ async def test_a_history_unknown_to_the_store_can_be_referred_to(
         "spent": 45_000,
         "history": [5000, 7000],
     }
+
+
+async def test_a_question_that_was_shown_in_other_words_is_found_by_them() -> None:
+    """The answer is read by the words of the rules."""
+    common = {"conversation_id": "c", "at": NOW, "request_id": "r"}
+    question = "What are the budget limit and the spent amount?"
+    stored = [
+        ChatTurn(turn_id="1", speaker="person", text="prüf mein Budget", **common),
+        ShownTurn.model_validate(
+            {
+                "turn_id": "2",
+                "speaker": "assistant",
+                "text": "Wie hoch ist es?",
+                "asked_as": question,
+                "agent_id": "BudgetTrackerAgent",
+                "task": {"name": "analyze_budget", "parameters": {}},
+                **common,
+            }
+        ),
+    ]
+    before = await recollected(
+        Standing(Stored(stored)),
+        said("user", "prüf mein Budget"),
+        said("assistant", "Wie hoch ist es?"),
+    )
+    assert before[-1].text == question
+    assert understood("50k, 42k", before) == {"budget_limit": 50_000, "spent": 42_000}
 
 
 async def test_a_stored_turn_of_the_same_words_and_user_counts() -> None:
