@@ -123,7 +123,7 @@ async def test_an_ended_task_has_them_where_its_user_is_known(
     assert (found.text, found.parameters["word"]) == (TEXT, 18)
     unknown = part_task_id(WHOLE, 2)
     await end(services, redis, await send(services, unknown, user_id=None))
-    with pytest.raises(Refused, match="no words are known"):
+    with pytest.raises(Refused, match="no words are stored"):
         await show_words(services, READER, unknown)
 
 
