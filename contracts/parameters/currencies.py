@@ -22,9 +22,14 @@ def names_currency(name: str, choices: Collection[Any]) -> bool:
     words = name.lower().split("_")
     if not _TARGETS.isdisjoint(words):
         return False
-    if choices:
-        return all(isinstance(one, str) and one in CURRENCIES for one in choices)
-    return "currency" in words
+    return are_currencies(choices) if choices else "currency" in words
+
+
+def are_currencies(choices: Collection[Any]) -> bool:
+    """Return whether there are *choices*, each of them the code of a currency."""
+    return bool(choices) and all(
+        isinstance(one, str) and one in CURRENCIES for one in choices
+    )
 
 
 def codes_named(currency: object) -> frozenset[str]:

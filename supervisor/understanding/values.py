@@ -9,6 +9,7 @@ from decimal import Decimal
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+from tasklore.contracts.parameters.currencies import are_currencies
 from tasklore.contracts.quantities.amounts import (
     Amount,
     Duration,
@@ -35,7 +36,11 @@ from tasklore.supervisor.understanding.questions import (
     ask_which_value,
 )
 from tasklore.supervisor.understanding.schema import Kind, Slot
-from tasklore.supervisor.understanding.utterance import ReadUtterance, stems_of
+from tasklore.supervisor.understanding.utterance import (
+    ReadUtterance,
+    mark,
+    stems_of,
+)
 
 #: "10k" and "5m", which beside a measure may be a number with its scale or the beginning of a unit.
 _SCALED = re.compile(r"([-+]?[\d.,]*\d)\s?([kKmMbBgGtT])")
@@ -92,11 +97,11 @@ _DENIED_REACH = 24
 _WORD = re.compile(r"[^\W\d_]{1,20}|[€$£¥]")
 _NO_MORE = re.compile(r"\s*(?:$|[.,;:!?)]|please\b)", re.IGNORECASE)
 #: A currency apart from its number: "120, in yen", "120 (EUR)"; behind a comma alone it is the last word.
+_NAME = rf"(?P<name>(?:{_WORD.pattern})(?:\s+{_WORD.pattern}){{0,{LONGEST_NAME - 1}}})"
 _CURRENCY_BEHIND = re.compile(
-    r"(?:(?:\s*,)?\s*(?:\bin\s+|\(\s*)|(?P<comma>\s*,\s*))"
-    rf"(?P<name>(?:{_WORD.pattern})(?:\s+{_WORD.pattern}){{0,{LONGEST_NAME - 1}}})",
-    re.IGNORECASE,
+    rf"(?:(?:\s*,)?\s*(?:\bin\s+|\(\s*)|(?P<comma>\s*,\s*)){_NAME}", re.IGNORECASE
 )
+_IN_CURRENCY = re.compile(rf"\bin\s+{_NAME}", re.IGNORECASE)
 
 
 class Candidate(NamedTuple):
@@ -223,7 +228,7 @@ def amount_for(slot: Slot, found: FoundAmount, utterance: ReadUtterance) -> Cand
             question=question,
         )
     values, question = (
-        _worth_of_money(slot, found)
+        _worth_of_money(slot, found, text)
         if slot.kind == "money"
         else _worth(slot, found, utterance)
     )
@@ -354,15 +359,31 @@ def _in_currency_behind(found: FoundAmount, text: str) -> FoundAmount:
     return found
 
 
-def _worth_of_money(slot: Slot, found: FoundAmount) -> tuple[tuple[Any, ...], str]:
+def _names_currency_elsewhere(text: str) -> bool:
+    """Return whether a sentence says "in yen" somewhere, though beside no amount."""
+    for one in _IN_CURRENCY.finditer(text):
+        words = list(_WORD.finditer(text, *one.span("name")))
+        for last in words:
+            end = last.end()
+            name = text[words[0].start() : end]
+            if currency_called(name) is not None and _NO_MORE.match(text, end):
+                return True
+    return False
+
+
+def _worth_of_money(
+    slot: Slot, found: FoundAmount, text: str
+) -> tuple[tuple[Any, ...], str]:
     """Return *found* in each currency that it can be in; a name of several is asked about.
 
-    A number without one is in that of the slot, or asked about too.
+    A number without one is in that of the slot, or asked about too, also where *text* has one that is not beside it.
     """
     if found.is_vague:
         return (), _ask_exactly(slot, found)
     unit = Unit(found.unit, also=found.also) if found.unit else None
     codes = currencies_meant(unit)
+    if unit is None and _names_currency_elsewhere(text):
+        return (), ask_currency(slot, found.text)
     if slot.unit and (unit is None or slot.unit in (unit.code, *unit.also)):
         codes = (slot.unit,)
     numbers = found.readings if found.value is None else (found.value,)
@@ -514,6 +535,32 @@ def _duration_for(slot: Slot, text: str, start: int, end: int) -> Candidate:
     return Candidate(slot, start, end, (str(duration),))
 
 
+def _currencies_named(
+    slot: Slot, utterance: ReadUtterance
+) -> dict[int, tuple[int, list[Any]]]:
+    """Return the choices of *slot* that names of currencies mean, with the number of their words, by their places."""
+    found: dict[int, tuple[int, list[Any]]] = {}
+    if not are_currencies(slot.choices):
+        return found
+    tokens = utterance.tokens
+    in_amounts = mark(
+        len(utterance.text), [(one.start, one.end) for one in utterance.amounts]
+    )
+    for place in range(len(tokens)):
+        for length in range(min(LONGEST_NAME, len(tokens) - place), 0, -1):
+            start = tokens[place].start
+            end = tokens[place + length - 1].end
+            unit = currency_called(utterance.text[start:end])
+            if unit is None or any(in_amounts[start:end]):
+                continue
+            usual = [one for one in currencies_meant(unit) if one in slot.choices]
+            meant = [one for one in (unit.code, *unit.also) if one in slot.choices]
+            if meant:
+                found[place] = (length, usual if len(usual) == 1 else meant)
+            break
+    return found
+
+
 def _is_letter(slot: Slot, utterance: ReadUtterance, place: int) -> bool:
     """Return whether the "a" at *place* is the choice of that name and no article: "zone A", "A" alone."""
     before = utterance.tokens[:place]
@@ -525,9 +572,12 @@ def _is_letter(slot: Slot, utterance: ReadUtterance, place: int) -> bool:
 
 
 def choices_for(slot: Slot, utterance: ReadUtterance) -> Iterator[Candidate]:
-    """Yield where *utterance* names a choice of *slot*; the longer name hides the shorter ones inside it."""
+    """Yield where *utterance* names a choice of *slot*; the longer name hides the shorter ones inside it.
+
+    A choice of currencies is named by any of their names ("yen") that is no part of an amount.
+    """
     tokens = utterance.tokens
-    found: dict[int, tuple[int, list[Any]]] = {}
+    found = _currencies_named(slot, utterance)
     for value in slot.choices:
         stems = stems_of(str(value))
         is_letter = str(value).lower() in _LETTERS
@@ -540,9 +590,10 @@ def choices_for(slot: Slot, utterance: ReadUtterance) -> Iterator[Candidate]:
             ):
                 end, values = found.get(place, (0, []))
                 if len(stems) >= end:
+                    longest = values if len(stems) == end else []
                     found[place] = (
                         len(stems),
-                        [*(values if len(stems) == end else []), value],
+                        list(dict.fromkeys([*longest, value])),
                     )
     reach = -1
     for place in sorted(found):

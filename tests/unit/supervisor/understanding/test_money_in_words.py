@@ -1,6 +1,6 @@
 """A task that takes Money gets the currency that was said, or asks for it in a way that one word answers."""
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -104,6 +104,36 @@ def test_two_currencies_into_a_third_are_two_questions() -> None:
     assert keys == {"convert:100GBP:EUR", "convert:100USD:EUR"}
 
 
+class Choice(Parameters):
+    """Money into one of a few currencies."""
+
+    amount: Money = Field(cues=("convert", "change"))
+    to_currency: Literal["EUR", "JPY", "SEK", "AUD"] = Field(cues=("to", "into"))
+
+
+@pytest.mark.parametrize(
+    ("text", "amount", "target"),
+    [
+        ("convert 100 USD to EUR", "100 USD", "EUR"),
+        ("convert 100 dollars into euros", "100 USD", "EUR"),
+        ("change 100 euros to yen", "100 EUR", "JPY"),
+        ("convert 100 pounds to Swedish kronor", "100 GBP", "SEK"),
+        ("convert 100 yen to Australian dollars", "100 JPY", "AUD"),
+        ("convert 100 yen to pounds", "100 JPY", None),
+    ],
+)
+def test_a_choice_of_currencies_is_said_in_any_name(
+    text: str, amount: str, target: str | None
+) -> None:
+    keywords = ("convert", "change")
+    card = card_for("BankAgent", "convert", Choice, "Convert money.", keywords)
+    found = understand(text, catalogue=Catalogue([card]))
+    if target is None:
+        assert isinstance(found, Clarification), found
+    else:
+        assert parameters_of(found) == {"amount": amount, "to_currency": target}
+
+
 def test_money_stands_beside_a_percentage() -> None:
     found = parameters_of(understand("refund 80 euros, rate 5%", catalogue=REFUND))
     assert found == {"amount": "80 EUR", "rate": "5%"}
@@ -173,6 +203,7 @@ def test_what_has_no_currency_is_asked_about_and_one_word_settles_it(
         ("refund 120, try again", "120 EUR"),
         ("refund 80 kr", None),
         ("refund 120, in kr", None),
+        ("refund 120 to Ana, in yen", None),
         ("refund 20%", None),
     ],
 )
