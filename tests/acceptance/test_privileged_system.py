@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import httpx2
 import nkeys  # type: ignore[import-untyped]
@@ -215,6 +216,36 @@ def test_what_a_person_tells_is_kept_read_and_forgotten(guests: Guests) -> None:
     )
     assert forgotten.returncode == 0, forgotten.stdout + forgotten.stderr
     assert json.loads(forgotten.stdout)["left"] == {}
+
+
+def test_a_chat_forgets_somebody_for_a_day_and_they_come_back(guests: Guests) -> None:
+    """By the memory worker's own rights; the operator ends the day, and finds nothing left."""
+
+    def ask(words: str) -> str:
+        options = ("--user", "eve", "--conversation", "eve's", "--json")
+        done = guests.run("operator", "ask", *options, words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return str(json.loads(done.stdout)["reply"]["text"])
+
+    def memory(*words: str) -> Any:
+        done = guests.run("operator", "--direct", "memory", *words, "--json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
+    memory("tell", "eve", "I like omelettes")
+    likes = [one["text"] for one in memory("items", "eve")["items"]]
+    assert "1 items in them" in ask("forget everything about me")
+    assert "I have forgotten all of it" in ask("I want my whole memory erased")
+    assert memory("items", "eve")["items"] == []
+    assert ask("bring my memory back").startswith("It is all back")
+    assert [one["text"] for one in memory("items", "eve")["items"]] == likes
+    assert "1 items in them" in ask("forget everything about me")
+    assert "I have forgotten all of it" in ask("I want my whole memory erased")
+    purged = memory("forget", "eve", "--now", "--yes")
+    assert purged["removed"]["hidden keys"] > 0
+    assert (purged["now"], purged["left"]) == (True, {})
+    assert ask("bring my memory back").startswith("Nothing of yours is hidden")
+    assert memory("forget", "eve", "--yes")["left"] == {}
 
 
 @pytest.mark.parametrize(
