@@ -27,7 +27,7 @@ from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch
 from tasklore.memory.episodes.bodies import read_bodies
 from tasklore.memory.episodes.episode import Episode, NearTurns
-from tasklore.memory.episodes.fusing import WordScores, fuse
+from tasklore.memory.episodes.fusion import WordScores, fuse
 from tasklore.memory.episodes.passages import passages_of
 from tasklore.memory.episodes.words import (
     index_words,

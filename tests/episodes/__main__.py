@@ -138,7 +138,8 @@ async def _measure(options: Options, url: str) -> None:
     async with valkey.connect(url, name="episodes") as redis:
         model = load_minilm() if options.has_vectors else None
         vectors = None if model is None else VectorIndex(redis, model, deadline_s=30.0)
-        episodes = Episodes(redis, vectors=vectors, deadline_s=30.0)
+        # Without end: what was made up goes back further than turns are usually kept.
+        episodes = Episodes(redis, vectors=vectors, keep=None, deadline_s=30.0)
         tally = Tally()
         plain_search = PlainRanking(options.budget)
         people = options.people()
@@ -168,22 +169,24 @@ async def _measure(options: Options, url: str) -> None:
 
 
 def _ask_before(person: Person) -> None:
-    """Put questions of *person* among the turns, as the chat keeps them; some are asked again later."""
+    """Put questions of *person* between conversations, as the chat keeps them; some are asked again later."""
     dice = random.Random(person.person_id)
     for number in range(_ASKED_BEFORE):
-        question = dice.choice(person.questions)
-        place = dice.randrange(len(person.turns))
-        beside = person.turns[place]
-        person.turns.insert(
-            place,
-            Turn(
-                f"asked-{number}",
-                beside.conversation_id,
-                "person",
-                beside.at,
-                question.text,
-            ),
+        begins = [
+            place
+            for place in range(1, len(person.turns))
+            if person.turns[place].conversation_id
+            != person.turns[place - 1].conversation_id
+        ]
+        place = dice.choice(begins)
+        asked = Turn(
+            turn_id=f"asked-{number}",
+            conversation_id=f"asked-{number}",
+            speaker="person",
+            at=person.turns[place].at,
+            text=dice.choice(person.questions).text,
         )
+        person.turns.insert(place, asked)
 
 
 def _block(question: Question, found: SearchResult, budget: int) -> str:

@@ -28,8 +28,8 @@ from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.debounce import BatchLimits
 from tasklore.workers.listening.facts import FactWork
 from tasklore.workers.listening.outflow import ListenLimits, Outflow, QueueWork
-from tasklore.workers.listening.settling import FactSettling
 from tasklore.workers.listening.turns import TurnWork
+from tasklore.workers.listening.unsettled_facts import FactSettling
 from tasklore.workers.listening.values import FactBatch, Ruling
 from tasklore.workers.testing import KitServices, ScriptedLlm
 

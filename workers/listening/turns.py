@@ -45,8 +45,8 @@ from tasklore.workers.listening.rows import (
     group_rows,
     is_suspect,
 )
-from tasklore.workers.listening.settling import FactSettling
 from tasklore.workers.listening.tracing import process_span, send_span
+from tasklore.workers.listening.unsettled_facts import FactSettling
 from tasklore.workers.listening.values import TurnBatch, TurnFacts
 
 log = structlog.get_logger(__name__)

@@ -43,9 +43,9 @@ from tasklore.workers.listening.facts import FactWork
 from tasklore.workers.listening.inflow import InflowHandler
 from tasklore.workers.listening.outflow import ListenLimits, Outflow, QueueWork
 from tasklore.workers.listening.queue_listener import QueueListener
-from tasklore.workers.listening.settling import FactSettling
 from tasklore.workers.listening.sweep import Sweeper
 from tasklore.workers.listening.turns import TurnWork
+from tasklore.workers.listening.unsettled_facts import FactSettling
 
 #: How long a learned turn is known: a repeat within it is not learned again.
 TURNS_KEPT = timedelta(days=7)

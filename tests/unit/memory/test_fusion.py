@@ -5,7 +5,7 @@ import struct
 import numpy as np
 
 from tasklore.memory.episodes.episode import NearTurns
-from tasklore.memory.episodes.fusing import WordScores, fuse
+from tasklore.memory.episodes.fusion import WordScores, fuse
 
 
 def _words(scores: dict[int, float], raised: tuple[int, ...] = ()) -> WordScores:
