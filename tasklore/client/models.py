@@ -609,11 +609,13 @@ class Forgetting(Model):
     """Counts by kind of deleted data and of data that are left: none is the proof that all are deleted.
 
     `beside` counts other messages in files that may still contain deleted data, and
-    files that could not be rewritten.
+    files that could not be rewritten. `now` says that it was only about what a chat had
+    hidden.
     """
 
     beside: dict[str, int]
     left: dict[str, int]
+    now: bool = False
     removed: dict[str, int]
     user: str
 
@@ -1129,6 +1131,15 @@ class Matches(Model):
     is_nothing_said: bool
     memories: tuple[Match, ...]
     user: str
+
+
+class MemoryBack(Model):
+    """A memory that is back: so many later `turns` and `items` are added to it again."""
+
+    items: int | None = None
+    state: Literal["accepted", "done"] | str
+    task_id: str
+    turns: int | None = None
 
 
 class MemoryDocument(Model, extra="allow"):
@@ -1977,10 +1988,14 @@ class RunList(Model):
 
 
 class RunListed(Model):
-    """One run in a list; its session is there for `expires_in_ms`, None while it runs."""
+    """One run in a list; its session is there for `expires_in_ms`, None while it runs.
+
+    `held` says why no phase of it begins although it runs, "" where they do.
+    """
 
     created_at: datetime
     expires_in_ms: int | None
+    held: str = ""
     project: str | None
     run: int
     session_id: str

@@ -1267,6 +1267,31 @@ class MemoryFlows:
             models.Block,
         )
 
+    def bring_back(
+        self,
+        user: str,
+        *,
+        scope: Literal["user", "agent", "run", "org"] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Flow[models.MemoryBack]:
+        """Bring back what a person had forgotten from a chat within the last day.
+
+        Words since then are added to it again: turns as they were said, and items as facts, which are ruled on like others.
+
+        Args:
+            scope: Scope of the id in `user`: a user, an agent, a run or an organisation.
+        """
+        return fetch(
+            Call(
+                "POST",
+                fill_path("/v1/memory/{user}/bring-back", user=user),
+                query={"scope": scope},
+                key=idempotency_key,
+                takes_key=True,
+            ),
+            models.MemoryBack,
+        )
+
     def change_item(
         self,
         user: str,
@@ -1632,7 +1657,7 @@ class MemoryFlows:
             "facts",
         )
 
-    def forget(self, user: str) -> Flow[models.Forgetting]:
+    def forget(self, user: str, *, now: bool | None = None) -> Flow[models.Forgetting]:
         """Delete all data of a person, and verify that nothing is left.
 
         Deletes documents, history, facts, turns, conversations, cached answers that only
@@ -1640,11 +1665,18 @@ class MemoryFlows:
         and erases the messages with their words from the servers' files. Their decisions
         for a project stay as records without text and name. It cannot be undone. The name
         can be used again at once. If interrupted, repeat the command to finish.
+
+        What a person had forgotten from a chat is hidden for a day, and deleted with the
+        rest; `now` deletes that alone.
+
+        Args:
+            now: Only what a chat has hidden for a day, and nothing that was said since.
         """
         return fetch(
             Call(
                 "DELETE",
                 fill_path("/v1/memory/{user}/everything", user=user),
+                query={"now": now},
                 waits=True,
             ),
             models.Forgetting,
@@ -1996,6 +2028,7 @@ class Memory(Noun):
     add_item = waiting(MemoryFlows.add_item)
     audit = waiting(MemoryFlows.audit)
     block = waiting(MemoryFlows.block)
+    bring_back = waiting(MemoryFlows.bring_back)
     change_item = waiting(MemoryFlows.change_item)
     change_settings = waiting(MemoryFlows.change_settings)
     clear = waiting(MemoryFlows.clear)
@@ -2033,6 +2066,7 @@ class AsyncMemory(AsyncNoun):
     add_item = awaited(MemoryFlows.add_item)
     audit = awaited(MemoryFlows.audit)
     block = awaited(MemoryFlows.block)
+    bring_back = awaited(MemoryFlows.bring_back)
     change_item = awaited(MemoryFlows.change_item)
     change_settings = awaited(MemoryFlows.change_settings)
     clear = awaited(MemoryFlows.clear)
@@ -2820,7 +2854,10 @@ class ResultsFlows:
 
         Existing results stay as they are. A result whose key has exactly five values in a
         list may have been truncated by another program and would answer another question:
-        it is quarantined, and never served.
+        it is quarantined, and never served. A line with a whole key, made by the code of
+        its task, may state the parameters that it answers, its place among those near to
+        it, and for how many seconds it is kept, null for ever: `parameters`, `near`,
+        `keep_s`.
         """
         return send_lines(
             Call("POST", fill_path("/v1/agents/{agent_id}/results", agent_id=agent_id)),
