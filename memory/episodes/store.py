@@ -11,7 +11,7 @@ import asyncio
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
@@ -372,10 +372,9 @@ class Episodes:
             [("HGET", of.meta, "first"), ("HGET", of.meta, "last")]
         )
         start = int(first or 1)
-        found = await self._read_range(
-            of.turns, start, min(int(last or 0), start + TRIM - 1)
-        )
-        return next(iter(found), None)
+        end = min(int(last or 0), start + TRIM - 1)
+        bodies = await self._bodies(of.turns, start, end)
+        return next(iter(_turns_in(bodies)), None)
 
     async def settings(self, owner: str) -> tuple[bool, int | None]:
         """Return whether turns of *owner* are kept, and for how many days; None is the deployment's."""
@@ -481,15 +480,10 @@ class Episodes:
         while number > 1 and len(found) < count and count:
             first = max(1, number - count)
             bodies = await self._bodies(turns, first, number - 1)
-            read = [
-                Episode.model_validate_json(body)
-                for _, body in bodies
-                if body is not None and body.startswith(b"{")
-            ]
             if all(body is None for _, body in bodies):
                 # What is before was removed, as all that is past its time.
                 break
-            found = [*read, *found]
+            found = [*_turns_in(bodies), *found]
             number = first
         return tuple(found[-count:]) if count else ()
 
@@ -506,6 +500,15 @@ class Episodes:
                 strict=True,
             )
         )
+
+
+def _turns_in(bodies: Iterable[tuple[int, bytes | None]]) -> list[Episode]:
+    """Return the turns among *bodies*; a further passage of one is kept as the number of its first."""
+    return [
+        Episode.model_validate_json(body)
+        for _, body in bodies
+        if body is not None and body.startswith(b"{")
+    ]
 
 
 def open_episodes(

@@ -331,9 +331,7 @@ def slots_asked(turn: ChatTurn, schema: TaskSchema) -> tuple[Slot, ...]:
         slot
         for slot in schema.slots
         if slot.name not in known
-        and (
-            slot.is_required or slot.label in several or _is_asked_in(turn.text, slot)
-        )
+        and (slot.is_required or slot.label in several or _is_asked_in(turn.text, slot))
     )
 
 
