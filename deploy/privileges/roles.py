@@ -386,6 +386,7 @@ def _memory(*, layout: int) -> ServerRole:
             *_works("memory", agents),
             do.takes(subjects.TURNS, "*"),
             do.takes(subjects.FACTS, "*"),
+            # For workers of 0.2, and programs that find facts themselves.
             do.says("find facts", subjects.FACT_ANY),
             do.says(
                 "bury turns and facts",

@@ -174,3 +174,23 @@ async def test_a_key_of_another_type_refuses_a_hand_over_as_a_whole(
     other = "facts" if table == "turns" else "turns"
     rows = keys.queue(other, user_token(OWNER)).rows
     assert await valkey_or_redis.hlen(rows) == (0 if other == "facts" else len(TABLE))
+
+
+async def test_a_full_server_refuses_a_hand_over_as_a_whole(
+    turns: PersonalQueue, facts: PersonalQueue, valkey_or_redis: Redis
+) -> None:
+    """The turns wait as they did, and no further ones are claimed: nobody asks a model about what cannot be kept."""
+    await turns.append(OWNER, TABLE)
+    await turns.append("other", TABLE)
+    claim = await claimed(turns)
+    await valkey_or_redis.config_set("maxmemory", 1)
+    try:
+        with pytest.raises(MemoryUnavailable, match="maxmemory"):
+            await facts.take_over(claim, closing_all(claim), ROWS)
+        with pytest.raises(MemoryUnavailable, match="maxmemory"):
+            await claimed(turns, "other")
+    finally:
+        await valkey_or_redis.config_set("maxmemory", 0)
+    assert set((await states(turns)).values()) == {"waiting"}
+    assert await states(facts) == {}
+    assert await facts.take_over(claim, closing_all(claim), ROWS)

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Coroutine, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tasklore.contracts.messages import ChatTurn, Fact
 from tasklore.memory.queues.claims import Claim, Closing
 from tasklore.memory.queues.queue import Mended, PersonalQueue
 from tasklore.workers.execution.crash_isolation import CrashIsolation
+from tasklore.workers.host import Host
 from tasklore.workers.listening.backlog import Backlog
 from tasklore.workers.listening.outflow import ListenLimits, Outflow
 from tasklore.workers.listening.queue_listener import QueueListener
@@ -41,6 +43,26 @@ class NoWork:
 
     async def work(self, claim: Claim, is_leaving: Any, rests: int) -> float:
         return 0.0
+
+
+def listener_of(queue: PersonalQueue, *, has_model: bool = False) -> QueueListener:
+    """Return a listener of facts in *queue* that does nothing with them."""
+    outflow = Outflow(
+        queue,
+        NoWork(),
+        ListenLimits(1, 1, 60.0),
+        holder="w2",
+        exclusive=CrashIsolation(),
+    )
+    return QueueListener(
+        agent_id="Ear",
+        queue_name="facts",
+        queue=queue,
+        engines=(),
+        outflow=outflow,
+        backlog=Backlog(queue, outflow.look_soon),
+        has_model=has_model,
+    )
 
 
 async def test_the_backlog_is_the_last_reading_while_the_store_is_away(
@@ -85,22 +107,7 @@ async def test_parked_rows_come_back_when_a_worker_with_a_model_starts(
             claim, [Closing(row_id="f1", state="needs_model", reason="two readings")]
         )
         await queue.release(claim)
-        outflow = Outflow(
-            queue,
-            NoWork(),
-            ListenLimits(1, 1, 60.0),
-            holder="w2",
-            exclusive=CrashIsolation(),
-        )
-        bench = QueueListener(
-            agent_id="Ear",
-            queue_name="facts",
-            queue=queue,
-            engines=(),
-            outflow=outflow,
-            backlog=Backlog(queue, outflow.look_soon),
-            has_model=has_model,
-        )
+        bench = listener_of(queue, has_model=has_model)
         running: list[asyncio.Task[None]] = []
 
         def spawn(
@@ -119,6 +126,21 @@ async def test_parked_rows_come_back_when_a_worker_with_a_model_starts(
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
         assert (await queue.counts("ann")).parked == (0 if has_model else 1)
+
+
+async def test_rows_that_this_worker_appended_are_looked_at_at_once(
+    redis: Redis,
+) -> None:
+    """By the listener of their queue, and by no other."""
+    host = Host()
+    looks: list[str] = []
+    for name in ("turns", "facts"):
+        listener = listener_of(PersonalQueue(redis, name, deadline_s=PATIENCE_S))
+        listener.queue_name = name
+        listener.outflow.look_soon = partial(looks.append, name)  # type: ignore[method-assign]
+        host.listeners.append(listener)
+    host.look_soon("facts")
+    assert looks == ["facts"]
 
 
 def listening(agent_id: str) -> Agent:
