@@ -274,7 +274,10 @@ class Tombstones:
                 for name, body in zip(resources, bodies, strict=True)
                 if body is not None
             },
-            episodes=tuple(as_mapping(turns).values()),
+            # A passage of a long turn but the first is kept as the number of that.
+            episodes=tuple(
+                body for body in as_mapping(turns).values() if body.startswith(b"{")
+            ),
             rows={
                 name: _rows_of(as_mapping(held), order)
                 for name, held, order in zip(keys.QUEUES, known, waiting, strict=True)

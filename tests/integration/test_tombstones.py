@@ -205,6 +205,28 @@ async def test_what_was_said_since_is_told_again(person: Person) -> None:
     assert await person.stones.count(USER) == 0
 
 
+async def test_a_long_turn_is_told_again_whole(person: Person) -> None:
+    """It is found by its passages, and is one turn."""
+    hiding = HiddenMemory(
+        redis=person.redis,
+        kinds=Kinds.load(),
+        episodes=person.episodes,
+        deadline_s=PATIENCE_S,
+    )
+    await hiding.hide(USER, by="t1", now=NOW)
+    text = " ".join(f"The ham of day {day} was good." for day in range(300))
+    turn = Episode(
+        turn_id="long", conversation_id="c", speaker="person", at=LATER, text=text
+    )
+    assert await person.episodes.append(USER, [turn]) == 1
+    told = await hiding.bring_back(USER, by="t2", now=NOW)
+    assert told == AddedAgain(turns=1, items=0)
+    recent = await person.episodes.recent(USER, 9)
+    assert [one.text for one in recent] == ["Eggs", text]
+    (hit, *_) = (await person.episodes.search(USER, "ham of day 250")).hits
+    assert hit.episode.turn_id == "long"
+
+
 async def test_what_is_told_again_is_hidden_by_the_next_wish(person: Person) -> None:
     """A process that died before it told all of it leaves nothing behind that outlives the day."""
     hiding = HiddenMemory(
