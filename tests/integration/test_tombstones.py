@@ -17,6 +17,7 @@ from tasklore.memory.episodes.episode import Episode
 from tasklore.memory.episodes.store import Episodes
 from tasklore.memory.queues.queue import PersonalQueue
 from tasklore.memory.tombstones.store import Tombstones
+from tasklore.workers.context.edits import HeldMemory, UserEdits
 from tasklore.workers.forgetting.hiding import AddedAgain, HiddenMemory
 from tests.integration.documents import FOOD, commit, like, liked, plan
 
@@ -121,6 +122,26 @@ async def test_all_is_hidden_at_once_and_comes_back_as_it_was(person: Person) ->
     }
     assert await person.conversations.recent("c") == [b"Eggs"]
     assert await person.stones.count(USER) == 0
+
+
+async def test_how_much_would_be_lost_is_what_is_there(person: Person) -> None:
+    """Documents, items and turns, since the first of these; nothing once it is hidden."""
+    edits = UserEdits(
+        user_id=USER,
+        store=person.documents,
+        attempt=1,
+        now=LATER,
+        episodes=person.episodes,
+    )
+    later = Episode(
+        turn_id="two", conversation_id="c", speaker="person", at=LATER, text="hello"
+    )
+    await person.episodes.append(USER, [later])
+    held = await edits.held(Kinds.load())
+    assert held == HeldMemory(documents=1, items=1, turns=2, since=NOW)
+    await person.stones.hide(USER, by="t1", now=LATER)
+    nothing = await edits.held(Kinds.load())
+    assert (nothing.is_empty, nothing.since) == (True, None)
 
 
 async def test_it_ends_by_itself_when_its_day_is_over(person: Person) -> None:
