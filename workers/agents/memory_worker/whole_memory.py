@@ -68,9 +68,9 @@ class ForgettingWords(BaseModel):
             self.items: held.items,
             self.turns: held.turns,
         }
-        parts = [f"{count:,} {what}" for what, count in counts.items() if count]
-        since = "" if held.since is None else f" ({self.since} {held.since.date()})"
-        return f"{', '.join(parts)}{since}"
+        parts = [f"{what}: {count:,}" for what, count in counts.items() if count]
+        since = [] if held.since is None else [f"{self.since} {held.since.date()}"]
+        return ", ".join([*parts, *since])
 
 
 @cache

@@ -152,13 +152,13 @@ async def answer(
     return said, await chat.is_there()
 
 
-SHOWN = shown(ENGLISH.lost.format(held="1 documents", sentence=ENGLISH.sentence))
+SHOWN = shown(ENGLISH.lost.format(held="documents: 1", sentence=ENGLISH.sentence))
 
 
 async def test_the_first_answer_says_what_would_be_lost_and_touches_nothing() -> None:
     said, is_there = await answer(person("forget everything about me", "r1"))
     assert said == ENGLISH.lost.format(
-        held=f"1 documents, 1 items in them, 1 turns of our conversations (since {NOW.date()})",
+        held=f"documents: 1, items in them: 1, turns of our conversations: 1, since {NOW.date()}",
         sentence=ENGLISH.sentence,
     )
     assert is_there
@@ -181,7 +181,7 @@ async def test_each_language_is_answered_in_its_own_words(
     """Whatever wording it was."""
     for text in words.asks:
         said, is_there = await answer(person(text, "r1"))
-        assert said.startswith(words.lost.partition(":")[0])
+        assert said.startswith(words.lost.partition("(")[0])
         assert is_there
 
 
@@ -202,7 +202,7 @@ async def test_no_other_words_forget_whoever_read_them_so(text: str) -> None:
     said, is_there = await answer(SHOWN, person(text, "r1"))
     assert is_there
     assert any(
-        said.startswith(one.lost.partition(":")[0]) for one in forgetting_words()
+        said.startswith(one.lost.partition("(")[0]) for one in forgetting_words()
     )
 
 
