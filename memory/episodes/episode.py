@@ -34,7 +34,7 @@ class Episode(BaseModel):
 
     @property
     def is_asking(self) -> bool:
-        """Whether a person does nothing but ask, which tells nothing about them."""
+        """Whether a person does nothing but ask: such words say nothing about them."""
         return self.speaker == "person" and is_asking(self.text)
 
 

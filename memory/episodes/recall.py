@@ -102,7 +102,7 @@ async def recall(
 
 
 def _spelled(asked: AskedPeriod) -> str:
-    """Return the words by which a turn may speak of the period: what was said of it need not have been said in it."""
+    """Return the words by which a turn may speak of the period, on whatever day it was said."""
     is_one_month = (asked.first.year, asked.first.month) == (
         asked.last.year,
         asked.last.month,
@@ -113,7 +113,7 @@ def _spelled(asked: AskedPeriod) -> str:
 
 
 def quotations_of(found: SearchResult) -> tuple[Quotation, ...]:
-    """Return what was *found* as lines of a prompt, best first; none where nothing was said about it."""
+    """Return the hits *found* as lines of a prompt, best first; none where nothing was said about it."""
     if found.is_nothing_said:
         return ()
     best = max(hit.score for hit in found.hits)

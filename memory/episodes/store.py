@@ -102,7 +102,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """The days that a question speaks of: what was said on them is raised above what was not."""
+    """The days that a question speaks of: turns of these days are raised above others."""
 
     first: date
     last: date
@@ -573,7 +573,7 @@ def _stored(episode: Episode) -> bytes:
 
 
 def _index_of(episode: Episode) -> Iterator[tuple[Counter[str], int]]:
-    """Yield for each passage by what it is found, and how many words it has."""
+    """Yield the index words of each passage, and how many words it has."""
     about = [_month_of(episode.at.astimezone(UTC).date())]
     about += words_of(episode.agent_id or "")
     for text in episode.texts:
@@ -581,7 +581,7 @@ def _index_of(episode: Episode) -> Iterator[tuple[Counter[str], int]]:
 
 
 def _tag_of(episode: Episode) -> int:
-    """Return who spoke as a posting holds it; a person who only asks tells nothing."""
+    """Return who spoke as a posting holds it; a turn that only asks has a tag of its own."""
     if episode.is_asking:
         return _ASKING
     return _SPEAKERS.get(episode.speaker, _OTHER)
@@ -605,7 +605,7 @@ def _months_of(period: Period) -> tuple[str, ...]:
 
 
 def _raise_of(period: Period | None) -> tuple[int, int, str]:
-    """Return first and last day of *period*, and what it adds."""
+    """Return first and last day of *period*, and the share of the best score that it adds."""
     if period is None:
         return 0, 0, "0"
     return _day(period.first), _day(period.last), str(RAISE)

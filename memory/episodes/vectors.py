@@ -161,7 +161,7 @@ class VectorIndex:
 
 
 def _text_of(owner: str, episode: Episode, passage: int) -> str:
-    """Return what is embedded of a passage: who said it, when, and its words; nothing of what only asks."""
+    """Return the text to embed of a passage: speaker, day and words; "" where it only asks."""
     if episode.is_asking:
         return ""
     who = episode.agent_id or (
