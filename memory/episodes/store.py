@@ -301,7 +301,9 @@ class Episodes:
             (reply,), near = await asyncio.gather(said, self.vectors.near(owner, query))
             found = _read_reply(reply)
             if near is not None and found.turns:
-                found = await self._fuse(owner, reply, found, near, wanted, asked)
+                found = await self._fuse(
+                    owner, reply, found=found, near=near, wanted=wanted, asked=asked
+                )
         is_of_stranger = bool(names) and found.turns > 0 and int(reply[_HEARD]) == 0
         # A hit's neighbours come along; here they have to meet the conditions, too.
         hits = (
@@ -321,6 +323,7 @@ class Episodes:
         self,
         owner: str,
         reply: Sequence[Any],
+        *,
         found: SearchResult,
         near: NearTurns,
         wanted: int,
@@ -335,7 +338,13 @@ class Episodes:
         read = await read_bodies(self._batch, of.turns, missing)
         for number, (first, body) in read.items():
             episode = Episode.model_validate_json(body)
-            known[number] = Hit(episode, 0.0, 0.0, number, number - first)
+            known[number] = Hit(
+                episode,
+                score=0.0,
+                coverage=0.0,
+                number=number,
+                passage=number - first,
+            )
         hits = tuple(
             replace(known[number], score=scores[number])
             for number in scores
@@ -557,10 +566,10 @@ def _read_reply(reply: Sequence[Any]) -> SearchResult:
         hits.append(
             Hit(
                 Episode.model_validate_json(body),
-                float(score),
-                held / whole if whole else 0.0,
-                int(number),
-                int(number) - int(first),
+                score=float(score),
+                coverage=held / whole if whole else 0.0,
+                number=int(number),
+                passage=int(number) - int(first),
             )
         )
     return SearchResult(tuple(hits), turns)
