@@ -245,6 +245,8 @@ async def test_a_long_turn_kept_before_there_were_passages_is_found_and_removed(
     episodes: Episodes, valkey_or_redis: Redis
 ) -> None:
     """Its words lie under one number, and no month."""
+    # The function is called by its name below, which the store would load.
+    await episodes.append("bo", [_said(1, "hello")])
     text = "a heron stood there, " * 60
     old = _said(1, text, days_ago=400)
     body = old.model_dump_json(exclude_none=True, exclude={"passages"})
