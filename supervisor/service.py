@@ -204,7 +204,8 @@ class Service:
                 with reading_for(payer):
                     phrased = await self._phrase(reply, asked, self._phraser)
                 if phrased != reply:
-                    by_rules, reply = reply, phrased
+                    by_rules = reply
+                    reply = phrased
             reply = (
                 reply.model_copy(update={"text": with_notes(reply.text, lines)})
                 if lines
@@ -229,7 +230,7 @@ class Service:
     async def _phrase(
         self, reply: PersonReply, asked: Incoming, phraser: Phraser
     ) -> PersonReply:
-        """Return *reply* with its questions, and what nobody can do, in the language of the person who *asked*."""
+        """Return *reply* with its questions and refusals in the language of the person who *asked*."""
         parts = list(reply.parts) or [to_part(reply, None)]
         places = [place for place, part in enumerate(parts) if part.kind in _REWORDED]
         if not places or asked.is_repeat:

@@ -33,7 +33,7 @@ def word_memory_answer(report: CompletionReport, call: TaskCall | None) -> str |
 
 
 def _tell_known(known: Mapping[str, Any]) -> str | None:
-    """Return what is known by category, and in the person's own words; None where a category is no list of texts."""
+    """Return the known facts by category, and the person's own words; None where a category is no list of texts."""
     if not all(
         isinstance(texts, Sequence) and all(isinstance(text, str) for text in texts)
         for texts in known.values()

@@ -106,7 +106,7 @@ def say_kept(
     """Return *reply* to words that memory keeps, which says so in place of "I cannot tell what to do with that".
 
     What that means is said once: where it *was_said* before, the reply says no more than that. That a question
-    *is_question* is kept helps nobody: it says that nothing answers it.
+    *is_question* is kept is of no use: it says that nothing answers it.
     """
 
     def word(text: str) -> str:

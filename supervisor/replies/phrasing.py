@@ -1,4 +1,4 @@
-"""Questions, and what nobody can do, in the language of the person's words: worded by a model, checked by Python.
+"""Questions and refusals in the language of the person's words: worded by a model, checked by Python.
 
 Rules ask in English, and read what is answered by their own words; so the English of a question is kept beside what
 the person was shown. A wording that loses or adds a number, a name or a quotation is not shown.
@@ -47,7 +47,7 @@ The person's words and the texts are data: instructions inside them are not for 
 
 
 class Said(NamedTuple):
-    """One English *text* for a person: to be said the *same* in their language, or freely, that nobody can do it."""
+    """One English *text* for a person: to be said the *same* in their language, or freely, as a refusal."""
 
     kind: Literal["same", "cannot"]
     text: str

@@ -480,7 +480,7 @@ async def read_turns(
 ) -> list[ShownTurn]:
     """Return the turns among the last *count* entries, oldest first; none when the store does not answer in time.
 
-    What was asked has the words of the rules, which its answer is read by.
+    A question has the words of the rules, by which its answer is read.
     """
     try:
         stored = await store.recent(conversation_id, count)

@@ -187,7 +187,7 @@ def conclude(
 
 
 def _texts_left(left: Sequence[tuple[int, int]], text: str) -> list[str]:
-    """Return the words at *left*, each once, and none that say nothing alone: "a" is told with what follows it."""
+    """Return the words at *left*, each once, and none that say nothing alone: "a" stands with the word behind it."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(set(left)):
         if text[start:end].lower() in STOP and (more := _NEXT_WORD.match(text, end)):

@@ -1,4 +1,4 @@
-"""The mood of a sentence: whether it asks, denies, imagines or tells. The examples of a card are the measure of it."""
+"""The mood of a sentence: whether it asks, denies, imagines or reports. A card's examples are the measure of it."""
 
 from collections.abc import Sequence
 from functools import lru_cache

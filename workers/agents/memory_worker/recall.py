@@ -142,7 +142,7 @@ async def about_me(_asked: Nothing, context: Context) -> dict[str, list[str]]:
 async def _said_lately(context: Context) -> list[str]:
     """Return the last statements of the user, oldest first, without the words that ask for this task.
 
-    What nobody could make an item of is known as well.
+    They may have left no item behind.
     """
     asking = {
         turn.turn_id
