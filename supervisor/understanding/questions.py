@@ -67,6 +67,10 @@ _COURTESY = (
     r"|very much|so much|there|hi|hello|hey|good (?:morning|afternoon|evening)|for (?:that|now|everything|your help))"
 )
 _THANKS = re.compile(rf"\W*{_COURTESY}(?:\W+{_COURTESY})*\W*", re.IGNORECASE)
+_NEVER_MIND = re.compile(
+    r"\W*(?:(?:ok(?:ay)?|oh|no|sorry)\W+)*(?:never ?mind|no,? thanks?|no,? thank you)\W*",
+    re.IGNORECASE,
+)
 _GREETING = re.compile(
     r"\W*(?:hi|hello|hey|good (?:morning|afternoon|evening))\b", re.IGNORECASE
 )
@@ -373,6 +377,8 @@ def reply_without_task(
             return (
                 f"Hello. {abilities}" if _GREETING.match(text) else "You are welcome."
             )
+        if _NEVER_MIND.fullmatch(text[:200]):
+            return "All right: nothing was started."
         if _ABILITIES.fullmatch(text[:200]):
             return abilities
     if (match := _CANCEL.match(text)) and not _does(choice, match["verb"].split()[0]):

@@ -9,7 +9,11 @@ from tasklore.contracts.messages import ChatTurn
 from tasklore.contracts.parameters.model import Field, Parameters
 from tasklore.contracts.quantities.amounts import Amount, Duration
 from tasklore.supervisor.catalogue import Catalogue
-from tasklore.supervisor.understanding.outcome import Clarification, Understood
+from tasklore.supervisor.understanding.outcome import (
+    Clarification,
+    Understood,
+    Unfitting,
+)
 from tasklore.supervisor.understanding.questions import ask_for, slots_asked
 from tasklore.supervisor.understanding.rules import RuleInterpreter
 from tasklore.supervisor.understanding.schema import task_schema
@@ -143,6 +147,13 @@ def test_what_is_shown_for_a_yes_says_what_is_done_and_in_which_unit() -> None:
         "Shall I quote a price for pallets (origin: Antwerp; destination: Turin;"
         " pallets: 3; weight: 950 kg)?"
     )
+
+
+@pytest.mark.parametrize("text", ["never mind", "Oh, nevermind!", "no thanks"])
+def test_who_leaves_it_at_that_is_told_that_nothing_was_started(text: str) -> None:
+    found = _talk(STRANGERS.catalogue, text)
+    assert isinstance(found, Unfitting)
+    assert found.text == "All right: nothing was started."
 
 
 def test_a_task_is_offered_by_what_it_does_and_found_by_that() -> None:
