@@ -1,6 +1,6 @@
 """A memory file, `LTM/{agent}/memory.json`: `{"tasks": {"analyze_budget:50000:42000:no_history": {...}}}`.
 
-Files of 0.2's `tasklore ltm export` have the same form, and beside `tasks` an object `complete`.
+Files that 0.2 wrote by `ltm export` have the same form, and beside `tasks` an object `complete`.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 
 from tasklore.memory.documents.kinds import Kinds
@@ -21,9 +21,17 @@ _ALIKE = 5
 _ALIKE_SHARE = 0.7
 
 
-def rank(query: str, texts: Sequence[str]) -> list[float]:
-    """Return the BM25 score of each of *texts* for *query*: 0.0 where they have no word in common."""
-    return _rank_words(set(index_words(query)), [index_words(text) for text in texts])
+def rank(
+    query: str,
+    texts: Sequence[str],
+    *,
+    read_words: Callable[[str], list[str]] = index_words,
+) -> list[float]:
+    """Return the BM25 score of each of *texts* for *query*: 0.0 where they have no word in common.
+
+    *read_words* says what counts as one.
+    """
+    return _rank_words(set(read_words(query)), [read_words(text) for text in texts])
 
 
 def rank_items(query: str, texts: Sequence[str], kinds: Kinds) -> list[float]:

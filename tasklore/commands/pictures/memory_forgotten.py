@@ -21,7 +21,8 @@ def _lines(view: Mapping[str, Any]) -> Iterator[str]:
     user = printable(view["user"])
     is_part = view.get("now", False)
     if view["removed"]:
-        yield f"Forgot {'what was hidden of ' if is_part else ''}{user}:"
+        what = f"what was hidden about {user}" if is_part else user
+        yield f"Forgot {what}:"
         yield from _counts(view["removed"])
     else:
         yield f"Nothing was {'hidden' if is_part else 'stored'} about {user}."

@@ -232,12 +232,12 @@ def test_forgetting_shows_its_proof_and_ends_with_1_when_something_is_left() -> 
     assert memory_forgotten.code_of(left) == FAILED
     part = {**view, "now": True, "beside": {}}
     assert memory_forgotten.draw(part).splitlines() == [
-        "Forgot what was hidden of ana:",
+        "Forgot what was hidden about ana:",
         "          2  turns",
         "Looked again: nothing hidden is left. What was said since is there.",
     ]
     nothing = {**part, "removed": {}}
-    assert memory_forgotten.draw(nothing).startswith("Nothing was hidden of ana.")
+    assert memory_forgotten.draw(nothing).startswith("Nothing was hidden about ana.")
 
 
 def test_ids_are_shortened_to_distinct_ends() -> None:

@@ -8,6 +8,7 @@ from tasklore.memory.documents.entries import DocumentEntry, live_entries
 from tasklore.memory.documents.items import Body
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.episodes.ranking import rank
+from tasklore.memory.episodes.words import words_of
 from tasklore.memory.rendering.quoting import plain
 from tasklore.memory.rendering.tokens import estimate
 
@@ -51,7 +52,9 @@ def items_near(
     switched to Neovim" names no word of the item that it replaces.
     """
     entries = live_entries(bodies, kinds, today)
-    scores = rank(text, [f"{entry.subject} {entry.text}" for entry in entries])
+    # By whole words alone: shown is what may be meant, and few are.
+    told = [f"{entry.subject} {entry.text}" for entry in entries]
+    scores = rank(text, told, read_words=words_of)
     order = sorted(
         range(len(entries)),
         key=lambda number: (-scores[number], *_standing(entries[number]), number),
