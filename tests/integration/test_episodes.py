@@ -255,9 +255,10 @@ async def test_a_long_turn_kept_before_there_were_passages_is_found_and_removed(
     postings: list[str | int] = []
     for word in words:
         postings += [word, 60]
-    await valkey_or_redis.fcall(
-        APPEND, 4, *of[:4], "t1", body, 9_000, 1, 1, 240, len(words), *postings
-    )
+    hidden = keys.tombstone(user_token("ana"))
+    said_ms = int(old.at.timestamp() * 1000)
+    turn = ("t1", body, 9_000, 1, said_ms, 1, 240, len(words), *postings)
+    await valkey_or_redis.fcall(APPEND, 5, *of[:4], hidden, *turn)
     await valkey_or_redis.hdel(of.meta, "further")
 
     (hit,) = (await Episodes(valkey_or_redis, keep=None).search("ana", "heron")).hits
