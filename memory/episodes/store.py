@@ -113,7 +113,7 @@ class SearchResult:
     """What a search found: hits, best first, among so many `turns`; `coverage` is the best of theirs, 0 to 1.
 
     `nearness` is that of the turn nearest in meaning, of whatever time and conversation, as `NearTurns` says; None
-    without vectors. `is_of_stranger` where the question names somebody or something, and no turn any of these names.
+    without vectors. `is_of_stranger` where the question has names, and no turn has one of these.
     """
 
     hits: tuple[Hit, ...] = ()
@@ -128,7 +128,7 @@ class SearchResult:
 
     @property
     def is_nothing_said(self) -> bool:
-        """Whether no passage answers the question: none is found, or none of whom it asks about."""
+        """Whether no passage answers the question: none is found, or it names a stranger."""
         if not self.hits:
             return True
         if self.nearness is None:
@@ -237,7 +237,7 @@ class Episodes:
     ) -> SearchResult:
         """Return passages on *query*, best first; *since* and *until* are the first and the last day.
 
-        What was said in *period* is raised. A turn of the words *asked*, the question itself as the chat just kept it,
+        Turns of *period* are raised. A turn of the words *asked*, the question itself as the chat just kept it,
         answers nothing, and neither does what a person only asked before.
 
         Raises:

@@ -32,7 +32,7 @@ class UserMemory:
     ) -> str:
         """Return pinned items and answers to *query*, as a block for a prompt; "" for an empty one.
 
-        What was said stands in it word for word, as quoted data. Where turns cannot be looked up, items alone do.
+        Turns stand in it word for word, as quoted data. Where turns cannot be looked up, items alone do.
 
         Raises:
             MemoryUnavailable: the documents did not answer in time.

@@ -175,7 +175,7 @@ class KitEpisodes:
         asked: str | None = None,
         period: "Period | None" = None,
     ) -> "SearchResult":
-        """Return the best of the turns that meet the conditions, raised by what was said in *period*."""
+        """Return the best of the turns that meet the conditions, those of *period* raised."""
         from tasklore.memory.episodes.episode import Episode
         from tasklore.memory.episodes.ranking import rank
         from tasklore.memory.episodes.store import RAISE, Hit, SearchResult
