@@ -40,6 +40,7 @@ from tasklore.runtime.task_caller import (
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.dispatch import MOST_AHEAD, Dispatch
 from tasklore.supervisor.replies.combined import combine, fit, join_parts, to_part
+from tasklore.supervisor.replies.languages import Phraser, Said, tells_language
 from tasklore.supervisor.replies.notices import (
     KEPT,
     MEMORY_AGENT,
@@ -47,7 +48,6 @@ from tasklore.supervisor.replies.notices import (
     say_kept,
     with_notes,
 )
-from tasklore.supervisor.replies.phrasing import Phraser, Said, tells_language
 from tasklore.supervisor.replies.report_texts import part_reply, report_reply
 from tasklore.supervisor.reports.reports import ReportWaiter
 from tasklore.supervisor.requests.readings import (

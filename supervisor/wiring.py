@@ -78,7 +78,7 @@ from tasklore.supervisor.pipelines.analysis.requests import AnalysisRequests
 from tasklore.supervisor.pipelines.as_tasks import agent_card, read_pipelines
 from tasklore.supervisor.pipelines.driver import PipelineDriver
 from tasklore.supervisor.pipelines.requests import PipelineRequests
-from tasklore.supervisor.replies.phrasing import Phraser
+from tasklore.supervisor.replies.languages import Phraser
 from tasklore.supervisor.reports import comparison
 from tasklore.supervisor.reports.reports import HINT_PAUSE_S, ReportWaiter
 from tasklore.supervisor.requests.refusals import make_refusals

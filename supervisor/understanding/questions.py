@@ -121,7 +121,7 @@ def _is_asked_by_description(slot: Slot) -> bool:
 
 
 def _asking(slot: Slot) -> str:
-    """Return what is asked behind a name that stands before a value: "Until when", "From what"."""
+    """Return the question words behind a name that stands before a value: "Until when", "From what"."""
     if slot.is_timed:
         return " when"
     if slot.kind == "duration":
@@ -267,7 +267,7 @@ def ask_which_task(offers: Sequence[Offer]) -> str:
 
 
 def name_offered(offer: Offer) -> str:
-    """Return what a question calls *offer* by: what it does, where its agent has no other task that does the same."""
+    """Return the name of *offer* in a question: its action, where no other task of its agent has the same one."""
     others = (
         Offer(offer.agent, task).action
         for task in offer.agent.tasks

@@ -1,6 +1,6 @@
 """Whether rules read a sentence whole: each of its words is a value, a word of the card, or one that says nothing.
 
-What is not read whole is a model's, where there is one. Rules that took half of a sentence know a task and its values,
+All others are a model's, where there is one. Rules that took half of a sentence know a task and its values,
 and not what the other half makes of them: "limit 50k, 42k spent, says my boss" is about the boss as well.
 """
 
@@ -57,7 +57,7 @@ def is_whole(
 
     *asked* names fields that a question before it was about: their text is the answer, whatever words it has. *own* are
     more words that say nothing here. A text that stands in no quotation marks was bounded by rules, so that nothing
-    with one is read whole; nor is what asks, denies or tells, as no example of the task does.
+    with one is read whole; nor is a question, a denial or a report, where no example of the task is one.
     """
     quoted = mark(len(utterance.text), utterance.quotations)
     free = {

@@ -10,7 +10,7 @@ from tasklore.contracts.errors import LlmUnavailable
 from tasklore.contracts.messages import ChatTurn, PersonRequest
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.dispatch import Dispatch
-from tasklore.supervisor.replies.phrasing import Phraser, Said, is_english, is_usable
+from tasklore.supervisor.replies.languages import Phraser, Said, is_english, is_usable
 from tasklore.supervisor.requests.readings import read_turns
 from tasklore.supervisor.service import Service
 from tasklore.supervisor.understanding.rules import RuleInterpreter

@@ -1,6 +1,6 @@
 """Questions and refusals in the language of the person's words: worded by a model, checked by Python.
 
-Rules ask in English, and read what is answered by their own words; so the English of a question is kept beside what
+Rules ask in English, and read answers by their own words; so the English of a question is kept beside what
 the person was shown. A wording that loses or adds a number, a name or a quotation is not shown.
 """
 
