@@ -2,7 +2,8 @@
 -- tombstone.
 -- KEYS: turns, ids, words, meta, tombstone. ARGV: for each turn its id, body, day, speaker (1 to 3, 0 for a person who only
 -- asks), when it was said in ms since 1970, number of passages, then for each of these how many words it has, how many
--- different ones, then each word and how often it stands there. A passage but the first is kept as the number of the first.
+-- different ones, then each word and how often it stands there. Of a passage but the first, `p` and its number say the number of the first:
+-- version 0.2 reads a bare number as that of a turn.
 -- Returns how many were new, and the number of the last passage there is.
 local turns, ids, words, meta = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local known = redis.call('HMGET', meta, 'last', 'length')
@@ -23,7 +24,7 @@ while at < #ARGV do
     at = at + 2
     if is_new then
       last, length = last + 1, length + total
-      redis.call('HSET', turns, last, passage == 1 and body or first)
+      if passage == 1 then redis.call('HSET', turns, last, body) else redis.call('HSET', turns, 'p' .. last, first) end
       local tail = struct.pack('>BI2', math.min(total, 255), day)
       for place = at, at + 2 * (count - 1), 2 do
         local often = math.min(tonumber(ARGV[place + 1]), 63)

@@ -1,4 +1,7 @@
-"""Reading of passages by their numbers: the body of a turn lies under the number of its first passage."""
+"""Reading of passages by their numbers: the body of a turn lies under the number of its first passage.
+
+Of any other, `p` and its number lead to the first: version 0.2 takes whatever lies under a number for a turn.
+"""
 
 from collections.abc import Sequence
 
@@ -17,14 +20,19 @@ async def read_bodies(
     """
     if not numbers:
         return {}
-    held = await _read(batch, turns, numbers)
-    firsts = {
-        number: number if body.startswith(b"{") else int(body)
-        for number, body in held.items()
+    further = [f"p{number}" for number in numbers]
+    bodies, leading = await batch.run(
+        [("HMGET", turns, *numbers), ("HMGET", turns, *further)]
+    )
+    held = _present(numbers, bodies)
+    firsts = dict(zip(held, held, strict=True))
+    firsts |= {
+        number: int(first) for number, first in _present(numbers, leading).items()
     }
     lacking = sorted(set(firsts.values()) - held.keys())
     if lacking:
-        held |= await _read(batch, turns, lacking)
+        more = (await batch.run([("HMGET", turns, *lacking)]))[0]
+        held |= _present(lacking, more)
     return {
         number: (first, held[first])
         for number, first in firsts.items()
@@ -32,12 +40,9 @@ async def read_bodies(
     }
 
 
-async def _read(
-    batch: CommandBatch, turns: str, numbers: Sequence[int]
-) -> dict[int, bytes]:
-    bodies = (await batch.run([("HMGET", turns, *numbers)]))[0]
+def _present(numbers: Sequence[int], found: Sequence[bytes | None]) -> dict[int, bytes]:
     return {
         number: body
-        for number, body in zip(numbers, bodies, strict=True)
+        for number, body in zip(numbers, found, strict=True)
         if body is not None
     }

@@ -6,7 +6,7 @@ local turns, ids, words, meta = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local at, removed, further, length, gone = 2, 0, 0, 0, {}
 while at < #ARGV do
   local number, id, count = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 3])
-  if redis.call('HDEL', turns, number) == 1 then
+  if redis.call('HDEL', turns, id == '' and 'p' .. number or number) == 1 then
     length = length + tonumber(ARGV[at + 2])
     if id == '' then
       further = further + 1

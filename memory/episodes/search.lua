@@ -106,10 +106,10 @@ local bonus = raise * (top > 0 and top or 1)
 local bodies, firsts, conversations = {}, {}, {}
 local function body_of(number)
   if bodies[number] == nil then
-    local body, of = number > 0 and redis.call('HGET', turns, number) or false, number
-    if body and string.byte(body) ~= 123 then
-      of = tonumber(body)
-      body = redis.call('HGET', turns, of) or false
+    local body, of = redis.call('HGET', turns, number), number
+    if not body then
+      of = tonumber(redis.call('HGET', turns, 'p' .. number))
+      body = of and redis.call('HGET', turns, of) or false
     end
     bodies[number], firsts[number] = body, of
   end

@@ -11,7 +11,7 @@ import asyncio
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
@@ -382,7 +382,7 @@ class Episodes:
         )
         start = int(first or 1)
         end = min(int(last or 0), start + TRIM - 1)
-        bodies = await self._bodies(of.turns, start, end)
+        bodies = await read_bodies(self._batch, of.turns, range(start, end + 1))
         return next(iter(_turns_in(bodies)), None)
 
     async def settings(self, owner: str) -> tuple[bool, int | None]:
@@ -442,7 +442,7 @@ class Episodes:
         reached = start
         for number, body in bodies:
             reached = max(reached, number + 1)
-            if body is None or not body.startswith(b"{"):
+            if body is None:
                 continue
             episode = Episode.model_validate_json(body)
             if episode.at >= now - keep:
@@ -488,8 +488,8 @@ class Episodes:
         found = list[Episode]()
         while number > 1 and len(found) < count and count:
             first = max(1, number - count)
-            bodies = await self._bodies(turns, first, number - 1)
-            if all(body is None for _, body in bodies):
+            bodies = await read_bodies(self._batch, turns, range(first, number))
+            if not bodies:
                 # What is before was removed, as all that is past its time.
                 break
             found = [*_turns_in(bodies), *found]
@@ -511,12 +511,12 @@ class Episodes:
         )
 
 
-def _turns_in(bodies: Iterable[tuple[int, bytes | None]]) -> list[Episode]:
-    """Return the turns among *bodies*; a further passage of one is kept as the number of its first."""
+def _turns_in(bodies: Mapping[int, tuple[int, bytes]]) -> list[Episode]:
+    """Return the turns whose first passage is among *bodies*, as `read_bodies` returns these, in order."""
     return [
         Episode.model_validate_json(body)
-        for _, body in bodies
-        if body is not None and body.startswith(b"{")
+        for number, (first, body) in sorted(bodies.items())
+        if number == first
     ]
 
 

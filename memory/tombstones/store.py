@@ -274,7 +274,7 @@ class Tombstones:
                 for name, body in zip(resources, bodies, strict=True)
                 if body is not None
             },
-            # A passage of a long turn but the first is kept as the number of that.
+            # Beside turns lie the numbers of first passages, for those after them.
             episodes=tuple(
                 body for body in as_mapping(turns).values() if body.startswith(b"{")
             ),

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import subprocess
 import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,6 +13,8 @@ import pytest
 
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.episodes.episode import Episode
+from tasklore.memory.episodes.store import Episodes
 from tasklore.memory.queues.queue import PersonalQueue
 from tasklore.runtime.servers import valkey
 from tests.acceptance.external_program import PATIENCE_S, Outside, outside
@@ -102,3 +105,64 @@ async def test_what_is_said_while_a_worker_is_killed_is_known_once(
             assert len(await store.history(user, limit=100)) == len(FOODS)
         published = (await program.api("STREAM.INFO.FACTS"))["state"]["last_seq"]
         assert (published > 0) == (of_0_2 in {hears, hears_next})
+
+
+#: What a process of 0.2 finds of Ann's turns: by a question, the last three, those before the last, and what it trims.
+READ_BY_0_2 = """
+import asyncio, json, sys
+from datetime import UTC, datetime, timedelta
+from redis.asyncio import Redis
+from memory.episodes.store import Episodes
+
+async def read():
+    async with Redis.from_url(sys.argv[1]) as client:
+        turns = Episodes(client, keep=timedelta(days=1), deadline_s=60.0)
+        found = await turns.search("ann", "What is our boat called, and who painted it?")
+        recent = await turns.recent("ann", 3)
+        before = await turns.before("ann", "t2", 3)
+        later = datetime.now(UTC) + timedelta(days=2)
+        trimmed = await turns.trim("ann", later)
+        print(json.dumps({
+            "found": [hit.episode.turn_id for hit in found.hits],
+            "recent": [one.turn_id for one in recent],
+            "before": [one.turn_id for one in before],
+            "trimmed": trimmed,
+        }))
+
+asyncio.run(read())
+"""
+
+
+async def test_a_process_of_0_2_reads_turns_of_several_passages(
+    own_system: System,
+) -> None:
+    """They have numbers of their own, under which it knows no turn."""
+    days = " ".join(f"On day {day} it was at quay {day}." for day in range(60))
+    long = f"Our boat is called Marigold. {days} Lena painted it."
+    said = [
+        Episode(
+            turn_id=f"t{number}",
+            conversation_id="c",
+            speaker="person",
+            text=text,
+            at=datetime.now(UTC),
+        )
+        for number, text in enumerate(("I like tea.", long, "And coffee."))
+    ]
+    async with valkey.connect(own_system.servers.redis_url) as client:
+        turns = Episodes(client, deadline_s=PATIENCE_S)
+        await turns.append("ann", said)
+        assert [one.turn_id for one in await turns.recent("ann", 2)] == ["t1", "t2"]
+    read = await asyncio.to_thread(
+        subprocess.run,
+        [PYTHON_OF_0_2, "-P", "-c", READ_BY_0_2, own_system.servers.redis_url],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert read.returncode == 0, read.stderr
+    found = json.loads(read.stdout)
+    assert found["found"][0] == "t1"
+    assert found["recent"] == ["t2"]
+    assert found["before"] == []
+    assert found["trimmed"] == 3
