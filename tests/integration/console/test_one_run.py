@@ -96,7 +96,7 @@ async def test_a_run_that_no_worker_will_take_says_so(console: ConsoleStand) -> 
     task_id = await sent_by(console, "asker")
     async with console.tab("asker") as tab:
         text = await tab.open(f"/console/runs/{task_id}")
-        assert "waits for its turn" in text
+        assert "waits for a free worker" in text
         assert 'No worker of <a href="/console/agents/EchoAgent">' in text
 
 
