@@ -32,6 +32,7 @@ from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.faults import fault_of
 from tasklore.contracts.identifiers import checked_name
 from tasklore.contracts.pipelines import Pipeline
+from tasklore.memory.masker import MASK, Masker
 from tasklore.memory.projects.project import ProjectMemory
 from tasklore.memory.projects.records import Record
 from tasklore.memory.sessions import files as session_files
@@ -46,7 +47,6 @@ from tasklore.supervisor.pipelines.declaration.inputs import (
     problems_in_inputs,
 )
 from tasklore.supervisor.pipelines.declaration.marks import without_times
-from tasklore.supervisor.pipelines.declaration.masker import MASK, Masker
 
 FORMAT = "tasklore-evidence/1"
 #: Records of the pipeline's history that are looked through for earlier ends of a run: one page.

@@ -15,6 +15,7 @@ from tasklore.contracts import subjects
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.messages import PipelineEvent, PipelineEventKind
 from tasklore.contracts.pipelines import Phase, Pipeline
+from tasklore.memory.masker import Masker
 from tasklore.memory.projects.project import ProjectMemory
 from tasklore.memory.sessions.pipeline_records import PhaseState, RunRecord
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
@@ -24,7 +25,6 @@ from tasklore.runtime.messaging.link import Link
 from tasklore.supervisor.makers import Makers
 from tasklore.supervisor.pipelines.declaration.fingerprints import Fingerprints
 from tasklore.supervisor.pipelines.declaration.graph import Graph
-from tasklore.supervisor.pipelines.declaration.masker import Masker
 from tasklore.supervisor.pipelines.declaration.references import Reference, resolve
 from tasklore.supervisor.pipelines.phase_task import PhaseTaskDependencies
 

@@ -11,13 +11,13 @@ import pytest
 
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.pipelines import Input, Pipeline
-from tasklore.memory.sessions.pipeline_records import PhaseState, RunRecord
-from tasklore.supervisor.pipelines.declaration.masker import (
+from tasklore.memory.masker import (
     MASK,
     MOST_LEVELS,
     Masker,
     is_secret_name,
 )
+from tasklore.memory.sessions.pipeline_records import PhaseState, RunRecord
 from tasklore.supervisor.pipelines.evidence import (
     FORMAT,
     bundle_of,
