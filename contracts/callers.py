@@ -12,10 +12,18 @@ from tasklore.contracts.errors import NotPermitted
 from tasklore.contracts.identifiers import demand_user_id, tenant_token, user_token
 from tasklore.contracts.message_parts import Part, is_none
 
-#: `ask` may ask for work and see its results, `read` memories, `approve` answer questions of tasks, `operate` see and
-#: change what is kept of everybody (dead letters, results, sessions), `admin` all of it.
-Role = Literal["ask", "read", "approve", "operate", "admin"]
-ROLES: Final[tuple[Role, ...]] = ("ask", "read", "approve", "operate", "admin")
+#: `ask` may ask for work and see its results, `read` memories, `messages` what models saw in runs, `approve` answer
+#: questions of tasks, `operate` see and change what is kept of everybody (dead letters, results, sessions), `admin` all
+#: of it.
+Role = Literal["ask", "read", "messages", "approve", "operate", "admin"]
+ROLES: Final[tuple[Role, ...]] = (
+    "ask",
+    "read",
+    "messages",
+    "approve",
+    "operate",
+    "admin",
+)
 
 #: Among the roles that a caller answers in: all of them. No key can name it.
 ALL = "*"

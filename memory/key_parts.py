@@ -168,6 +168,14 @@ def check_token(token: str) -> str:
     return token
 
 
+def check_owner(owner: str) -> str:
+    """Return *owner*, the token of a user, or of what no user's is: that begins with `=`."""
+    if owner == "=":
+        return owner
+    check_token(owner.removeprefix("=").removeprefix("~"))
+    return owner
+
+
 def token_of(owner: str, cure: str) -> str:
     """Return the token of *owner*; *cure* is the message of the error when it is empty.
 

@@ -68,6 +68,9 @@ from tasklore.memory.projects.keys import project as project
 from tasklore.memory.projects.keys import project_part as project_part
 from tasklore.memory.queues.keys import owners as owners
 from tasklore.memory.queues.keys import queue as queue
+from tasklore.memory.run_messages.keys import MessageIndexKeys as MessageIndexKeys
+from tasklore.memory.run_messages.keys import run_messages as run_messages
+from tasklore.memory.run_messages.keys import run_messages_of as run_messages_of
 from tasklore.memory.schedules.keys import schedule_books as schedule_books
 from tasklore.memory.schedules.keys import schedules as schedules
 from tasklore.memory.sessions.keys import run as run

@@ -13,6 +13,7 @@ from tasklore.memory.ledger import declaration as ledger
 from tasklore.memory.long_term import declaration as long_term
 from tasklore.memory.projects import declaration as projects
 from tasklore.memory.queues import declaration as queues
+from tasklore.memory.run_messages import declaration as run_messages
 from tasklore.memory.schedules import declaration as schedules
 from tasklore.memory.sessions import declaration as sessions
 from tasklore.memory.stories import declaration as stories
@@ -25,6 +26,7 @@ STORES: Final[tuple[Store, ...]] = (
     *schedules.STORES,
     *sessions.STORES,
     *ledger.STORES,
+    *run_messages.STORES,
     *places.STORES,
     *queues.STORES,
     *episodes.STORES,

@@ -157,6 +157,10 @@ class Settings(BaseSettings):
     """Time for which the ledger keeps a finished task: a repeat within it does not run."""
     ledger_report_hours: float = Field(default=24.0, gt=0)
     """Time for which layout 2 of the ledger keeps a report: a repeat gets it, and later that it has expired."""
+    run_messages_hours: float = Field(default=0.0, ge=0, le=24 * 7)
+    """Time for which what models saw in a run is kept, secrets masked; 0 keeps nothing. `tasklore up` keeps a day."""
+    mask_file: Path | None = None
+    """File with regular expressions, one a line: what matches is masked in the kept messages of runs as secrets are."""
     listen_items: int = Field(default=32, ge=1, le=500)
     """Turns or facts of one person that a listener gets at once, oldest first; more share one question to a model."""
     listen_users: int = Field(default=16, ge=1, le=1000)

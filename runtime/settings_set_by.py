@@ -59,6 +59,8 @@ SET_BY = {
     "ledger_deadline_ms": "operator: if Redis has a high latency",
     "ledger_keep_days": "operator: by the longest time after which a program sends a task again",
     "ledger_report_hours": "operator: by the memory of Redis, and how late programs fetch reports",
+    "run_messages_hours": "operator: by what people were promised, where authors are to see what models saw",
+    "mask_file": "operator: where words of a kind of one's own may not be kept with messages of runs",
     "listen_items": _LISTENING,
     "listen_users": _LISTENING,
     "listen_idle_s": "operator: where facts have to be there sooner, or questions to a model cost too much",

@@ -16,6 +16,7 @@ from tasklore.runtime.variables import variable_of
 _UNITS = {
     "_s": "seconds",
     "_ms": "milliseconds",
+    "_hours": "hours",
     "_days": "days",
     "_bytes": "bytes",
     "_files": "files",

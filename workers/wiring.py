@@ -30,6 +30,7 @@ from tasklore.memory.ledger.waits import Waits
 from tasklore.memory.long_term.single_flight import SingleFlight
 from tasklore.memory.long_term.store import LongTermMemory
 from tasklore.memory.projects.project import ProjectMemory
+from tasklore.memory.run_messages.store import RunMessages
 from tasklore.memory.sessions.once import Computed
 from tasklore.memory.sessions.session import SessionCache
 from tasklore.memory.stories.shared_answers import open_answers
@@ -59,6 +60,7 @@ from tasklore.runtime.settings import Settings
 from tasklore.workers.agent import Agent
 from tasklore.workers.card import card_of
 from tasklore.workers.child_tasks import ChildTasks
+from tasklore.workers.context.recorder import Recording
 from tasklore.workers.context.services import Services
 from tasklore.workers.execution.acknowledger import Acknowledger, Erasing
 from tasklore.workers.execution.bounded_runs import BoundedRuns
@@ -80,6 +82,7 @@ from tasklore.workers.listening.wiring import (
     demand_one_listener,
     open_listeners,
 )
+from tasklore.workers.message_masking import make_masker
 from tasklore.workers.middleware import Hooks, Middleware
 from tasklore.workers.models import asks_model, open_models
 from tasklore.workers.presence import announce, end_presence, show_presence
@@ -104,6 +107,8 @@ class _Dependencies:
     governor: ModelBudget
     flights: SingleFlight[bytes]
     services: Services
+    #: How what runs see is kept; None: nothing is.
+    recording: Recording | None
     #: For listeners, whose many commands must not hold up a recall.
     listening: Redis
 
@@ -290,6 +295,7 @@ class Worker:
             services=await self._open_services(
                 stack, llm=llm, redis=redis, link=link, outbox=outbox, ledger=ledger
             ),
+            recording=await self._open_recording(stack, llm),
             listening=await self._connect_redis(stack, f"{self._worker_id}-listening"),
         )
 
@@ -361,6 +367,25 @@ class Worker:
             redis=redis,
             children=children,
             outbox=outbox,
+        )
+
+    async def _open_recording(
+        self, stack: AsyncExitStack, llm: Llm
+    ) -> Recording | None:
+        settings = self._settings
+        if not settings.run_messages_hours:
+            return None
+        # A batch of messages must not hold up a recall.
+        redis = await self._connect_redis(stack, f"{self._worker_id}-messages")
+        store = RunMessages(
+            redis,
+            keep=timedelta(hours=settings.run_messages_hours),
+            breaker=Breaker(),
+        )
+        return Recording(
+            store=store,
+            masker=make_masker(settings, os.environ),
+            model_of=lambda role: llm.role(role).model,
         )
 
     def _make_ledger(self, redis: Redis) -> Ledger:
@@ -532,7 +557,13 @@ class Worker:
             publisher=publisher,
             retries=retries,
             retry=retry,
-            make_context=context_maker(agent, parts.services, parts.ledger, worker_id),
+            make_context=context_maker(
+                agent,
+                parts.services,
+                parts.ledger,
+                worker_id,
+                recording=parts.recording,
+            ),
             metrics=metrics,
             exclusive=self._exclusive,
             bounded=BoundedRuns(

@@ -16,12 +16,12 @@ _PLAIN_ID = re.compile(r"[A-Za-z0-9_.-]{1,512}\Z")
 
 def task(task_id: str) -> str:
     """Return the ledger key of a task."""
-    return _TASK + _task_tag(task_id)
+    return _TASK + task_tag(task_id)
 
 
 def entry(task: TaskName) -> str:
     """Return the key of a task in layout 2 of the ledger; raises InvalidInput for an agent that is none."""
-    return f"{_TASK}{check_name(task.agent_id)}:{_task_tag(task)}"
+    return f"{_TASK}{check_name(task.agent_id)}:{task_tag(task)}"
 
 
 def entry_report(entry_key: str, generation: int) -> str:
@@ -31,7 +31,7 @@ def entry_report(entry_key: str, generation: int) -> str:
 
 def task_agent(task_id: str) -> str:
     """Return the key that says which agent a task of layout 2 is for; same tag."""
-    return f"tl:task-agent:{_task_tag(task_id)}"
+    return f"tl:task-agent:{task_tag(task_id)}"
 
 
 def ledger_layout() -> str:
@@ -56,7 +56,7 @@ def steps(entry_key: str) -> tuple[str, str]:
 
 def children(task_id: str) -> str:
     """Return the key of the list of tasks that a task called; same tag."""
-    return f"tl:children:{_task_tag(task_id)}"
+    return f"tl:children:{task_tag(task_id)}"
 
 
 @lru_cache(maxsize=1024)
@@ -115,6 +115,7 @@ def user_requests(user_token: str) -> str:
     return f"tl:user-requests:{{{check_token(user_token)}}}"
 
 
-def _task_tag(task_id: str) -> str:
+def task_tag(task_id: str) -> str:
+    """Return the tag of all that lies beside the entry of a task."""
     # The common id is its own spelling: this runs for every task.
     return f"{{{task_id if _PLAIN_ID.match(task_id) else escape(task_id, 'task id')}}}"

@@ -59,7 +59,7 @@ from tasklore.runtime.models.settings import (
     is_extension,
 )
 from tasklore.runtime.models.tracing import answered, asked, completed
-from tasklore.runtime.models.usage import Meter, Reply, SentRequest, Spent
+from tasklore.runtime.models.usage import Meter, Reply, SentRequest, Spent, watched
 from tasklore.runtime.models.wire import (
     ModelQuestion,
     check_answer_model,
@@ -303,12 +303,19 @@ class Llm:
 
     @asynccontextmanager
     async def request(
-        self, role: str, model: str, spent: Spent | None = None, *, text: str = ""
+        self,
+        role: str,
+        model: str,
+        spent: Spent | None = None,
+        *,
+        text: str = "",
+        prompt: Callable[[], str] | None = None,
     ) -> AsyncIterator[SentRequest]:
         """Hold one of the slots for a request that another client sends in the block, and account for it.
 
-        *text* is all that the model is shown. `Sent.tokens` are counted as for an answer of *model*, those that are
-        estimated in reports alone; an error of the block is counted by its class.
+        *text* is all that the model is shown; *prompt* returns it as who watches is to read it. `Sent.tokens` are
+        counted as for an answer of *model*, those that are estimated in reports alone; an error of the block is counted
+        by its class.
 
         Raises:
             LlmThrottled: a limit of the deployment leaves no room now; with `away_s`.
@@ -337,10 +344,15 @@ class Llm:
         async with self._admit(provider, asked_for) as bill:
             sent = SentRequest()
             self._under_way += 1
+            seen_by = Spent() if spent is None else spent
+            shown_text = (lambda: text) if prompt is None else prompt
             try:
-                with span(
-                    f"chat {model}", kind="client", attributes=attributes
-                ) as shown:
+                with (
+                    span(
+                        f"chat {model}", kind="client", attributes=attributes
+                    ) as shown,
+                    watched(seen_by, sent, role, model, prompt=shown_text),
+                ):
                     yield sent
                     shown.note(
                         completed(sent.provider, sent.tokens, sent.first_chunk_s)
@@ -430,10 +442,14 @@ class Llm:
             try:
                 answer, tokens = await self._send(question, spent)
                 told.note(answered(answer, tokens))
+                if spent is not None:
+                    spent.note_answer(model, answer.text, tokens)
                 result = read_answer(answer, question.answer)
             except LlmError as error:
                 told.fail(type(error).__name__)
                 result = error
+                if spent is not None:
+                    spent.note_failure(model, error)
                 is_sent = error.away_s is None and not isinstance(error, BudgetSpent)
         if not is_sent:
             # Refused here: nothing was asked, and nothing is to be accounted.
@@ -557,6 +573,12 @@ class Llm:
                 self._slots,
                 governed(self.governor, asked_for, self.settings.prices) as bill,
             ):
+                if spent is not None:
+                    spent.note_prompt(
+                        question.role_name,
+                        role.model,
+                        lambda: _in_words(question, shown),
+                    )
                 with breaker.asking():
                     answer = await self._complete(question)
                 bill.headers = answer.headers
@@ -660,6 +682,12 @@ def describe(error: LlmError) -> str:
     """Return *error* in its provider's words, on one line; of a refusal, which quotes the question, its name."""
     name = type(error).__name__
     return name if isinstance(error, LlmRefused) else f"{name}: {words_of(str(error))}"
+
+
+def _in_words(question: ModelQuestion[T], fault: str) -> str:
+    """Return what the model is shown as a person reads it; *fault* is that of its last answer."""
+    said = f"[system]\n{question.system}\n\n[user]\n{question.user}"
+    return f"{said}\n\n[your answer did not fit]\n{fault}" if fault else said
 
 
 def _late(question: ModelQuestion[T], limit_s: float) -> LlmTimeout:

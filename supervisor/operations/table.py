@@ -48,7 +48,8 @@ class Shows:
         columns: The fields of a row that are shown, in this order.
         confirm: A question before it, "" for none. It may name fields in braces, such as `Remove {schedule_id}?`.
         arguments: Fields of the query or the body that are given by position, behind those of the path.
-        shortcut: A word at the top of the command line that is this operation, beside its noun and verb.
+        shortcut: A word at the top of the command line that is this operation, beside its noun and verb; with an option
+            behind it, such as `trace --messages`, it is what that command does with it.
         picture: The name of a renderer of its own.
         example: A command line, without `tasklore`, that shows its use.
     """

@@ -52,6 +52,7 @@ from tasklore.supervisor.operations.noun import NounDeclaration, serve
 from tasklore.supervisor.operations.owners import demand_conversation
 from tasklore.supervisor.operations.persons import as_person, refuse_answer
 from tasklore.supervisor.operations.refusals import Refused, not_found
+from tasklore.supervisor.operations.run_messages import show_messages
 from tasklore.supervisor.operations.sent_tasks import (
     NewTask,
     Sent,
@@ -663,12 +664,17 @@ OPERATOR_OPERATIONS: Operations[TaskLooks] = (
     show_assignment,
     show_words,
     trace_task,
+    show_messages,
     cancel,
 )
 OPERATIONS: Operations[TaskServices] = (
     *OPERATOR_OPERATIONS,
     send,
     signal_task,
+)
+#: What models saw needs a right that supervisors lack.
+SUPERVISOR_OPERATIONS: Operations[TaskServices] = tuple(
+    one for one in OPERATIONS if one.mounted == "supervisor"
 )
 
 
@@ -753,6 +759,6 @@ def for_operator(parts: OperatorDependencies) -> TaskLooks:
 
 NOUN = NounDeclaration(
     operations=OPERATIONS,
-    supervisor=serve(for_supervisor, OPERATIONS),
+    supervisor=serve(for_supervisor, SUPERVISOR_OPERATIONS),
     operator=serve(for_operator, OPERATOR_OPERATIONS),
 )

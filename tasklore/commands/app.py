@@ -352,8 +352,8 @@ def api_key(
         Option(
             "--role",
             metavar="ROLE",
-            help="ask, read, approve, operate or admin (all roles), repeatable; "
-            "default: ask.",
+            help="ask, read, messages, approve, operate or admin (all roles), "
+            "repeatable; default: ask.",
         ),
     ] = None,
     user: Annotated[
@@ -469,7 +469,8 @@ def make_root() -> CommandGroup:
     makers["api"] = PlainCommand
     sentences["api"] = PlainCommand.sentence
     for entry in load_manifest()["operations"]:
-        if (name := entry["shortcut"]) and name not in makers:
+        name, _, option = entry["shortcut"].partition(" ")
+        if name and not option and name not in makers:
             makers[name] = partial(make_command, entry, name)
             sentences[name] = entry["help"]
     for noun, sentence in sentences_of_nouns().items():

@@ -119,6 +119,8 @@ PROFITS: dict[str, tuple[tuple[str, str], ...]] = {
     "children": (("x", "0"),),
     "ended": (("failed", "0"),),
     "runs": (("x", '{"g":9,"s":"completed","t":"pay","c":1}'), ("OtherAgent", "0")),
+    "run-messages": (("0", '{"kind": "answer", "at_ms": 0, "text": "paid"}'),),
+    "run-messages-of": (("x", "0"),),
     "backlog": (("x", '{"tasks": {}, "first_at": "", "workers": {}}'),),
     "stream": (("x", "another"),),
     "conversation": (("x", '{"speaker": "alice", "text": "yes"}'),),
@@ -199,12 +201,11 @@ def _samples(spelled: str) -> Iterator[Resource]:
     if kind == "budget":
         for name, places in _BUDGETS.items():
             yield from (Resource(keys.budget(*one), kind, name) for one in places)
-    elif "{Agent}" in spelled:
+    elif "{Agent}" in spelled or kind == "run-messages":
         for agent in ("OtherAgent", *itertools.chain(*AGENTS.values())):
             owner = None if kind == "flight" else agent
-            yield Resource(
-                spelled.replace("{Agent}", f"{{{agent}}}"), kind, kind, owner
-            )
+            key = spelled.replace("{Agent}", f"{{{agent}}}").replace("AGENT", agent)
+            yield Resource(key, kind, kind, owner)
     else:
         named = {"doc": ":reads", "ledger": ":{layout}"}.get(kind)
         name = kind

@@ -27,6 +27,7 @@ from tasklore.contracts.messages import (
     TaskCall,
 )
 from tasklore.contracts.observations import Action, AgentTarget, Observation
+from tasklore.contracts.run_messages import RunMessage
 from tasklore.memory import keys
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.conversations.inbox import Inbox
@@ -37,11 +38,12 @@ from tasklore.memory.episodes.episode import Episode
 from tasklore.memory.episodes.store import Episodes
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.requests import Reply, RequestRecords, place_of
-from tasklore.memory.ledger.runs import Finish
+from tasklore.memory.ledger.runs import Finish, RunName
 from tasklore.memory.ledger.task_rows import TaskRow, row_of
 from tasklore.memory.long_term.store import LongTermMemory
 from tasklore.memory.projects.project import ProjectMemory
 from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.memory.run_messages.store import RunMessages, owner_of_run
 from tasklore.memory.schedules.store import Schedule, ScheduleState, ScheduleStore
 from tasklore.memory.sessions.session import SessionCache
 from tasklore.memory.stores import STORES
@@ -227,6 +229,13 @@ class Town:
         )
         await self.publish("tasks.Probe.ask", self.assignment(user, "running"))
         await self.ledger.begin(f"{user}-running", 1, "w1", AT_MS, 600_000)
+        seen = RunMessage(kind="prompt", at_ms=AT_MS, text=secret_of(user))
+        assert await RunMessages(self.redis, deadline_s=PATIENCE_S).append(
+            RunName(f"{user}-running", 1, "w1"),
+            "Probe",
+            owner_of_run(user, None),
+            [seen.model_dump_json().encode()],
+        )
         for name, status in (("done", "completed"), ("dead", "failed")):
             report = self.report(user, name)
             finish = Finish(

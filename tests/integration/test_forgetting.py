@@ -75,6 +75,7 @@ async def test_a_forgotten_user_is_gone_from_every_store_and_file(town: Town) ->
         "messages": 10,
         "tasks": 5,
         "listed tasks": 3,
+        "messages of runs": 1,
         "turns": 1,
         "facts": 1,
         "documents": 1,

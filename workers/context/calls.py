@@ -15,6 +15,7 @@ from tasklore.workers.context.children import AT_ONCE, Children, find_callee
 if TYPE_CHECKING:
     from tasklore.workers.context.branches import Branches
     from tasklore.workers.context.children import Lend
+    from tasklore.workers.context.recorder import RunRecorder
     from tasklore.workers.context.services import Services
 
 R = TypeVar("R")
@@ -26,6 +27,7 @@ class ChildCaller:
     _assignment: TaskAssignment
     _services: "Services"
     _branches: "Branches"
+    recorder: "RunRecorder | None"
 
     def __init__(self, generation: int, run_number: int, lend: "Lend | None") -> None:
         self._generation = generation
@@ -182,6 +184,7 @@ class ChildCaller:
             generation=self._generation,
             run_number=self._run_number,
             lend=self._lend,
+            recorder=self.recorder,
         )
 
     async def cancel_children(self) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, TypeAdapter
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from tasklore.contracts.admission.waits import APPROVED_WITHIN
 from tasklore.contracts.errors import CallFailed, InvalidInput
@@ -25,6 +25,7 @@ from tasklore.contracts.messages import (
 from tasklore.contracts.task_messages import MOST_ANCESTORS
 
 if TYPE_CHECKING:
+    from tasklore.workers.context.recorder import RunRecorder
     from tasklore.workers.context.services import Services
 
 #: Children that `map` waits for at once, unless it is told another number.
@@ -86,8 +87,10 @@ class Children:
         generation: int,
         run_number: int,
         lend: Lend | None,
+        recorder: "RunRecorder | None" = None,
     ) -> None:
         self._assignment = assignment
+        self._recorder = recorder
         self._shown = shown
         self._services = services
         self._generation = generation
@@ -241,6 +244,18 @@ class Children:
                 # The child may have heard sooner than this task that both are.
                 await self._services.children.raise_if_cancelled(self._assignment)
         self._open.discard(assignment.task_id)
+        if self._recorder is not None:
+            error = report.error
+            self._recorder.note(
+                "child",
+                to_json(report.result if error is None else error.message),
+                name=f"{callee.agent_id}.{callee.task_name}",
+                given=to_json(assignment.task.parameters),
+                task_id=assignment.task_id,
+                status=report.status,
+                memory=report.memory.outcome,
+                error=None if error is None else error.type,
+            )
         return _result_in(report, callee)
 
 

@@ -41,10 +41,12 @@ if TYPE_CHECKING:
 
     from tasklore.contracts.admission.waits import RunWait
     from tasklore.contracts.quantities.amounts.rates import ConvertedAmount
+    from tasklore.contracts.run_messages import RunMessageKind
     from tasklore.memory.ledger.runs import RunName
     from tasklore.workers.context.branches import RunParked
     from tasklore.workers.context.children import Lend
     from tasklore.workers.context.output import TaskOutputWriter
+    from tasklore.workers.context.recorder import RunRecorder
     from tasklore.workers.context.services import Services
 
 R = TypeVar("R")
@@ -92,6 +94,7 @@ class Context(ChildCaller, TaskAsker):
         lend: "Lend | None" = None,
         park: "Callable[[RunParked], None] | None" = None,
         waited_for: "RunWait | None" = None,
+        recorder: "RunRecorder | None" = None,
     ) -> None:
         super().__init__(run.generation if run is not None else 1, attempt, lend)
         self._task = task
@@ -107,9 +110,11 @@ class Context(ChildCaller, TaskAsker):
         )
         self._before = 0 if self._waited_for is None else self._waited_for.emitted
         self._run = run
+        #: Notes what the run sees, None where nothing of it is kept; for the host.
+        self.recorder = recorder
         self._branches = Branches(park)
         self._steps = (
-            Steps(services.journal, run, self.once, self._branches)
+            Steps(services.journal, run, self.once, self._branches, recorder=recorder)
             if run is not None
             else None
         )
@@ -118,7 +123,8 @@ class Context(ChildCaller, TaskAsker):
         self._spent = Spent(
             payer=_payer_of(
                 assignment, run.generation if run is not None else 1, attempt
-            )
+            ),
+            watcher=recorder,
         )
         self.started = time.monotonic()
 
@@ -188,7 +194,11 @@ class Context(ChildCaller, TaskAsker):
         self._task.demand_owner("documents")
         services = self._services
         return UserDocuments(
-            self._assignment.user_id, services.documents, services.kinds, services.now()
+            self._assignment.user_id,
+            services.documents,
+            services.kinds,
+            services.now(),
+            recorder=self.recorder,
         )
 
     @property
@@ -378,9 +388,21 @@ class Context(ChildCaller, TaskAsker):
             RunReplaced: another worker has taken the task meanwhile.
             MemoryUnavailable: the journal did not answer; the task is run again.
         """
+        return await self.step_noted_as("step", name, function, *arguments, once=once)
+
+    async def step_noted_as(
+        self,
+        kind: "RunMessageKind | None",
+        name: str,
+        function: Callable[[*Ts], Awaitable[R]],
+        /,
+        *arguments: *Ts,
+        once: bool = False,
+    ) -> R:
+        """Take a `step` that is noted as a *kind* of message, or not at all for None; for agents of pydantic-ai."""
         if self._steps is None:
             return await function(*arguments)
-        return await self._steps.run(name, function, arguments, once=once)
+        return await self._steps.run(name, function, arguments, once=once, kind=kind)
 
     async def end(self) -> None:
         """Remove the journal of a task that has ended, and cancel its open children; for the host."""
@@ -464,10 +486,16 @@ class Context(ChildCaller, TaskAsker):
         """The number after that of the last event of this attempt, 0 where there is none; for the host."""
         return self._before if self._output is None else self._output.numbered + 1
 
+    async def follow(self, run: Awaitable[bytes]) -> bytes:
+        """Return the result of *run*, and note it, or its error, among its messages; for the host."""
+        return await (run if self.recorder is None else self.recorder.follow(run))
+
     async def close_output(self) -> None:
-        """Store the rest of the output before the run is reported; for the host."""
+        """Store the rest of the output and of the messages before the run is reported; for the host."""
         if self._output is not None:
             await self._output.close()
+        if self.recorder is not None:
+            await self.recorder.close()
 
     def enter(self) -> None:
         """Let the next asyncio task of the current context be the run's; for the host."""

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from tasklore.memory.documents.storage.history import PlanRecord
     from tasklore.memory.documents.storage.reader import DocumentReader
     from tasklore.memory.rendering.documents import Quotation
+    from tasklore.workers.context.recorder import RunRecorder
 
 log = structlog.get_logger(__name__)
 
 #: Tokens of documents in a prompt, about: a page and a half, a fifth of what recalling whole histories costs elsewhere.
 BUDGET_TOKENS = 800
+#: Items that are named beside a block, or beside what a search found.
+MOST_NOTED = 50
 
 
 class UserDocuments:
@@ -36,6 +39,7 @@ class UserDocuments:
         reader: "DocumentReader",
         kinds: "Kinds",
         now: datetime,
+        recorder: "RunRecorder | None" = None,
     ) -> None:
         if not user_id:
             raise InvalidInput(
@@ -45,6 +49,7 @@ class UserDocuments:
         self._own = reader.of(user_id)
         self.kinds = kinds
         self.now = now
+        self.recorder = recorder
 
     async def snapshot(self, resources: Sequence[str] | None = None) -> "Snapshot":
         """Return *resources* as they all are at one moment; None: all kinds, and whatever else is stored.
@@ -83,11 +88,20 @@ class UserDocuments:
             budget_tokens=budget_tokens,
             said=said,
         )
-        if block.shown:
-            places = [
-                (name, place_name(path, lookup(bodies[name], path)))
-                for name, path in block.shown
-            ]
+        places = [
+            (name, place_name(path, lookup(bodies[name], path)))
+            for name, path in block.shown
+        ]
+        if self.recorder is not None:
+            self.recorder.note(
+                "memory",
+                block.text,
+                name="block",
+                given=query,
+                items=[f"{name} {place}" for name, place in places[:MOST_NOTED]],
+                turns=len(said) or None,
+            )
+        if places:
             try:
                 await self._own.note_reads(places, self.now)
             except MemoryUnavailable as error:

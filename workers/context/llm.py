@@ -61,10 +61,15 @@ class TaskLlm:
         )
 
     def request(
-        self, role: str, model: str, *, text: str = ""
+        self,
+        role: str,
+        model: str,
+        *,
+        text: str = "",
+        prompt: Callable[[], str] | None = None,
     ) -> "AbstractAsyncContextManager[SentRequest]":
         """Account to the task for a request that another client sends in the block; see `Llm.request`."""
-        return self._model.request(role, model, self._spent, text=text)
+        return self._model.request(role, model, self._spent, text=text, prompt=prompt)
 
     def fallback(self, model: str, error: LlmError) -> str | None:
         """Return the model that may answer in place of *model*, of which *error* is, None without one."""

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import hashlib
 import inspect
+import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
@@ -18,9 +19,11 @@ from tasklore.contracts.errors import EffectUncertain, InvalidInput, MemoryUnava
 from tasklore.runtime import tracing
 
 if TYPE_CHECKING:
+    from tasklore.contracts.run_messages import RunMessageKind
     from tasklore.memory.ledger.journal import Journal
     from tasklore.memory.ledger.runs import RunName
     from tasklore.workers.context.branches import Branch, Branches
+    from tasklore.workers.context.recorder import RunRecorder
 
 log = structlog.get_logger(__name__)
 
@@ -75,9 +78,11 @@ class Steps:
         run: "RunName",
         claim: Callable[[str], Awaitable[bool]],
         branches: "Branches",
+        recorder: "RunRecorder | None" = None,
     ) -> None:
         self._journal = journal
         self._run = run
+        self._recorder = recorder
         self._claim = claim
         self._branches = branches
         self._lock = asyncio.Lock()
@@ -91,10 +96,34 @@ class Steps:
         arguments: tuple[Any, ...],
         *,
         once: bool,
+        kind: "RunMessageKind | None" = "step",
     ) -> R:
-        """Return what the step returned in an earlier run, or call *function* and journal its result."""
+        """Return what the step returned in an earlier run, or call *function* and journal its result.
+
+        It is noted as a *kind* of message, None: as none.
+        """
+        noting = _Noting(
+            None if kind is None else self._recorder, kind, name, arguments
+        )
+        try:
+            return await self._run_step(name, function, arguments, noting, once=once)
+        except Exception as error:
+            noting.fail(error)
+            raise
+
+    async def _run_step(
+        self,
+        name: str,
+        function: Callable[..., Awaitable[R]],
+        arguments: tuple[Any, ...],
+        noting: "_Noting",
+        *,
+        once: bool,
+    ) -> R:
         if _is_inside.get():
-            return await _call(name, function, arguments)
+            result = await _call(name, function, arguments)
+            noting.end_within(result)
+            return result
         await self._branches.demand_going()
         head = f"{_digest(name, arguments)} {name}"
         place = self._take_place(f"step {name!r}")
@@ -103,6 +132,7 @@ class Steps:
         if is_journaled:
             stored = await self._journal.result(self._run.task_id, position)
             if stored is not None:
+                noting.end(stored, is_journaled=True)
                 return adapter.validate_json(stored)
         if once and not await self._claim(f"step {head}"):
             msg = (
@@ -114,6 +144,7 @@ class Steps:
             spelled, result = _spell(
                 name, adapter, await _call(name, function, arguments)
             )
+        noting.end(spelled)
         await self._write(position, written, spelled)
         return result
 
@@ -182,6 +213,46 @@ class Steps:
                 self._run, position, head, result, dropped=dropped
             )
             kept.dropped.clear()
+
+
+class _Noting:
+    """Notes one step where anybody wants to know of it."""
+
+    def __init__(
+        self,
+        recorder: "RunRecorder | None",
+        kind: "RunMessageKind | None",
+        name: str,
+        arguments: tuple[Any, ...],
+    ) -> None:
+        self._recorder = recorder
+        self._kind: RunMessageKind = kind or "step"
+        self._name = name
+        self._arguments = arguments
+        self._began = 0.0 if recorder is None else time.monotonic()
+
+    def end(self, result: bytes, *, is_journaled: bool = False) -> None:
+        """Note the *result*, as JSON."""
+        self._note(result=result, is_journaled=is_journaled)
+
+    def end_within(self, result: object) -> None:
+        """Note the *result* of a part of another step, which is spelled for nothing else."""
+        if self._recorder is not None:
+            self._note(result=_spell_any(result))
+
+    def fail(self, error: Exception) -> None:
+        """Note how it ended."""
+        self._note(error=error)
+
+    def _note(self, **ended: Any) -> None:
+        if self._recorder is None:
+            return
+        # The arguments of most are one value.
+        given = self._arguments[0] if len(self._arguments) == 1 else self._arguments
+        spelled = _spell_any(given) if self._arguments else b""
+        self._recorder.note_step(
+            self._kind, self._name, given=spelled, began=self._began, **ended
+        )
 
 
 class _Kept:
@@ -350,6 +421,14 @@ def _spell(name: str, adapter: TypeAdapter[R], result: R) -> tuple[bytes, R]:
         msg = f"the result of step {name!r} has {len(spelled):,} bytes, more than {MOST_BYTES:,}; return a reference"
         raise InvalidInput(msg)
     return spelled, again
+
+
+def _spell_any(value: object) -> bytes:
+    """Return *value* as JSON, or as much of it as can be."""
+    try:
+        return to_json(value, fallback=str)
+    except (PydanticSerializationError, ValueError, RecursionError):
+        return b"(no JSON)"
 
 
 def _find_adapter(function: Callable[..., Any]) -> TypeAdapter[Any]:

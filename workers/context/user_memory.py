@@ -4,6 +4,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 import structlog
+from pydantic_core import to_json
 
 from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
 from tasklore.workers.context.documents import BUDGET_TOKENS, UserDocuments
@@ -76,7 +77,7 @@ class UserMemory:
         from tasklore.memory.recall import search_memory
 
         documents = self._documents
-        return await search_memory(
+        found = await search_memory(
             query,
             user_id=documents.user_id,
             bodies=await documents.bodies(),
@@ -86,3 +87,12 @@ class UserMemory:
             at=at,
             limit=limit,
         )
+        if documents.recorder is not None:
+            documents.recorder.note(
+                "memory",
+                to_json(found.memories, fallback=str),
+                name="search",
+                given=query,
+                at=None if at is None else at.isoformat(),
+            )
+        return found

@@ -450,8 +450,9 @@ class Executor:
         async def call_in_time(call: Call, variables: contextvars.Context) -> bytes:
             nonlocal run_ms
             run = asyncio.create_task(run_contained(job, call), context=variables)
+            ended = running.run(run, context, job.seconds_left(self._now()))
             try:
-                return await running.run(run, context, job.seconds_left(self._now()))
+                return await context.follow(ended)
             finally:
                 run_ms = elapsed_ms(context.started)
                 await context.close_output()

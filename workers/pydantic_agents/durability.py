@@ -30,7 +30,7 @@ from pydantic_ai.durable_exec import (
     record_durable_unit,
 )
 from pydantic_ai.exceptions import ModelAPIError, UnexpectedModelBehavior
-from pydantic_ai.messages import ToolCallPart
+from pydantic_ai.messages import ModelMessage, ToolCallPart
 from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import to_json, to_jsonable_python
@@ -44,6 +44,7 @@ from tasklore.contracts.errors import (
     TaskloreError,
     Unreachable,
 )
+from tasklore.contracts.run_messages import RunMessageKind
 from tasklore.runtime import tracing
 from tasklore.runtime.models.governor import PATIENCE_S
 from tasklore.runtime.models.llm import SentRequest
@@ -51,6 +52,10 @@ from tasklore.runtime.models.prices import Tokens
 from tasklore.runtime.models.wire import estimate_tokens
 from tasklore.runtime.tracing.spans import Value
 from tasklore.workers.context.context import Context
+from tasklore.workers.pydantic_agents.messages_in_words import (
+    SeenMessages,
+    describe_parts,
+)
 from tasklore.workers.pydantic_agents.models import (
     classify,
     demand_whole,
@@ -116,6 +121,7 @@ class TaskRun:
     may_be_silent: bool = False
     has_shown: bool = False
     sent: SentRequest | None = None
+    seen: SeenMessages = field(default_factory=SeenMessages)
 
     async def show(self, text: str) -> None:
         """Hand out *text*, which cannot be taken back."""
@@ -166,12 +172,22 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
             return await body()
         if isinstance(operation_id, ModelRequestId):
             request = _Request(
-                self._run, operation_id, body, shown(cache_key).decode(errors="replace")
+                self._run,
+                operation_id,
+                body,
+                text=shown(cache_key).decode(errors="replace"),
+                prompt=lambda: self._run.seen.describe_new(
+                    cast("list[ModelMessage]", cache_key[1]), cache_key[3]
+                ),
             )
             payload = await self._step(
-                f"chat {operation_id.model_name}", request, digest(cache_key)
+                f"chat {operation_id.model_name}",
+                request,
+                digest(cache_key),
+                kind=None,
             )
             if not request.is_executed:
+                self._note_journaled(request, operation_id, payload)
                 # What this run of the task shows begins anew.
                 for part in cast("dict[str, Any]", payload)["parts"]:
                     if part["part_kind"] == "text":
@@ -189,10 +205,30 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
             return await self._step(f"tool {self._run.agent}.{tool}", call, arguments)
         return await self._write(tool, call, arguments)
 
+    def _note_journaled(
+        self, request: "_Request", operation_id: ModelRequestId, payload: object
+    ) -> None:
+        """Note what a model was shown and said in an earlier run."""
+        recorder = self._run.context.recorder
+        if recorder is None:
+            return
+        parts = cast("dict[str, Any]", payload)["parts"]
+        name = operation_id.model_name
+        recorder.note("prompt", request.prompt(), name=name, source="journal")
+        recorder.note("answer", describe_parts(parts), name=name, source="journal")
+
     async def _step(
-        self, name: str, unit: "_Unit", arguments: object, *, once: bool = False
+        self,
+        name: str,
+        unit: "_Unit",
+        arguments: object,
+        *,
+        once: bool = False,
+        kind: RunMessageKind | None = "tool",
     ) -> object:
-        payload = await self._run.context.step(name, unit.run, arguments, once=once)
+        payload = await self._run.context.step_noted_as(
+            kind, name, unit.run, arguments, once=once
+        )
         record_durable_unit(executed=unit.is_executed)
         return payload
 
@@ -336,8 +372,10 @@ class _Request(_Unit):
         operation_id: ModelRequestId,
         body: Callable[[], Awaitable[object]],
         text: str,
+        prompt: Callable[[], str],
     ) -> None:
         super().__init__(operation_id, body)
+        self.prompt = prompt
         self._task_run = task_run
         self._model = operation_id.model_name
         self._text = text
@@ -397,7 +435,7 @@ class _Request(_Unit):
 
     async def _send(self) -> object:
         async with self._task_run.context.llm.request(
-            self._task_run.role, self._model, text=self._text
+            self._task_run.role, self._model, text=self._text, prompt=self.prompt
         ) as sent:
             self._task_run.sent = sent
             try:
@@ -415,6 +453,8 @@ class _Request(_Unit):
             texts = [one for one in payload["parts"] if one["part_kind"] == "text"]
             sent.text = sent.text or "".join(one["content"] for one in texts)
             sent.tokens = _count(payload["usage"], self._text, sent.text)
+            if self._task_run.context.recorder is not None:
+                sent.answer = describe_parts(payload["parts"])
             demand_whole(
                 payload,
                 is_stream=self._task_run.on_text is not None,

@@ -1,7 +1,7 @@
 """What a host lends to tasks, for tests: its stores on a server of the kit, and stand-ins for all else."""
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -91,6 +91,7 @@ class ScriptedLlm:
         spent: Spent | None = None,
         *,
         text: str = "",  # noqa: ARG002
+        prompt: Callable[[], str] | None = None,  # noqa: ARG002
     ) -> AsyncIterator[SentRequest]:
         """Account for a request of another client, such as a test model of pydantic-ai; nothing costs anything."""
         sent = SentRequest()

@@ -12,6 +12,7 @@ from tasklore.commands.exits import Interrupted
 from tasklore.commands.operations.entries import (
     WAIT_S,
     WAITS,
+    find_options,
     name_options,
     param_name,
 )
@@ -56,13 +57,26 @@ class OperationCommand(Command):
             **settled,
         )
         self.entry = entry
+        self._by_option = {
+            option.lstrip("-"): one for option, one in find_options(name or "").items()
+        }
+        self.params += [
+            make_flag(
+                [f"--{option}"], f"{one['help']} Takes the role {_spell_roles(one)}."
+            )
+            for option, one in self._by_option.items()
+        ]
 
     def invoke(self, ctx: Any) -> object:
         """Run the operation; nothing that a client does not need is loaded."""
         from tasklore.commands.operations.run import run_operation
 
+        entry = self.entry
+        for option, one in self._by_option.items():
+            if ctx.params.get(option):
+                entry = one
         with leaving_when_unread():
-            return run_operation(self.entry, ctx.params)
+            return run_operation(entry, ctx.params)
 
 
 class PlainCommand(Command):
@@ -129,11 +143,15 @@ def describe(entry: OperationEntry) -> str:
         if entry["mounted"] == "operations"
         else ""
     )
-    roles = " or ".join(entry["roles"])
+    roles = _spell_roles(entry)
     need = f"Requires an API key with the role {roles} if API keys are enabled.{where}"
     told = (entry["help"], entry["description"])
     spelled = [name_options(text, entry) for text in told if text]
     return "\n\n".join([*spelled, need])
+
+
+def _spell_roles(entry: OperationEntry) -> str:
+    return " or ".join(entry["roles"])
 
 
 def _make_params(entry: OperationEntry) -> Iterator[Any]:

@@ -34,6 +34,16 @@ def find_shortcut(name: str) -> OperationEntry | None:
     return None
 
 
+def find_options(name: str) -> dict[str, OperationEntry]:
+    """Return what the command *name* at the top does with one of its options, by that option."""
+    found = {}
+    for one in load_manifest()["operations"]:
+        command, _, option = one["shortcut"].partition(" ")
+        if option and command == name:
+            found[option] = one
+    return found
+
+
 def client_version() -> str:
     """Return the version whose operations these are."""
     return load_manifest()["version"]

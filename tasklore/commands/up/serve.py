@@ -29,6 +29,8 @@ from tasklore.runtime.servers.endpoints import (
 from tasklore.runtime.settings import Settings
 from tasklore.runtime.watchdog import LEAVE_S, Watchdog
 
+#: Hours for which messages of runs are kept where nobody says so.
+RUN_MESSAGES_HOURS = 24.0
 #: What is served when nothing is installed under the entry points.
 _FALLBACK = "tasklore.workers.agents.budget"
 _GROUP = "tasklore.agents"
@@ -67,7 +69,10 @@ async def serve_all(
         nats_url=settings.nats_url,
         redis_url=settings.redis_url,
         grace_s=settings.grace_s,
-        variables={"TASKLORE_PIPELINE_ROOTS": settings.pipeline_roots or own_folder},
+        variables={
+            "TASKLORE_PIPELINE_ROOTS": settings.pipeline_roots or own_folder,
+            "TASKLORE_RUN_MESSAGES_HOURS": f"{_find_hours(settings):g}",
+        },
         serves_operations=settings.api_port is not None,
     )
     async with contextlib.AsyncExitStack() as stack:
@@ -97,6 +102,12 @@ async def serve_all(
         if sys.stderr.isatty():
             say("stopping; Ctrl-C again kills what is still running")
     return OK
+
+
+def _find_hours(settings: Settings) -> float:
+    """Return for how many hours messages of runs are kept: a day, so that an author can look, or as it is set."""
+    is_said = settings.source("run_messages_hours") != "default"
+    return settings.run_messages_hours if is_said else RUN_MESSAGES_HOURS
 
 
 def _with_memory(agents: Sequence[str]) -> list[str]:

@@ -16,6 +16,7 @@ from tasklore.workers.context.waits.waits import TaskWaits
 if TYPE_CHECKING:
     from tasklore.memory.ledger.runs import RunName
     from tasklore.workers.context.branches import Branches
+    from tasklore.workers.context.recorder import RunRecorder
     from tasklore.workers.context.services import Services
     from tasklore.workers.context.steps import Steps
 
@@ -33,6 +34,7 @@ class TaskAsker:
     _run: "RunName | None"
     _steps: "Steps | None"
     _branches: "Branches"
+    recorder: "RunRecorder | None"
 
     @overload
     async def ask_person(
@@ -203,4 +205,5 @@ class TaskAsker:
             assignment=self._assignment,
             run=self._run,
             now=services.now,
+            recorder=self.recorder,
         )

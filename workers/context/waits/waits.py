@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tasklore.memory.ledger.runs import RunName
     from tasklore.memory.ledger.waits import Waits
     from tasklore.workers.context.branches import Branches
+    from tasklore.workers.context.recorder import RunRecorder
     from tasklore.workers.context.steps import StepPlace, Steps
 
 log = structlog.get_logger(__name__)
@@ -78,6 +79,7 @@ class TaskWaits:
         assignment: TaskAssignment,
         run: "RunName",
         now: Callable[[], datetime],
+        recorder: "RunRecorder | None" = None,
     ) -> None:
         self._store = store
         self._steps = steps
@@ -85,6 +87,7 @@ class TaskWaits:
         self._assignment = assignment
         self._run = run
         self._now = now
+        self._recorder = recorder
         #: The slots that the run has come to.
         self._found: set[str] = set()
 
@@ -279,6 +282,23 @@ class TaskWaits:
         )
 
     async def _await(self, wait: Wait, place: "StepPlace | None" = None) -> WaitAnswer:
+        """Return the answer to *wait* as `_find_answer`, and note what a person or a program said."""
+        answer = await self._find_answer(wait, place)
+        if self._recorder is not None and wait.kind != "sleep":
+            self._recorder.note(
+                "person",
+                to_json(answer.value),
+                name=answer.by or "",
+                given=wait.text,
+                wait=wait.kind,
+                door=answer.door,
+                answered_at=answer.at.isoformat(),
+            )
+        return answer
+
+    async def _find_answer(
+        self, wait: Wait, place: "StepPlace | None" = None
+    ) -> WaitAnswer:
         """Return the answer to *wait*, at *place* of the run's own, or end the run.
 
         Raises:
