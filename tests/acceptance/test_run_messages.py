@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from redis.exceptions import NoPermissionError
 
@@ -18,6 +19,7 @@ from tests.acceptance.command import environment, tasklore
 from tests.acceptance.guarded import Guarded, guarded
 from tests.acceptance.system import AGENTS, Served, System
 from tests.http_client import ask
+from tests.integration.console.browsing import Tab
 from tests.llm_double import Asked, Canned, ScriptedLlm, raw, saying
 from tests.traces import files_with, until_away
 
@@ -69,7 +71,9 @@ class Court:
             **pair.settings("supervisor"), api_keys_file=file
         )
         self.operations = self.system.operations(
-            **pair.settings("operator"), api_keys_file=file
+            **pair.settings("operator"),
+            api_keys_file=file,
+            approval_secret="0123456789abcdef0123456789abcdef",
         )
         self.worker = self.start_worker(model)
 
@@ -195,6 +199,23 @@ async def test_a_terminal_is_not_steered_by_a_message(court: Court) -> None:
     refused = court.command("trace", task_id, "--messages", key="others")
     assert refused.returncode == 2
     assert "'messages'" in refused.stderr
+
+
+async def test_a_page_shows_messages_as_text(court: Court) -> None:
+    """Markup of a tool is none there; who has not the right is not even offered the page."""
+    task_id = (await court.testify("<img src=x onerror=alert(1)>"))["task_id"]
+    for key, status in (("author", 200), ("others", 403)):
+        link = await court.ask(court.operations, "POST", "/v1/console/links", key)
+        async with httpx.AsyncClient(base_url=court.operations.api) as client:
+            tab = Tab(client)
+            await tab.sign_in(link.body["url"])
+            run = await tab.open(f"/console/runs/{task_id}")
+            assert (f"/console/runs/{task_id}/messages" in run) == (status == 200)
+            text = await tab.open(f"/console/runs/{task_id}/messages", status)
+        assert "<script>alert" not in text
+        assert "<img" not in text
+        is_shown = "&lt;script&gt;alert(1)" in text and "It was the sea" in text
+        assert is_shown == (status == 200)
 
 
 async def test_who_has_not_the_right_or_not_the_task_sees_nothing(

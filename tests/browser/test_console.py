@@ -220,6 +220,7 @@ def consoles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Consoles]:
             PROBE,
             *(str(AGENTS / f"{name}.py") for name in ("payer", "tree", "teller")),
             retry_base_s="0.05",
+            run_messages_hours=24,
             **models,
         )
         operations = system.operations(**shared, **models)
@@ -253,6 +254,7 @@ def paths(consoles: Consoles) -> Mapping[str, str]:
         "run-failed": f"runs/{failed}",
         "run-tree": f"runs/{spread}",
         "run-waiting": f"runs/{asking}",
+        "run-messages": f"runs/{spread}/messages",
         "approvals": "approvals",
         "dead-letters": "dead-letters",
         "dead-letter": f"dead-letters/{letter}",

@@ -170,6 +170,7 @@ class Place:
         yield "people/why?user=ana&path=food.likes[0]&resource=resource_user_food_prefs"
         for task_id in self.tasks:
             yield f"runs/{task_id}"
+            yield f"runs/{task_id}/messages"
         for task_id, ends in self.tasks.items():
             if ends in ("fail", "raise"):
                 yield f"dead-letters/{task_id}"
@@ -212,7 +213,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 def _serve(
     system: System, shared: dict[str, Any], settings: dict[str, Any], key: str
 ) -> Place:
-    worker: Served = system.worker(str(AGENTS / "parrot.py"), **settings)
+    worker: Served = system.worker(
+        str(AGENTS / "parrot.py"), run_messages_hours=24, **settings
+    )
     operations = system.operations(**shared)
     supervisor = system.supervisor(**shared)
     for one in (worker, operations, supervisor):

@@ -25,6 +25,7 @@ from tasklore.supervisor.operations.dead_letters import (
 )
 from tasklore.supervisor.operations.refusals import Refused
 from tasklore.supervisor.operations.results import ResultView, show_result
+from tasklore.supervisor.operations.run_messages import show_messages
 from tasklore.supervisor.operations.sent_tasks import Sent
 from tasklore.supervisor.operations.table import Unfinished
 from tasklore.supervisor.operations.task_words import TaskWords
@@ -90,6 +91,7 @@ async def show(visit: Visit) -> RenderedPage:
             "may_redrive": found.letter is not None and visit.may(redrive_dead_letters),
             "may_repeat": found.assigned is not None and visit.may(send),
             "may_answer": visit.may(approve),
+            "may_see_messages": visit.may(show_messages),
         },
     )
 

@@ -62,7 +62,7 @@ class OperationCommand(Command):
         }
         self.params += [
             make_flag(
-                [f"--{option}"], f"{one['help']} Takes the role {_spell_roles(one)}."
+                [f"--{option}"], f"{one['help']} Requires the role {_spell_roles(one)}."
             )
             for option, one in self._by_option.items()
         ]
