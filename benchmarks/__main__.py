@@ -27,6 +27,7 @@ from benchmarks import (
     listening_rows,
     listing_rows,
     memory_rows,
+    message_rows,
     nats_rows,
     output_rows,
     pause_rows,
@@ -112,6 +113,10 @@ SIMPLE: dict[
     "children": (
         "tasks that tasks call",
         lambda on, profile: child_rows.measure(on.nats_url, on.redis_url, profile),
+    ),
+    "messages": (
+        "messages of runs",
+        lambda on, profile: message_rows.measure(on.nats_url, on.redis_url, profile),
     ),
     "admission": (
         "admission",

@@ -26,6 +26,11 @@ _NAMED = re.compile(
 )
 
 
+#: The name of a secret has one of these in it, in small letters.
+_IN_NAMES = (
+    *("pass", "pwd", "secret", "credential", "authorization", "key", "token"),
+    *("cookie", "jwt"),
+)
 #: Values that are no secret, whatever they are called.
 _NOTHING = frozenset({"null", "true", "false", "None", "True", "False"})
 
@@ -55,7 +60,10 @@ class MessageMasker:
         return to_json(shown).decode() if is_hidden else text
 
     def _mask_text(self, text: str) -> str:
-        text = _NAMED.sub(_without_value, self._masker.mask_text(text))
+        text = self._masker.mask_text(text)
+        lowered = text.lower()
+        if any(word in lowered for word in _IN_NAMES):
+            text = _NAMED.sub(_without_value, text)
         for pattern in self._patterns:
             text = pattern.sub(MASK, text)
         return text

@@ -107,8 +107,6 @@ class _Dependencies:
     governor: ModelBudget
     flights: SingleFlight[bytes]
     services: Services
-    #: How what runs see is kept; None: nothing is.
-    recording: Recording | None
     #: For listeners, whose many commands must not hold up a recall.
     listening: Redis
 
@@ -295,7 +293,6 @@ class Worker:
             services=await self._open_services(
                 stack, llm=llm, redis=redis, link=link, outbox=outbox, ledger=ledger
             ),
-            recording=await self._open_recording(stack, llm),
             listening=await self._connect_redis(stack, f"{self._worker_id}-listening"),
         )
 
@@ -367,6 +364,7 @@ class Worker:
             redis=redis,
             children=children,
             outbox=outbox,
+            recording=await self._open_recording(stack, llm),
         )
 
     async def _open_recording(
@@ -562,7 +560,6 @@ class Worker:
                 parts.services,
                 parts.ledger,
                 worker_id,
-                recording=parts.recording,
             ),
             metrics=metrics,
             exclusive=self._exclusive,

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tasklore.contracts.identifiers import TaskName
+from tasklore.contracts.identifiers import TaskName, tenant_token, user_token
 from tasklore.memory.key_parts import check_name, check_owner
 from tasklore.memory.ledger.keys import task_tag
 
@@ -23,3 +23,10 @@ def run_messages_of(agent_id: str, owner: str) -> MessageIndexKeys:
     """Return the keys that list the runs of *owner*, a token, with messages at *agent_id*."""
     root = f"tl:run-messages-of:{{{check_name(agent_id)}}}:u:{check_owner(owner)}"
     return MessageIndexKeys(root, f"{root}:bytes")
+
+
+def owner_of_run(user_id: str | None, tenant: str | None) -> str:
+    """Return the token of whose bytes the messages of a task count: its user, else its tenant, else the deployment."""
+    if user_id:
+        return user_token(user_id)
+    return f"={tenant_token(tenant)}" if tenant else "="

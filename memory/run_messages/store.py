@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from redis.asyncio import Redis
 
-from tasklore.contracts.identifiers import TaskName, tenant_token, user_token
+from tasklore.contracts.identifiers import TaskName, user_token
 from tasklore.contracts.run_messages import RunMessage, read_run_message
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
@@ -39,13 +39,6 @@ class KeptMessages(NamedTuple):
     dropped: int
     dropped_bytes: int
     left_ms: int
-
-
-def owner_of_run(user_id: str | None, tenant: str | None) -> str:
-    """Return the token of whose bytes the messages of a task count: its user, else its tenant, else the deployment."""
-    if user_id:
-        return user_token(user_id)
-    return f"={tenant_token(tenant)}" if tenant else "="
 
 
 class RunMessages:

@@ -59,7 +59,14 @@ from tasklore.runtime.models.settings import (
     is_extension,
 )
 from tasklore.runtime.models.tracing import answered, asked, completed
-from tasklore.runtime.models.usage import Meter, Reply, SentRequest, Spent, watched
+from tasklore.runtime.models.usage import (
+    Meter,
+    Reply,
+    SentRequest,
+    Spent,
+    spell_question,
+    watched,
+)
 from tasklore.runtime.models.wire import (
     ModelQuestion,
     check_answer_model,
@@ -577,7 +584,7 @@ class Llm:
                     spent.note_prompt(
                         question.role_name,
                         role.model,
-                        lambda: _in_words(question, shown),
+                        lambda: spell_question(question.system, question.user, shown),
                     )
                 with breaker.asking():
                     answer = await self._complete(question)
@@ -682,12 +689,6 @@ def describe(error: LlmError) -> str:
     """Return *error* in its provider's words, on one line; of a refusal, which quotes the question, its name."""
     name = type(error).__name__
     return name if isinstance(error, LlmRefused) else f"{name}: {words_of(str(error))}"
-
-
-def _in_words(question: ModelQuestion[T], fault: str) -> str:
-    """Return what the model is shown as a person reads it; *fault* is that of its last answer."""
-    said = f"[system]\n{question.system}\n\n[user]\n{question.user}"
-    return f"{said}\n\n[your answer did not fit]\n{fault}" if fault else said
 
 
 def _late(question: ModelQuestion[T], limit_s: float) -> LlmTimeout:

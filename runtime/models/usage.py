@@ -109,6 +109,12 @@ class SentRequest:
             self.first_chunk_s = time.monotonic() - self.asked_at
 
 
+def spell_question(system: str, user: str, fault: str = "") -> str:
+    """Return a question to a model as a person reads it; *fault* is that of its last answer."""
+    said = f"[system]\n{system}\n\n[user]\n{user}"
+    return f"{said}\n\n[your answer did not fit]\n{fault}" if fault else said
+
+
 @contextmanager
 def watched(
     spent: Spent, sent: SentRequest, role: str, model: str, prompt: Callable[[], str]

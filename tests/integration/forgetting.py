@@ -43,7 +43,8 @@ from tasklore.memory.ledger.task_rows import TaskRow, row_of
 from tasklore.memory.long_term.store import LongTermMemory
 from tasklore.memory.projects.project import ProjectMemory
 from tasklore.memory.queues.queue import PersonalQueue
-from tasklore.memory.run_messages.store import RunMessages, owner_of_run
+from tasklore.memory.run_messages.keys import owner_of_run
+from tasklore.memory.run_messages.store import RunMessages
 from tasklore.memory.schedules.store import Schedule, ScheduleState, ScheduleStore
 from tasklore.memory.sessions.session import SessionCache
 from tasklore.memory.stores import STORES

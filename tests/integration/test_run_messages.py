@@ -10,7 +10,8 @@ from tasklore.contracts.run_messages import RunMessage
 from tasklore.memory import keys
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.runs import RunName
-from tasklore.memory.run_messages.store import RunMessages, owner_of_run
+from tasklore.memory.run_messages.keys import owner_of_run
+from tasklore.memory.run_messages.store import RunMessages
 from tests.ledger_layouts import LayoutUnderTest, ListingLedger
 from tests.servers import PATIENCE_S
 
@@ -103,14 +104,17 @@ async def test_one_message_larger_than_all_is_kept_alone(
 async def test_an_owner_keeps_so_many_bytes(
     ledger: Ledger, messages: RunMessages, valkey_or_redis: Redis
 ) -> None:
-    """Messages of their oldest tasks go; those of others stay."""
+    """Messages of their oldest tasks go; those of others stay.
+
+    Of tasks of one millisecond that with the first name is the oldest.
+    """
     other = await begin(ledger, "other")
     await messages.append(other, AGENT, owner_of_run("bob", None), [body("y" * 500)])
-    for name in ("one", "two", "three", "four"):
+    for name in ("task-1", "task-2", "task-3", "task-4"):
         run = await begin(ledger, name)
         assert await messages.append(run, AGENT, ANN, [body("x" * 700)])
-    assert await texts(messages, "one") is None
-    assert [await texts(messages, name) for name in ("three", "four", "other")] == [
+    assert await texts(messages, "task-1") is None
+    assert [await texts(messages, name) for name in ("task-3", "task-4", "other")] == [
         ["x" * 700],
         ["x" * 700],
         ["y" * 500],

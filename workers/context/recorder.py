@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING
 
 import structlog
 from pydantic import JsonValue
+from pydantic_core import to_json
 
 from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
 from tasklore.contracts.messages import TaskAssignment
 from tasklore.contracts.run_messages import RunMessage, RunMessageKind
 from tasklore.memory.ledger.runs import RunName
-from tasklore.memory.run_messages.store import RunMessages, owner_of_run
+from tasklore.memory.run_messages.keys import owner_of_run
 from tasklore.runtime.models.prices import Tokens
 from tasklore.workers.context.branches import RunParked
 
 if TYPE_CHECKING:
+    from tasklore.memory.run_messages.store import RunMessages
     from tasklore.workers.message_masking import MessageMasker
 
 log = structlog.get_logger(__name__)
@@ -40,8 +42,8 @@ FLUSH_S = 0.5
 BATCH_BYTES = 256 * 1024
 #: Bytes of one run that wait to be kept; beyond it the oldest are lost.
 MOST_WAITING = 1024 * 1024
-#: Characters that are masked in the event loop: 2 ms of it. More go to a thread.
-_MASKED_HERE = 16 * 1024
+#: Characters that are masked in the event loop: 3 ms of it. More go to a thread.
+_MASKED_HERE = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,16 +67,25 @@ class _Noted:
 class Recording:
     """How what runs see is kept in this process."""
 
-    store: RunMessages
+    store: "RunMessages"
     masker: "MessageMasker"
     #: Returns the model that answers for a role while nothing stands in its way.
     model_of: Callable[[str], str]
 
-    def open(
-        self, assignment: TaskAssignment, run: RunName, attempt: int
-    ) -> "RunRecorder":
-        """Return the recorder of *run*, the task's number *attempt*."""
-        return RunRecorder(self, assignment, run, attempt)
+
+def open_recorder(
+    recording: Recording | None, assignment: TaskAssignment, run: RunName, attempt: int
+) -> "RunRecorder | None":
+    """Return the recorder of *run*, the task's number *attempt*, which has noted its parameters.
+
+    None without *recording*: nothing is kept.
+    """
+    if recording is None:
+        return None
+    recorder = RunRecorder(recording, assignment, run, attempt)
+    call = assignment.task
+    recorder.note("parameters", to_json(call.parameters), name=call.name)
+    return recorder
 
 
 class RunRecorder:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tasklore.runtime.models.llm import Llm
     from tasklore.workers.child_tasks import ChildTasks
     from tasklore.workers.context.output import TaskOutputWriter
+    from tasklore.workers.context.recorder import Recording
     from tasklore.workers.forgetting.erasure import UserStore
     from tasklore.workers.forgetting.hiding import HiddenMemory
 
@@ -61,6 +62,8 @@ class Services:
     redis: "Redis"
     children: "ChildTasks"
     outbox: "Outbox"
+    #: How messages of runs are kept; None: none are.
+    recording: "Recording | None" = None
 
     @property
     def edits(self) -> "DocumentStore":

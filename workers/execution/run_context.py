@@ -3,14 +3,12 @@
 import functools
 from collections.abc import Callable
 
-from pydantic_core import to_json
-
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.runs import RunName
 from tasklore.workers.agent import Agent
 from tasklore.workers.context.context import Context
 from tasklore.workers.context.effects import Effects
-from tasklore.workers.context.recorder import Recording
+from tasklore.workers.context.recorder import open_recorder
 from tasklore.workers.context.services import Services
 from tasklore.workers.execution.job import Job
 from tasklore.workers.execution.run_slot import RunSlot
@@ -21,9 +19,8 @@ def context_maker(
     services: Services,
     ledger: Ledger,
     worker_id: str,
-    recording: Recording | None = None,
 ) -> Callable[[Job, RunSlot], Context]:
-    """Return a maker of the contexts in which tasks of *agent* run; without *recording* nothing they see is kept."""
+    """Return a maker of the contexts in which tasks of *agent* run."""
     effects = Effects(ledger, worker_id)
 
     def make_context(job: Job, slot: RunSlot) -> Context:
@@ -32,14 +29,6 @@ def context_maker(
             assignment = assignment.model_copy(update={"deadline": job.deadline})
         claim = functools.partial(effects.claim, job)
         run = RunName(assignment.named, job.generation, worker_id)
-        recorder = None
-        if recording is not None:
-            recorder = recording.open(job.assignment, run, job.attempt)
-            recorder.note(
-                "parameters",
-                to_json(assignment.task.parameters),
-                name=assignment.task.name,
-            )
         return Context(
             job.task,
             assignment,
@@ -51,7 +40,7 @@ def context_maker(
             lend=slot.lent,
             park=slot.park,
             waited_for=job.waited_for,
-            recorder=recorder,
+            recorder=open_recorder(services.recording, assignment, run, job.attempt),
         )
 
     return make_context

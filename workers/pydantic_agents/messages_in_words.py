@@ -15,6 +15,8 @@ _HEADINGS = {
     "tool-return": "tool",
     "retry-prompt": "try again",
 }
+#: Characters of an address, which may be that of data.
+_LONGEST_URL = 300
 #: What stands for a request that shows a model nothing new.
 _SAME_AGAIN = "(the same messages again)"
 
@@ -88,11 +90,13 @@ def _describe_part(part: Mapping[str, Any]) -> str:
 
 
 def _text_of(content: object) -> str:
-    """Return *content* in words; of images and files the name of their class alone."""
+    """Return *content* in words; of images and files their class, and the address where they have one."""
     if content is None or isinstance(content, str):
         return content or ""
     if isinstance(content, list | tuple):
         return "\n".join(_text_of(one) for one in content)
+    if isinstance(url := getattr(content, "url", None), str):
+        return f"<{class_of(content)} {url[:_LONGEST_URL]}>"
     if hasattr(content, "data"):
         return f"<{class_of(content)}>"
     return _spell(content).decode(errors="replace")

@@ -23,6 +23,8 @@ from tasklore.runtime.models.llm import (
     Spent,
     check_answer_model,
 )
+from tasklore.runtime.models.prices import Tokens
+from tasklore.runtime.models.usage import spell_question, watched
 from tasklore.workers.testing.children import KitChildren
 from tasklore.workers.testing.stores import PATIENCE_S, OnServer
 from tasklore.workers.testing.waits import KitWaits
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from tasklore.memory.stories.shared_answers import SharedAnswers
     from tasklore.memory.stories.store import StoryStore
     from tasklore.runtime.servers.valkey import Valkey
+    from tasklore.workers.context.recorder import Recording
     from tasklore.workers.forgetting.erasure import UserStore
     from tasklore.workers.forgetting.hiding import HiddenMemory
     from tasklore.workers.testing.server import KitDatabase
@@ -86,18 +89,20 @@ class ScriptedLlm:
     @asynccontextmanager
     async def request(
         self,
-        role: str,  # noqa: ARG002
-        model: str,  # noqa: ARG002
+        role: str,
+        model: str,
         spent: Spent | None = None,
         *,
-        text: str = "",  # noqa: ARG002
-        prompt: Callable[[], str] | None = None,  # noqa: ARG002
+        text: str = "",
+        prompt: Callable[[], str] | None = None,
     ) -> AsyncIterator[SentRequest]:
         """Account for a request of another client, such as a test model of pydantic-ai; nothing costs anything."""
         sent = SentRequest()
-        yield sent
-        if spent is not None:
-            spent.add(Expense(sent.tokens.input, sent.tokens.output))
+        shown = (lambda: text) if prompt is None else prompt
+        spent = spent or Spent()
+        with watched(spent, sent, role, model, prompt=shown):
+            yield sent
+        spent.add(Expense(sent.tokens.input, sent.tokens.output))
 
     def fallback(self, model: str, error: LlmError) -> str | None:  # noqa: ARG002
         """Return None: the script answers for all models."""
@@ -133,10 +138,13 @@ class ScriptedLlm:
             msg = f"the task asks {role!r} for a {answer.__name__}, but the script has no answer left; add one to llm="
             raise AssertionError(msg)
         said = self._next(answer)
-        if spent is not None:
-            spent.add(Expense())
+        spent = spent or Spent()
+        spent.note_prompt(role, "scripted", lambda: spell_question(system, user))
+        spent.add(Expense())
         if isinstance(said, LlmError):
+            spent.note_failure("scripted", said)
             raise said
+        spent.note_answer("scripted", said.model_dump_json(), Tokens())
         if not isinstance(said, answer):
             msg = f"the task asks {role!r} for a {answer.__name__}, but the script holds {said!r}"
             raise AssertionError(msg)  # noqa: TRY004 - the test is wrong, not a type at run time
@@ -326,6 +334,8 @@ class KitServices:
     forgets_in_chat: bool = True
     #: How agents of a story share questions: `ten`, `grouped` or `one`.
     story_calls: str = "ten"
+    #: How messages of runs are kept; None: none are.
+    recording: "Recording | None" = None
     children: KitChildren = field(default_factory=lambda: KitChildren({}))
     waits: KitWaits = field(default_factory=KitWaits)
     _owners: set[str] = field(default_factory=set, init=False)

@@ -37,6 +37,7 @@ from tasklore.workers.agent import Agent
 from tasklore.workers.context.branches import RunParked
 from tasklore.workers.context.context import Context
 from tasklore.workers.context.phase_outputs import entries_of
+from tasklore.workers.context.recorder import open_recorder
 from tasklore.workers.execution.job import Job, UnfitJob
 from tasklore.workers.execution.job_reader import JobReader
 from tasklore.workers.execution.outcome import TaskOutcome, elapsed_ms, outcome_of
@@ -334,6 +335,7 @@ class AgentKit:
             self._effects.add(effect)
             return is_first
 
+        run = RunName(job.assignment.task_id, job.generation, "kit")
         return Context(
             job.task,
             job.assignment.model_copy(update={"deadline": job.deadline}),
@@ -341,8 +343,11 @@ class AgentKit:
             settings=self.agent.settings,
             attempt=job.attempt,
             claim=claim,
-            run=RunName(job.assignment.task_id, job.generation, "kit"),
+            run=run,
             park=park,
+            recorder=open_recorder(
+                self.services.recording, job.assignment, run, job.attempt
+            ),
         )
 
     async def _serve(self, job: Job, answer: CachedResult) -> CompletionReport:
@@ -368,7 +373,9 @@ class AgentKit:
                         partial(context.demand_start, job.parameters),
                         contextvars.copy_context(),
                     )
-                result = await call_task(job, context, self._hooks, run.call)
+                result = await call_task(
+                    job, context, self._hooks, partial(_call_noted, run, context)
+                )
                 run_ms = elapsed_ms(context.started)
                 if job.memory_key is not None and job.memory in ("miss", "refreshed"):
                     await remember(
@@ -461,6 +468,20 @@ class _KitRun:
         self._waiting = self._waiting or waiting
         assert self._run is not None  # noqa: S101 - only the run calls it
         self._run.cancel()
+
+
+async def _call_noted(
+    run: _KitRun,
+    context: Context,
+    call: Callable[[], Coroutine[Any, Any, bytes]],
+    variables: contextvars.Context,
+) -> bytes:
+    """Return the result of *call*, and keep the messages of its run where any are kept."""
+    try:
+        return await context.follow(run.call(call, variables))
+    finally:
+        if context.recorder is not None:
+            await context.recorder.close()
 
 
 async def run_task(

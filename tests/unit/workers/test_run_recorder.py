@@ -1,29 +1,23 @@
 """What a run sees is noted in order, cut and masked, and nothing of it holds up or fails a task."""
 
 import asyncio
-from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import cast
 
 import pytest
 
 from tasklore.contracts.admission.waits import Wait
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.messages import TaskAssignment, TaskCall
-from tasklore.contracts.run_messages import RunMessage, read_run_message
 from tasklore.memory.ledger.runs import RunName
-from tasklore.memory.run_messages.store import RunMessages
 from tasklore.workers.context.branches import RunParked
 from tasklore.workers.context.recorder import (
     BATCH_BYTES,
     MOST_OF_TEXT,
     MOST_WAITING,
-    Recording,
     RunRecorder,
 )
-from tasklore.workers.message_masking import MessageMasker
+from tests.unit.workers.recorded import SECRET, Shelf
 
-SECRET = "hunter2hunter2"
 ASSIGNMENT = TaskAssignment(
     task_id="one",
     agent_id="Probe",
@@ -45,34 +39,6 @@ WAIT = Wait(
 )
 
 
-class Shelf:
-    """A store that notes what it is given; `gate` holds it up, `fault` is raised, `counts` is what it says."""
-
-    def __init__(self) -> None:
-        self.batches: list[list[RunMessage]] = []
-        self.owners: set[str] = set()
-        self.gate: asyncio.Event | None = None
-        self.fault: Exception | None = None
-        self.counts = True
-        self.filled = asyncio.Event()
-
-    async def append(
-        self, _run: RunName, _agent_id: str, owner: str, messages: Sequence[bytes]
-    ) -> bool:
-        if self.gate is not None:
-            await self.gate.wait()
-        if self.fault is not None:
-            raise self.fault
-        self.owners.add(owner)
-        self.batches.append([read_run_message(one) for one in messages])
-        self.filled.set()
-        return self.counts
-
-    @property
-    def messages(self) -> list[RunMessage]:
-        return [one for batch in self.batches for one in batch]
-
-
 @pytest.fixture
 def shelf() -> Shelf:
     return Shelf()
@@ -80,12 +46,7 @@ def shelf() -> Shelf:
 
 @pytest.fixture
 def recorder(shelf: Shelf) -> RunRecorder:
-    recording = Recording(
-        store=cast("RunMessages", shelf),
-        masker=MessageMasker([SECRET]),
-        model_of=lambda role: f"{role}-model",
-    )
-    return recording.open(ASSIGNMENT, RunName("one", 2, "w1"), 3)
+    return RunRecorder(shelf.recording, ASSIGNMENT, RunName("one", 2, "w1"), 3)
 
 
 async def test_messages_are_kept_in_order_with_their_run(
