@@ -72,6 +72,19 @@ def memory_of(reply: dict[str, object]) -> str:
     return str(report["memory"]["outcome"])
 
 
+def messages_of(
+    tmp_path: Path, env: Mapping[str, str], reply: dict[str, object]
+) -> dict[str, list[dict[str, object]]]:
+    """Return what is kept of the run of a reply."""
+    report = reply["report"]
+    assert isinstance(report, dict)
+    words = ("trace", str(report["task_id"]), "--messages", "--json")
+    done = tasklore(*words, cwd=tmp_path / "here", env=env)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, list[dict[str, object]]] = json.loads(done.stdout)
+    return found
+
+
 def test_up_ask_and_ctrl_c(apart: Mapping[str, str], tmp_path: Path) -> None:
     """One line when it is ready, an answer to whoever asks, and nothing left at the end of a temporary one."""
     with up(tmp_path, apart, "--temporary") as system:
@@ -86,17 +99,18 @@ def test_up_ask_and_ctrl_c(apart: Mapping[str, str], tmp_path: Path) -> None:
         for page in pages:
             with urllib.request.urlopen(page, timeout=PATIENCE_S) as answer:  # noqa: S310  # our own, on loopback
                 assert answer.status == 200
-        assert memory_of(ask(tmp_path, apart)) == "miss"
-        assert (
-            memory_of(
-                ask(
-                    tmp_path,
-                    apart,
-                    "50 grand is my limit, 42000.00 spent; history [5000, 7000, 8000, 6000]",
-                )
-            )
-            == "hit"
+        computed = ask(tmp_path, apart)
+        assert memory_of(computed) == "miss"
+        recalled = ask(
+            tmp_path,
+            apart,
+            "50 grand is my limit, 42000.00 spent; history [5000, 7000, 8000, 6000]",
         )
+        assert memory_of(recalled) == "hit"
+        seen = messages_of(tmp_path, apart, computed)
+        assert [one["kind"] for one in seen["messages"]] == ["parameters", "result"]
+        answered = messages_of(tmp_path, apart, recalled)
+        assert [one["kind"] for one in answered["sources"]] == ["cache"]
         assert system.end(signal.SIGINT) == 0
         assert system.rest() == ""
     assert (tmp_path / "errors").read_text() == ""
