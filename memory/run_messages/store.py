@@ -17,7 +17,7 @@ from tasklore.contracts.run_messages import RunMessage, read_run_message
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
-from tasklore.memory.key_parts import is_name
+from tasklore.memory.key_parts import MAX_FREE_ID, is_name
 from tasklore.memory.ledger.layouts import Entries
 from tasklore.memory.ledger.runs import RunName
 from tasklore.memory.run_messages import scripts
@@ -90,7 +90,7 @@ class RunMessages:
             )
         )[-2:]
         if gone:
-            await self._remove(agent_id, [one.decode() for one in gone])
+            await self._remove(agent_id, [one.decode(errors="replace") for one in gone])
         if done < 0 and not await self._batch.exists(place):
             await self._batch.run([("FCALL", scripts.UNLIST, 2, *index, task)])
         return bool(done > 0)
@@ -107,10 +107,11 @@ class RunMessages:
     async def read(self, task: TaskName) -> KeptMessages | None:
         """Return the messages of *task*, None where there are none, or none any more."""
         place = keys.run_messages(task)
-        found, left_ms = await self._batch.run([("HGETALL", place), ("PTTL", place)])
-        fields = as_mapping(found)
-        if not fields:
+        kind, left_ms = await self._batch.run([("TYPE", place), ("PTTL", place)])
+        if kind != b"hash":
+            # There are none, or a worker wrote something else to the keys of its agent.
             return None
+        fields = as_mapping((await self._batch.run([("HGETALL", place)]))[0])
         numbers = sorted(int(name) for name in fields if name.isdigit())
         return KeptMessages(
             tuple(read_run_message(fields[b"%d" % number]) for number in numbers),
@@ -137,21 +138,26 @@ class RunMessages:
         """Return the ids of the tasks of *user_id* that are listed, by agent, without agents that have none."""
         (listed,) = await self._batch.run([("ZRANGE", keys.run_agents(), 0, -1)])
         agents = [name for one in listed if is_name(name := one.decode("ascii", "?"))]
-        owner = user_token(user_id)
-        found = await self._batch.run(
-            [
-                ("ZRANGE", keys.run_messages_of(agent, owner).until, 0, -1)
-                for agent in agents
-            ]
-        )
-        return [
-            (agent, [one.decode() for one in task_ids])
-            for agent, task_ids in zip(agents, found, strict=True)
-            if task_ids
-        ]
+        indexes = [keys.run_messages_of(agent, user_token(user_id)) for agent in agents]
+        kinds = await self._batch.run([("TYPE", one.until) for one in indexes])
+        found: list[tuple[str, list[str]]] = []
+        for agent, index, kind in zip(agents, indexes, kinds, strict=True):
+            if kind == b"none":
+                continue
+            # A worker may write anything to the keys of its agents: that goes too.
+            listed = [b""]
+            if kind == b"zset":
+                listed = (await self._batch.run([("ZRANGE", index.until, 0, -1)]))[0]
+            found.append((agent, [one.decode(errors="replace") for one in listed]))
+        return found
 
     async def _remove(self, agent_id: str, task_ids: Sequence[str]) -> None:
-        places = [keys.run_messages(TaskName(agent_id, one)) for one in task_ids]
+        """Remove the messages of *task_ids*; one that no task has, as a worker may list it, has none."""
+        places = [
+            keys.run_messages(TaskName(agent_id, one))
+            for one in task_ids
+            if 1 <= len(one) <= MAX_FREE_ID
+        ]
         for first in range(0, len(places), _AT_ONCE):
             page = places[first : first + _AT_ONCE]
             await self._batch.run([("UNLINK", place) for place in page])

@@ -197,6 +197,28 @@ async def test_what_cannot_be_read_is_shown_as_such(
     assert again.dropped == 0
 
 
+async def test_keys_of_another_type_hold_nobody_up(
+    ledger: Ledger, messages: RunMessages, valkey_or_redis: Redis
+) -> None:
+    """A worker may write anything to the keys of its agents: a user is forgotten all the same, those keys with them."""
+    await messages.append(await begin(ledger), AGENT, ANN, [body("ann")])
+    for agent in ("Odd", "Long", "Strange"):
+        await ledger.begin(TaskName(agent, "x"), 1, "w1", 1000, LEASE_MS)
+        await valkey_or_redis.zadd(keys.run_agents(), {agent: 1})
+    odd = keys.run_messages_of("Odd", ANN)
+    await valkey_or_redis.set(odd.until, "no list")
+    await valkey_or_redis.zadd(
+        keys.run_messages_of("Long", ANN).until, {"x" * 600: 1, b"\xff\xfe": 1}
+    )
+    await valkey_or_redis.set(keys.run_messages(TaskName("Strange", "x")), "no hash")
+    assert await messages.read(TaskName("Strange", "x")) is None
+    assert await messages.count("ann") == 4
+    assert await messages.forget("ann") == 4
+    assert await messages.count("ann") == 0
+    assert await valkey_or_redis.keys(f"tl:run-messages*{ANN}*") == []
+    assert await texts(messages) is None
+
+
 def test_the_owner_of_a_run_is_its_user_then_its_tenant() -> None:
     """No tenant is named as a user is."""
     owners = [owner_of_run("ann", "acme"), owner_of_run(None, "acme")]
