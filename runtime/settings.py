@@ -274,8 +274,8 @@ class Settings(BaseSettings):
     """Lowest level that is logged; texts of people are never logged at info."""
     log_format: Literal["auto", "console", "json"] = "auto"
     """`auto` is `console` on a terminal and `json` elsewhere."""
-    tracing: Literal["off", "on"] = "off"
-    """Whether OpenTelemetry records and sends spans; its own variables say where to (docs/reference/tracing.md)."""
+    tracing: Literal["off", "on", "content"] = "off"
+    """Whether OpenTelemetry records and sends spans, with `content` also masked prompts (docs/reference/tracing.md)."""
 
     llm_base_url: str | None = None
     """Address of an OpenAI-compatible server; without it and a key the built-in rules answer."""

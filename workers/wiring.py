@@ -384,6 +384,7 @@ class Worker:
             store=store,
             masker=make_masker(settings, os.environ),
             model_of=lambda role: llm.role(role).model,
+            exports=settings.tracing == "content",
         )
 
     def _make_ledger(self, redis: Redis) -> Ledger:

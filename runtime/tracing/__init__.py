@@ -16,6 +16,7 @@ from tasklore.runtime.tracing.spans import (
     is_on,
     known_span_id,
     span,
+    tell,
     use,
     within,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "is_on",
     "known_span_id",
     "span",
+    "tell",
     "traced_letter",
     "use",
     "within",

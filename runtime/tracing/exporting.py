@@ -174,6 +174,10 @@ class _Span(Span):
         """Add *attributes*."""
         self._recorded.set_attributes(attributes)
 
+    def tell(self, event: str, attributes: Mapping[str, Value]) -> None:
+        """Add an *event*."""
+        self._recorded.add_event(event, attributes)
+
     def rename(self, name: str) -> None:
         """Call it *name*."""
         self._recorded.update_name(name)

@@ -12,10 +12,12 @@ from tasklore.contracts.traces import TraceContext
 #: As OpenTelemetry names them: `server` and `consumer` begin with what came from elsewhere, `client` and `producer`
 #: with what goes there.
 Kind = Literal["internal", "server", "client", "producer", "consumer"]
-#: What an attribute may hold. Never a text, an id of a person, or a value that somebody gave.
+#: What an attribute may hold. Never a text, an id of a person, or a value that somebody gave, but for the masked texts
+#: of events that TASKLORE_TRACING=content asks for.
 Value = str | int | float | bool
 
 _current: ContextVar[TraceContext | None] = ContextVar("trace", default=None)
+_open: ContextVar["Span | None"] = ContextVar("open_span", default=None)
 
 
 class Span:
@@ -26,6 +28,9 @@ class Span:
 
     def note(self, attributes: Mapping[str, Value]) -> None:
         """Add *attributes*; ignored after the end."""
+
+    def tell(self, event: str, attributes: Mapping[str, Value]) -> None:
+        """Add an *event* that happens now, with *attributes*; ignored after the end."""
 
     def rename(self, name: str) -> None:
         """Call it *name*, once more is known."""
@@ -152,8 +157,19 @@ def span(
         attributes=attributes,
         links=links,
     )
-    with within(one.context), one:
-        yield one
+    token = _open.set(one)
+    try:
+        with within(one.context), one:
+            yield one
+    finally:
+        _open.reset(token)
+
+
+def tell(event: str, attributes: Mapping[str, Value]) -> None:
+    """Add an *event* to the span of the innermost block, if there is one."""
+    one = _open.get()
+    if one is not None:
+        one.tell(event, attributes)
 
 
 def known_span_id(trace_id: str, identity: str) -> int:

@@ -23,6 +23,7 @@ class Kept:
     parent: str
     links: tuple[str, ...]
     attributes: dict[str, Any]
+    events: tuple[tuple[str, dict[str, Any]], ...] = ()
 
 
 class Collector:
@@ -119,6 +120,7 @@ def _kept(service: str, span: Any) -> Kept:
         span.parent_span_id.hex(),
         tuple(link.span_id.hex() for link in span.links),
         _attributes(span.attributes),
+        tuple((one.name, _attributes(one.attributes)) for one in span.events),
     )
 
 

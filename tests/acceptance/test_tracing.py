@@ -1,6 +1,7 @@
 """Traces as they are shipped: real processes, a real collector, and one trace from a request to what is remembered."""
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -308,6 +309,56 @@ async def test_a_tree_of_agents_with_tools_is_one_trace(
         (one["gen_ai.operation.name"], one["gen_ai.provider.name"]) for one in told
     } == {("chat", "openai")}
     assert 7 in {one["gen_ai.usage.input_tokens"] for one in told}
+
+
+@pytest.mark.parametrize("tracing", ["on", "content"])
+async def test_prompts_leave_with_spans_where_that_is_asked_for_alone(
+    own_system: System, monkeypatch: pytest.MonkeyPatch, tracing: str
+) -> None:
+    """Masked, as events of the requests to models; nothing of them where messages are kept and spans are on."""
+    secret = "correct-horse-battery"
+    with (
+        Collector() as collector,
+        ScriptedLlm(lambda _asked: saying("It is done.")) as model,
+    ):
+        for name, value in collector.environment.items():
+            monkeypatch.setenv(name, value)
+        supervisor = own_system.supervisor(tracing=tracing)
+        own_system.worker(
+            CLERK,
+            tracing=tracing,
+            run_messages_hours=1,
+            llm_base_url=model.base_url,
+            llm_model="scripted",
+            llm_api_key=secret,
+        ).ready()
+        await asyncio.to_thread(supervisor.ready().await_agents, 1)
+        body = {
+            "agent_id": "ClerkAgent",
+            "task": "work",
+            "parameters": {"label": f"with-{secret}"},
+        }
+        path = "/v1/tasks"
+        sent = await ask(supervisor.api, "POST", path, body, {"traceparent": CALLER})
+        assert sent.status == 200
+        spans = await asyncio.to_thread(
+            collector.await_spans,
+            lambda all_: bool(named(all_, "chat scripted", TRACE)),
+        )
+    (chat,) = named(spans, "chat scripted", TRACE)
+    assert secret not in str(spans)
+    if tracing == "on":
+        assert [span for span in spans if span.events] == []
+        return
+    names, attributes = zip(*chat.events, strict=True)
+    assert set(names) == {"gen_ai.client.inference.operation.details"}
+    shown = json.loads(attributes[0]["gen_ai.input.messages"])
+    assert shown[0]["role"] == "user"
+    assert "[user]\nwith-***" in shown[0]["parts"][0]["content"]
+    said = json.loads(attributes[1]["gen_ai.output.messages"])
+    assert said == [
+        {"role": "assistant", "parts": [{"type": "text", "content": "It is done."}]}
+    ]
 
 
 async def test_a_collector_that_is_away_holds_nobody_up(

@@ -21,6 +21,7 @@ from tasklore.contracts.messages import TaskAssignment
 from tasklore.contracts.run_messages import RunMessage, RunMessageKind
 from tasklore.memory.ledger.runs import RunName
 from tasklore.memory.run_messages.keys import owner_of_run
+from tasklore.runtime import tracing
 from tasklore.runtime.models.prices import Tokens
 from tasklore.workers.context.branches import RunParked
 
@@ -33,6 +34,10 @@ log = structlog.get_logger(__name__)
 #: Characters of a text that are kept, and of what a tool, step or person was given.
 MOST_OF_TEXT = 64 * 1024
 MOST_GIVEN = 16 * 1024
+#: Characters of a text that leave with a span, which are masked at once.
+MOST_EXPORTED = 16 * 1024
+#: The event with the content of a request to a model, as the conventions for generative AI call it.
+CONTENT_EVENT = "gen_ai.client.inference.operation.details"
 MOST_OF_NAME = 200
 MOST_OF_FACT = 1024
 #: Characters behind these that are masked too, so that no secret is cut in two.
@@ -71,6 +76,8 @@ class Recording:
     masker: "MessageMasker"
     #: Returns the model that answers for a role while nothing stands in its way.
     model_of: Callable[[str], str]
+    #: Whether prompts and answers are also events of the spans of requests to models.
+    exports: bool = False
 
 
 def open_recorder(
@@ -103,6 +110,7 @@ class RunRecorder:
         self._store = recording.store
         self._masker = recording.masker
         self._model_of = recording.model_of
+        self._exports = recording.exports
         self._agent_id = assignment.agent_id
         self._owner = owner_of_run(assignment.user_id, assignment.tenant)
         self._run = run
@@ -154,6 +162,7 @@ class RunRecorder:
             role=role,
             instead_of=None if own == model else own,
         )
+        self._export("gen_ai.input.messages", "user", text)
 
     def note_answer(self, model: str, text: str, tokens: Tokens) -> None:
         """Note that *model* said *text*."""
@@ -165,6 +174,16 @@ class RunRecorder:
             output_tokens=tokens.output or None,
             estimated=tokens.estimated or None,
         )
+        self._export("gen_ai.output.messages", "assistant", text)
+
+    def _export(self, attribute: str, role: str, text: str) -> None:
+        """Add *text*, masked, to the span of the request to a model, by the conventions for generative AI."""
+        if not self._exports:
+            return
+        content = self._masker.mask(_take(text, MOST_EXPORTED)[0])[:MOST_EXPORTED]
+        parts = [{"type": "text", "content": content}]
+        messages = to_json([{"role": role, "parts": parts}]).decode()
+        tracing.tell(CONTENT_EVENT, {attribute: messages})
 
     def note_failure(self, model: str, error: BaseException) -> None:
         """Note that the request to *model*, or the run where that is "", ended with *error*."""
@@ -249,14 +268,8 @@ class RunRecorder:
         self._noted = []
         self._waiting = 0
         self._lost = 0
-        if sum(one.waiting for one in noted) > _MASKED_HERE:
-            bodies = await asyncio.to_thread(self._spell, noted, lost)
-        else:
-            bodies = self._spell(noted, lost)
         try:
-            counts = await self._store.append(
-                self._run, self._agent_id, self._owner, bodies
-            )
+            counts = await self._append(noted, lost)
         except (MemoryUnavailable, InvalidInput) as error:
             self._lost += lost + len(noted)
             log.info(
@@ -265,8 +278,19 @@ class RunRecorder:
                 messages=len(noted),
                 error=str(error),
             )
+        except Exception:  # messages must never fail a task, whatever stands in them
+            self._lost += lost + len(noted)
+            log.exception("run_messages_lost", task_id=self._run.task_id)
         else:
             self._is_over = not counts
+
+    async def _append(self, noted: list[_Noted], lost: int) -> bool:
+        """Keep *noted*; return False where the run counts no more."""
+        if sum(one.waiting for one in noted) > _MASKED_HERE:
+            bodies = await asyncio.to_thread(self._spell, noted, lost)
+        else:
+            bodies = self._spell(noted, lost)
+        return await self._store.append(self._run, self._agent_id, self._owner, bodies)
 
     def _spell(self, noted: list[_Noted], lost: int) -> list[bytes]:
         bodies = [self._spell_one(one) for one in noted]

@@ -134,11 +134,12 @@ async def test_what_waits_is_bounded_and_what_was_lost_is_said(
     )
 
 
-async def test_a_store_that_is_away_fails_nothing(
-    recorder: RunRecorder, shelf: Shelf
+@pytest.mark.parametrize("fault", [MemoryUnavailable("away"), ZeroDivisionError()])
+async def test_a_store_that_fails_fails_no_task(
+    recorder: RunRecorder, shelf: Shelf, fault: Exception
 ) -> None:
     """What it missed is counted once it is back."""
-    shelf.fault = MemoryUnavailable("away")
+    shelf.fault = fault
     recorder.note("prompt", "lost")
     await recorder.close()
     shelf.fault = None
