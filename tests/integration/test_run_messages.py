@@ -10,6 +10,7 @@ from tasklore.contracts.run_messages import RunMessage
 from tasklore.memory import keys
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.runs import RunName
+from tasklore.memory.ledger.user_tasks import UserTasks
 from tasklore.memory.run_messages.keys import owner_of_run
 from tasklore.memory.run_messages.store import RunMessages
 from tests.ledger_layouts import LayoutUnderTest, ListingLedger
@@ -181,6 +182,25 @@ async def test_a_user_is_forgotten_at_every_agent(
     left = [one.decode() for one in await valkey_or_redis.keys("tl:run-messages*")]
     assert len(left) == 3
     assert not [one for one in left if ANN in one]
+
+
+async def test_a_run_under_way_keeps_nothing_once_its_user_is_forgotten(
+    ledger: Ledger, messages: RunMessages, valkey_or_redis: Redis
+) -> None:
+    """However its task was left by then: stripped of words, or removed."""
+    tasks = UserTasks(valkey_or_redis, step_s=PATIENCE_S)
+    for name in ("stripped", "removed"):
+        run = await begin(ledger, name)
+        assert await messages.append(run, AGENT, ANN, [body("before")])
+        if name == "stripped":
+            await tasks.strip(task_of(name), 1, b"{}")
+        else:
+            await tasks.remove([task_of(name)])
+        await messages.forget("ann")
+        assert not await messages.append(run, AGENT, ANN, [body("after")])
+        assert await texts(messages, name) is None
+    assert await messages.count("ann") == 0
+    assert await valkey_or_redis.keys("tl:run-messages*") == []
 
 
 async def test_what_cannot_be_read_is_shown_as_such(
