@@ -175,6 +175,23 @@ class AnalysisContext(Model):
     tokens: int
 
 
+class AnswerSource(Model):
+    """Something that the answer of a task came from.
+
+    `kind` is `cache` for a result that was remembered, `near` for that of other parameters; `item` of a person's
+    memory; `tool`, `step`, `child` and `person` as of messages; `model`, which wrote an answer. `name` says which,
+    `said` in words how it came in, and `message` is the number of the message, counted from 1, where one shows it.
+    """
+
+    kind: (
+        Literal["cache", "near", "item", "tool", "step", "child", "person", "model"]
+        | str
+    )
+    message: int | None = None
+    name: str
+    said: str
+
+
 class Answered(Model):
     """The answer that counts: who gave it, when, and through which door."""
 
@@ -2003,6 +2020,40 @@ class RunListed(Model):
     updated_at: datetime
 
 
+class RunMessage(Model):
+    """One message of a run of a task, with its secrets masked.
+
+    `at_ms` is when it was noted, ms since 1970, in which `run` of which `generation`. `name` is that of the model, the
+    tool, the step, the task or the person. `text` has the words, or the result; of a longer one its beginning, and
+    `size` is the length of the whole, else 0. `given` are the arguments of a tool, step or child, or a question.
+    `facts` say more by name: tokens, where a result came from, the items that a block shows.
+    """
+
+    at_ms: int
+    facts: dict[str, JsonValue] | None = None
+    generation: int = 1
+    given: str = ""
+    kind: (
+        Literal[
+            "parameters",
+            "memory",
+            "prompt",
+            "answer",
+            "tool",
+            "step",
+            "child",
+            "person",
+            "result",
+            "error",
+        ]
+        | str
+    )
+    name: str = ""
+    run: int = 1
+    size: int = 0
+    text: str = ""
+
+
 class RunStateEvent(Model):
     """The current state of the run: the first event of a client that resumes from no event."""
 
@@ -2744,6 +2795,24 @@ class TaskDoneEvent(Model):
     data: Sent
     event: Literal["done"]
     id: str = ""
+
+
+class TaskMessages(Model):
+    """Messages of the runs of a task, the oldest first, with secrets masked.
+
+    Their words were written by persons, models and tools, and are to be shown as data. Of older messages, which
+    had no room any more, `dropped` is the number and `dropped_bytes` what they had. All of it is kept until
+    `kept_until`. `sources` are what the answer came from: those of the run that ended it.
+    """
+
+    agent_id: str
+    dropped: int
+    dropped_bytes: int
+    kept_until: datetime | None
+    messages: tuple[RunMessage, ...]
+    sources: tuple[AnswerSource, ...]
+    status: str
+    task_id: str
 
 
 class TaskPage(Model):

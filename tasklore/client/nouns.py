@@ -3649,6 +3649,16 @@ class TasksFlows:
             "tasks",
         )
 
+    def messages(self, task_id: str) -> Flow[models.TaskMessages]:
+        """See what the models of a task saw, and what its answer came from: prompts, tools, steps, memory and answers.
+
+        Kept where workers have TASKLORE_RUN_MESSAGES_HOURS, as those of `tasklore up` do; secrets are masked.
+        """
+        return fetch(
+            Call("GET", fill_path("/v1/tasks/{task_id}/messages", task_id=task_id)),
+            models.TaskMessages,
+        )
+
     def send(
         self,
         *,
@@ -3764,6 +3774,7 @@ class Tasks(Noun):
     follow = iterated(TasksFlows.follow)
     list = waiting(TasksFlows.list)
     each = iterated(TasksFlows.each)
+    messages = waiting(TasksFlows.messages)
     send = waiting(TasksFlows.send)
     show = waiting(TasksFlows.show)
     signal = waiting(TasksFlows.signal)
@@ -3780,6 +3791,7 @@ class AsyncTasks(AsyncNoun):
     follow = iterated_async(TasksFlows.follow)
     list = awaited(TasksFlows.list)
     each = iterated_async(TasksFlows.each)
+    messages = awaited(TasksFlows.messages)
     send = awaited(TasksFlows.send)
     show = awaited(TasksFlows.show)
     signal = awaited(TasksFlows.signal)

@@ -199,7 +199,9 @@ async def test_who_is_not_asked_is_refused_and_that_is_kept(
     """Also an administrator whose key answers in no role."""
     for caller in (ANA, CLERK):
         for operation in (approve, reject):
-            with pytest.raises(Refused, match="only role:finance may answer") as refused:
+            with pytest.raises(
+                Refused, match="only role:finance may answer"
+            ) as refused:
                 await operation(services, caller, "pay.0", Decision())
             assert refused.value.problem.status == 403
     shown = await show_approval(services, BOSS, "pay.0")
