@@ -234,7 +234,7 @@ async def test_circles_endless_depth_and_unknown_agents_are_refused(
     assert "number 34 above one another" in report["error"]["message"]
     report = await ask(program, "call_unknown", label=label())
     assert report["status"] == "rejected"
-    assert "no agent 'NoSuchAgent'" in report["error"]["message"]
+    assert "unknown agent 'NoSuchAgent'" in report["error"]["message"]
 
 
 async def test_a_worker_that_leaves_hands_waiting_parents_on(

@@ -249,12 +249,12 @@ async def test_on_a_terminal_everything_is_confirmed_first(operator: Operator) -
     )
     assert "MortalAgent" in done
     assert "GiveUp" in done
-    assert "Dead letters to send again: 1. Go on? [y/N]" in done
+    assert "Dead letters to send again: 1. Continue? [y/N]" in done
     assert await operator.waiting() == 1
     declined = await asyncio.to_thread(
         on_a_terminal, operator.system, b"n\n", "purge", "--error", "GiveUp"
     )
-    assert "Dead letters to delete: 1. Go on? [y/N]" in declined
+    assert "Dead letters to delete: 1. Continue? [y/N]" in declined
     assert await operator.waiting() == 1
     agreed = await asyncio.to_thread(
         on_a_terminal, operator.system, b"y\n", "purge", "--agent", "MortalAgent"

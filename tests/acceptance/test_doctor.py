@@ -90,7 +90,7 @@ def test_what_a_person_reads_is_plain_text_with_cures(system: System) -> None:
     done = tasklore("doctor", cwd=system.here, env=env)
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout
-    assert "cure: write TASKLORE_DURABILITY" in done.stdout
+    assert "fix: write TASKLORE_DURABILITY" in done.stdout
     assert "Durability: standard - " in done.stdout
     assert tasklore("doctor", "--strict", cwd=system.here, env=env).returncode == 1
 

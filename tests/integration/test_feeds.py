@@ -391,7 +391,7 @@ async def test_what_is_no_place_is_refused(
         headers = {"Last-Event-ID": text.encode().decode("latin-1")}
         answer = await ask(stand.url, "GET", path, headers=headers)
         assert answer.status == 422
-    with pytest.raises(ValueError, match="no place"):
+    with pytest.raises(ValueError, match="not a position"):
         FeedPosition.parse(text)
 
 
@@ -399,7 +399,7 @@ async def test_what_is_no_place_is_refused(
     "text", ["", "1", "1.", "1.1.ends", "1.A", "a.1", "1.1-", "1.1--1", "1.1.end.1"]
 )
 def test_what_is_no_place_in_a_run_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no place"):
+    with pytest.raises(ValueError, match="not a position"):
         RunPosition.parse(text)
 
 

@@ -332,7 +332,7 @@ async def test_a_run_over_which_three_drivers_died_is_set_aside(
         await runs.claim(RUN, "s4", LEASE_MS)
     record = await known(runs)
     assert (record.state, record.is_set_aside, record.holder) == ("failed", True, None)
-    assert b"set aside" in (await runs.outcome(RUN) or b"")
+    assert b"quarantined" in (await runs.outcome(RUN) or b"")
     assert await runs.claim(RUN, "s4", LEASE_MS) is None
     assert await runs.due(SUPERVISOR) == []
     assert await runs.set_aside(SUPERVISOR) == [RUN]
