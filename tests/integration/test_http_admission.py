@@ -335,7 +335,7 @@ async def test_requests_beyond_the_rate_are_refused_with_a_time_to_retry(
 ERRORS: tuple[tuple[str, str, object, dict[str, str], int, str], ...] = (
     ("GET", "/v2", None, {}, 404, "GET /docs"),
     ("PATCH", "/v1/requests/r1", None, {}, 405, "DELETE, GET"),
-    ("POST", "/v1/requests", b"{", {}, 400, "no JSON"),
+    ("POST", "/v1/requests", b"{", {}, 400, "not valid JSON"),
     ("POST", "/v1/requests", b'{"text": "\xff"}', {}, 400, "not UTF-8 text"),
     (
         "POST",
