@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tasklore.commands.operations.entries import spell_command
 from tasklore.contracts.manifest import FieldEntry, OperationEntry
 from tasklore.supervisor.http.manifest import make_manifest
 
@@ -71,7 +72,7 @@ def _operation_lines(
     facts = [f"answers {done}"]
     if entry is not None:
         roles = " or ".join(f"`{one}`" for one in entry["roles"])
-        facts = [f"role {roles}", *facts, f"`tasklore {entry['noun']} {entry['verb']}`"]
+        facts = [f"role {roles}", *facts, f"`tasklore {spell_command(entry)}`"]
         if entry["mounted"] == "operations":
             facts.insert(0, "operator's address")
     said = f"{operation.get('summary', '').rstrip('.')}. {operation.get('description', '')}"

@@ -334,6 +334,25 @@ def _demand_fields(model: BaseModel, shown: dict[str, Any], where: str) -> None:
                 _demand_fields(one, written, f"{where}.{field}")
 
 
+def test_an_operation_names_a_command_that_the_page_of_commands_has() -> None:
+    """A word at the top of the command line may stand in the place of a noun, as `budget` does."""
+    operations = (REFERENCE / "operations.md").read_text("utf-8")
+    commands = (REFERENCE / "cli.md").read_text("utf-8")
+    named = set(
+        re.findall(
+            r"^(?:R|Operator.s address; r)ole .*; `tasklore ([a-z -]+)`\.$",
+            operations,
+            re.MULTILINE,
+        )
+    )
+    assert len(named) > 100
+
+    assert (
+        named - set(re.findall(r"^## `tasklore (.+)`$", commands, re.MULTILINE))
+        == set()
+    )
+
+
 def test_the_index_lists_every_page() -> None:
     """A page that no list names is found by nobody."""
     index = ROOT / "docs" / "README.md"
