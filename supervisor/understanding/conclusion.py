@@ -24,7 +24,6 @@ from tasklore.supervisor.understanding.questions import (
     Unplaced,
     ask_for,
     ask_to_confirm,
-    ask_to_leave_out,
     ask_whose,
     tell_useless,
 )
@@ -94,7 +93,7 @@ def conclude(
     """Return the conclusion from *filled*, read from *text*; words that no slot took are asked about first.
 
     A task with effects is shown for a yes before it starts, unless that *is_agreed*, or another person has to agree; so
-    is one that *is_doubted*, and one with a value that is *unsure*.
+    is one that *is_doubted*, one with a value that is *unsure*, and one that leaves words out.
     """
     task = filled.task
     slots = filled.task.schema.slots
@@ -143,6 +142,7 @@ def conclude(
     if (
         filled.unsure
         or is_doubted
+        or left
         or (card.confirm and card.approver is None and not is_agreed)
     ):
         reasons: dict[str, list[str]] = {}
@@ -159,15 +159,6 @@ def conclude(
         ]
         return Clarification(
             " ".join(filter(None, shown)),
-            agent_id=agent_id,
-            task_name=name,
-            known=known,
-            missing=(),
-            spans=spans,
-        )
-    if left:
-        return Clarification(
-            ask_to_leave_out(left),
             agent_id=agent_id,
             task_name=name,
             known=known,

@@ -224,11 +224,6 @@ def _alternatives(text: str) -> tuple[str, ...]:
     return (*(one for other in others for one in other.split(", ")), last)
 
 
-def ask_to_leave_out(texts: Sequence[str]) -> str:
-    """Return the question about words, *texts*, that no slot of a task takes."""
-    return f"{tell_useless(texts)} {_LEAVE_OUT}"
-
-
 def tell_useless(texts: Sequence[str]) -> str:
     """Return the sentence before another question about a task that has no use for *texts*."""
     return f"I cannot take {_quote_all(texts)} into account."
@@ -239,7 +234,7 @@ def _quote_all(texts: Sequence[str]) -> str:
 
 
 def asks_to_leave_out(turn: ChatTurn) -> bool:
-    """Return whether *turn* asked whether to start its task without some of the words."""
+    """Return whether *turn* asked whether to start its task without some of the words, as version 0.2 did."""
     return turn.task is not None and turn.text.endswith(_LEAVE_OUT)
 
 

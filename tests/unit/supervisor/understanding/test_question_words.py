@@ -134,7 +134,8 @@ def test_words_that_are_told_to_be_left_out_stand_once_and_never_as_an_article_a
     )
     assert isinstance(found, Clarification)
     assert found.question == (
-        "I cannot take 'every Monday' into account. Shall I leave it out?"
+        "Shall I quote a price for pallets (origin: Antwerp; destination: Turin; pallets: 3; weight: 950 kg)?"
+        " I cannot take 'every Monday' into account."
     )
 
 
