@@ -11,7 +11,7 @@ from tasklore.contracts.quantities.amounts import Amount
 from tasklore.contracts.quantities.amounts.money import spell_money
 from tasklore.contracts.quantities.errors import InvalidAmount
 from tasklore.contracts.quantities.numerals import find_amounts, parse_number
-from tasklore.supervisor.understanding.conclusion import Filled, conclude
+from tasklore.supervisor.understanding.conclusion import Filled, conclude, find_shares
 from tasklore.supervisor.understanding.conversation import (
     OWN_WORDS,
     Open,
@@ -287,6 +287,7 @@ def _answer_one(
                 if choice is None and len(utterance.stems) > _MOST_WORDS
                 else _ask_again(one)
             )
+    filled.left += find_shares(utterance, filled)
     _keep(filled, one)
     # The question announced them.
     filled.guessed -= {slot.name for slot in one.slots}

@@ -48,6 +48,13 @@ _JOINING = word_set("with without by via and or plus it's is are i we")
 #: Behind these stands what a task is for, and who it is for: "for my team".
 _FOR = word_set("for in at on to of about from")
 _SUBJECTS_VERB = word_set("has had did is was will wants needs")
+#: What makes a number one of several alike.
+_DISTRIBUTING = word_set("each every apiece respectively")
+#: What begins a statement of its own behind a request: "but I'm on dialysis".
+_LIMITING = word_set("but though although unless except however")
+_STATING = word_set(
+    "i i'm i've he he's she she's it it's we we're we've they they're my our his her their"
+)
 
 
 @dataclass(kw_only=True)
@@ -181,7 +188,9 @@ def _texts_left(left: Sequence[tuple[int, int]], text: str) -> list[str]:
     """Return the words at *left*, each once, and none that say nothing alone: "a" stands with the word behind it."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(set(left)):
-        if text[start:end].lower() in STOP and (more := _NEXT_WORD.match(text, end)):
+        word = text[start:end].lower()
+        is_empty = word in STOP and word not in _DISTRIBUTING
+        if is_empty and (more := _NEXT_WORD.match(text, end)):
             end = more.end()
         if found and start <= found[-1][1]:
             found[-1] = (found[-1][0], max(end, found[-1][1]))
@@ -252,8 +261,8 @@ def find_unknown_words(
     """Return the places of words that no slot took, that the card does not know, and that change the request.
 
     Those are what is ordered ("a *table*"), how it is ("it's *urgent*"), who did it ("my *boss* drove"), what it comes
-    with, what a value is of ("my limit for *patience* is 10"), and what is done to a thing that is there ("*close* the
-    ticket").
+    with, what a value is of ("my limit for *patience* is 10"), what is done to a thing that is there ("*close* the
+    ticket"), what makes several of one number ("300 kg *each*"), and what is stated behind a request without a value.
     """
     task = filled.task
     if not task.offer.task.examples:
@@ -285,8 +294,6 @@ def find_unknown_words(
     found = []
     for place in range(2, len(tokens) - 2):
         earlier, before, token, after, later = tokens[place - 2 : place + 3]
-        if token.text == "every" and after.is_word:
-            found.append((token.start, after.end))
         if (
             not token.is_word
             or token.text in STOP
@@ -309,4 +316,77 @@ def find_unknown_words(
         )
         if is_thing or is_quality or is_undone or is_kind or is_subject:
             found.append((token.start, token.end))
+    return [
+        *found,
+        *find_shares(utterance, filled),
+        *_find_statements(utterance, task, taken),
+    ]
+
+
+def find_shares(utterance: ReadUtterance, filled: Filled) -> list[tuple[int, int]]:
+    """Return the places of words by which a number is that of each of several: "300 kg *each*", "*per pallet*".
+
+    Where they announce a value, as "each month" does, they are part of it.
+    """
+    tokens = utterance.tokens
+    slots = filled.task.schema.slots
+    here = [one for one in filled.spans if one.source is None]
+    taken = mark(len(utterance.text), ((one.start, one.end) for one in here))
+    announcing = {
+        at
+        for cue in filled.task.cues.find(tokens)
+        if cue.slot.name in filled.values
+        for at in range(cue.first, cue.end)
+    }
+    counted = {
+        one.stems
+        for slot in slots
+        if slot.kind == "integer" and slot.name in filled.values
+        for one in slot.phrases
+    }
+    found = []
+    for at, token in enumerate(tokens):
+        after = tokens[at + 1] if at + 1 < len(tokens) else None
+        is_per = token.text == "per" and after is not None and (after.stem,) in counted
+        is_share = token.text in _DISTRIBUTING or is_per
+        if is_share and not taken[token.start] and at not in announcing:
+            found.append((token.start, _end_of_share(utterance, token, after)))
+    return found
+
+
+def _end_of_share(utterance: ReadUtterance, token: Token, after: Token | None) -> int:
+    """Return where *token*, such as "each", ends with the noun *after* it, and alone where none is."""
+    is_noun = after is not None and after.is_word and after.text not in STOP
+    if after is None or not is_noun or utterance.amount_marks[after.start]:
+        return token.end
+    return after.end
+
+
+def _find_statements(
+    utterance: ReadUtterance, task: RoutingTask, taken: Sequence[int]
+) -> list[tuple[int, int]]:
+    """Return the places of statements behind the request that have no value, and a word that the card does not know.
+
+    "Creatinine 1.4, but *I'm on dialysis*" asks for more, or for less, than creatinine 1.4.
+    """
+    clauses: list[list[Token]] = [[]]
+    for token in utterance.tokens:
+        if token.text in _LIMITING or not (token.is_word or taken[token.start]):
+            clauses.append([])
+        clauses[-1].append(token)
+    found = []
+    is_begun = False
+    for clause in clauses:
+        words = [one for one in clause if one.is_word]
+        is_limit = bool(words) and words[0].text in _LIMITING
+        said = words[1:] if is_limit else words
+        has_value = any(taken[one.start] for one in clause)
+        is_new = any(
+            not (one.text in STOP or one.text in _STATING or one.stem in task.said)
+            for one in said
+        )
+        is_statement = is_limit or (bool(words) and words[0].text in _STATING)
+        if is_begun and is_statement and is_new and not has_value:
+            found.append((said[0].start, said[-1].end))
+        is_begun = is_begun or has_value
     return found

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tasklore.contracts.messages import ChatTurn
 from tasklore.contracts.quantities.numerals import DecimalMark
@@ -24,6 +24,7 @@ from tasklore.supervisor.understanding.clarification import (
 from tasklore.supervisor.understanding.conclusion import (
     Filled,
     conclude,
+    find_shares,
     find_unknown_words,
     is_only_talk,
 )
@@ -42,10 +43,12 @@ from tasklore.supervisor.understanding.outcome import (
     Interpretation,
     Several,
     Single,
+    TextSpan,
     Understood,
     Unfitting,
 )
 from tasklore.supervisor.understanding.questions import (
+    ask_to_confirm,
     ask_which_task,
     is_denied,
     leave,
@@ -291,7 +294,44 @@ def read_segments(
         )
         if task is not None and isinstance(found, Understood):
             pasts.insert(0, Past(task, found.task, None))
-    return parts
+    return [_show_shared(one, parts[at + 1 :], router) for at, one in enumerate(parts)]
+
+
+def _show_shared(part: Single, later: Sequence[Single], router: Router) -> Single:
+    """Return *part*, shown for a yes with the values that *later* ones of its agent took, and that may be its too.
+
+    "Ferritin 22 and creatinine 1.0, I am 29" says the age for both.
+    """
+    if not isinstance(part, Understood):
+        return part
+    task = router.find(part.agent_id, part.task.name)
+    found: dict[str, Any] = {}
+    spans: list[TextSpan] = []
+    for one in later:
+        if not isinstance(one, Understood) or one.agent_id != part.agent_id:
+            continue
+        other = router.find(one.agent_id, one.task.name)
+        if task is None or other is None or other is task:
+            continue
+        for name in sorted(
+            one.task.parameters.keys() - part.task.parameters.keys() - found.keys()
+        ):
+            slot = task.schema.slot(name)
+            its = other.schema.slot(name)
+            if slot and its and (slot.kind, slot.unit) == (its.kind, its.unit):
+                found[name] = one.task.parameters[name]
+                spans += [span for span in one.spans if span.field == name]
+    if task is None or not found:
+        return part
+    said = {**part.task.parameters, **found}
+    known = {one.name: said[one.name] for one in task.schema.slots if one.name in said}
+    return Clarification(
+        ask_to_confirm(task.offer, known),
+        agent_id=part.agent_id,
+        task_name=part.task.name,
+        known=known,
+        spans=(*part.spans, *spans),
+    )
 
 
 def read_segment(
@@ -310,6 +350,7 @@ def read_segment(
     ):
         filled = carry_over(utterance, pasts[0].task, pasts, is_asked_for=False)
         if filled is not None:
+            filled.left += find_shares(utterance, filled)
             found = conclude(filled, utterance.text)
             return mark_loose(found, utterance, filled.task, own=OWN_WORDS)
     if choice is None and router.chosen is not None:
@@ -337,6 +378,7 @@ def _conclude(
 ) -> Single:
     """Return the conclusion for a task that the words ask for; one that goes on with one of *pasts* is sure."""
     if pasts and goes_on(utterance):
+        filled.left += find_shares(utterance, filled)
         found = conclude(filled, utterance.text)
         return mark_loose(found, utterance, filled.task, own=OWN_WORDS)
     filled.left = sorted({*filled.left, *find_unknown_words(utterance, filled)})

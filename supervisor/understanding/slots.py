@@ -6,6 +6,7 @@ and quoted text that is left after that is asked about: nothing is dropped, and 
 
 import re
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -59,6 +60,13 @@ _UNIT_APART = re.compile(
     r"(?:\b(?:in|into|to)\s+(?:the\s+)?|\(\s*)(?P<unit>[^\W\d_]{1,20}\b|[€$£¥])",
     re.IGNORECASE,
 )
+#: Within a text it takes back what stands before it: "it beeps - urgent, no sorry, normal".
+_CORRECTED = re.compile(
+    r"[,.;:()!\u2013\u2014-]\s*(?:oh,?\s+)?(?:no\s*[,;:\u2013\u2014-]|no,?\s+(?:sorry|wait|actually)\b"
+    r"|sorry,?\s+(?=\w)|wait\b|i mean\b|i meant\b|scratch that\b|correction\b|or rather\b|actually\b"
+    r"|make (?:it|that)\b)",
+    re.IGNORECASE,
+)
 
 
 class _Assignment(NamedTuple):
@@ -79,6 +87,7 @@ def fill(
     filling.take_texts()
     filling.take_only_open()
     filling.take_rest()
+    filling.ask_for_second_times()
     filling.doubt_texts()
     filling.ask_for_announced()
     return filling.filled
@@ -469,8 +478,34 @@ class _Filling:
             if not any(marks[slice(*match.span("unit"))]):
                 self._take_unit(*match.span("unit"))
 
+    def ask_for_second_times(self) -> None:
+        """Ask which time is meant where the day of one was taken and the time of another: "14:00 to 16:30 on 5 May"."""
+        slots = {one.name: one for one in self.task.schema.slots if one.is_timed}
+        spans = [one for one in self.filled.spans if one.field in slots]
+        days = [one for one in spans if slots[one.field].kind == "date"]
+        timed = {one.start for one in spans if one not in days}
+        for span in days:
+            moment = self.utterance.moments_by_start.get(span.start)
+            if moment is None or span.start in timed:
+                continue
+            times = {
+                one.time().isoformat()
+                for one in moment.readings
+                if isinstance(one, datetime)
+            }
+            for slot in slots.values():
+                value = self.filled.values.get(slot.name)
+                if slot.kind == "time" and value is not None and times - {value}:
+                    self.filled.questions[slot.name] = ask_which_value(
+                        slot, [value, *sorted(times - {value})]
+                    )
+                    del self.filled.values[slot.name]
+                    self.filled.spans = [
+                        one for one in self.filled.spans if one.field != slot.name
+                    ]
+
     def doubt_texts(self) -> None:
-        """Have texts shown for a yes whose bounds are not sure: cues of other texts in them, or words beside them."""
+        """Have texts shown for a yes whose bounds are not sure: cues or corrections in them, or words beside them."""
         slots = self.task.schema.slots
         texts = {one.name: one for one in slots if one.kind == "text"}
         spans = [one for one in self.filled.spans if one.field in texts]
@@ -501,6 +536,7 @@ class _Filling:
                 )
                 or (is_name and (is_open or ": " in span.text))
                 or self._is_cut_off(span, taken)
+                or _CORRECTED.search(span.text)
             ):
                 self.filled.unsure[span.field] = Why.UNREAD
 

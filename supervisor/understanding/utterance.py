@@ -131,6 +131,11 @@ class ReadUtterance:
         )
 
     @cached_property
+    def moments_by_start(self) -> dict[int, FoundMoment]:
+        """The days and times by the place where each begins."""
+        return {one.start: one for one in self.moments}
+
+    @cached_property
     def durations(self) -> tuple[FoundDuration, ...]:
         """Lengths of time."""
         return find_durations(self.text)

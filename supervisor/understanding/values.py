@@ -60,7 +60,16 @@ _AND_ME = re.compile(r"[^,.;!?\d]{0,24}\band\s+(?:i|me|myself)\b", re.IGNORECASE
 _ME_AND = re.compile(
     r"\b(?:me|myself|i|us)(?:\s*,\s*|\s+)(?:and|plus|with)\s+(?:my\s+)?$", re.IGNORECASE
 )
+_OTHERS_AND = re.compile(
+    r"\b(?P<others>(?:my|our|his|her|their)\s+[^\W\d_]{2,20})(?:\s*,\s*|\s+)(?:and|plus|with)\s+"
+    r"(?:the\s+)?(?:us\s+|of\s+us\s+)?$",
+    re.IGNORECASE,
+)
 _REACH = 24
+#: The two ends of a time from a bare hour on: "from 10 to 11:30", "14-15:30".
+_TO = re.compile(r"\s+(?:to|till|until)\s+|[-\u2013\u2014]", re.IGNORECASE)
+_TO_AND = re.compile(rf"{_TO.pattern}|\s+and\s+", re.IGNORECASE)
+_BETWEEN = re.compile(r"\bbetween\s+$", re.IGNORECASE)
 _WHOSE = r"(?:it|that|this|those|them|the|my|our|your|his|her|their|its|all|what)\b"
 #: What digits count where they say a part ("3 quarters of it", "2 thirds").
 _PARTS_BEHIND = re.compile(
@@ -78,6 +87,7 @@ _MOST_VALUES = 64
 #: Days from which on a day without a year is far ahead, and days until which it was a short while ago.
 _FAR_AHEAD = 240
 _SHORT_AGO = 60
+_HOURS = 24
 _AGE = stems_of("age")
 _YEAR = re.compile(r"\d{4}")
 _SEPARATOR = re.compile(
@@ -154,13 +164,21 @@ def candidates(utterance: ReadUtterance, slot: Slot) -> list[Candidate]:
             or slot.unit is not None
             or slot.kind == "quantity"
             or _is_called(slot, found)
+            if _time_until(found, utterance) is None
         ]
     if slot.is_timed:
         found = (
             _moment_for(slot, one, utterance.now)
             for one in utterance.moments[:_MOST_VALUES]
         )
-        return [one for one in found if one is not None]
+        ranges = [
+            (one, until)
+            for one in utterance.amounts[:_MOST_VALUES]
+            if (until := _time_until(one, utterance)) is not None
+        ]
+        return [
+            _ask_when(one, ranges, utterance.text) for one in found if one is not None
+        ]
     if slot.kind == "duration":
         return [
             _duration_for(slot, one.text, one.start, one.end)
@@ -169,6 +187,31 @@ def candidates(utterance: ReadUtterance, slot: Slot) -> list[Candidate]:
     if slot.kind == "choice":
         return list(choices_for(slot, utterance))
     return []
+
+
+def _time_until(found: FoundAmount, utterance: ReadUtterance) -> FoundMoment | None:
+    """Return the time that ends what *found*, a bare hour, begins: "from 10 to 11:30"; None where it begins none."""
+    if not found.text.isdigit() or found.value is None or found.value >= _HOURS:
+        return None
+    is_between = (
+        _BETWEEN.search(utterance.text, max(found.start - _REACH, 0), found.start)
+        is not None
+    )
+    joined = (_TO_AND if is_between else _TO).match(utterance.text, found.end)
+    until = utterance.moments_by_start.get(joined.end()) if joined else None
+    is_time = until is not None and isinstance(until.readings[0], datetime)
+    return until if until is not None and is_time and not until.is_offset else None
+
+
+def _ask_when(
+    one: Candidate, ranges: Sequence[tuple[FoundAmount, FoundMoment]], text: str
+) -> Candidate:
+    """Return *one*, with a question for its time where that only ends one of *ranges* of *text*."""
+    begin = next((first for first, until in ranges if until.start == one.start), None)
+    if begin is None or one.slot.kind == "date":
+        return one
+    question = f"{ask_value(one.slot)} You wrote {text[begin.start : one.end]!r}."
+    return one._replace(start=begin.start, values=(), question=question)
 
 
 def groups_of(
@@ -232,13 +275,14 @@ def amount_for(slot: Slot, found: FoundAmount, utterance: ReadUtterance) -> Cand
         if slot.kind == "money"
         else _worth(slot, found, utterance)
     )
-    is_beside = _ME_AND.search(
-        text, max(found.start - _REACH, 0), found.start
-    ) or _AND_ME.match(text, found.end)
-    if slot.kind == "integer" and found.unit is None and is_beside:
+    before = (max(found.start - _REACH, 0), found.start)
+    is_beside = _ME_AND.search(text, *before) or _AND_ME.match(text, found.end)
+    others = _OTHERS_AND.search(text, max(found.start - 2 * _REACH, 0), found.start)
+    if slot.kind == "integer" and found.unit is None and (is_beside or others):
+        beside = repr(others["others"]) if others else "yourself"
         values = ()
         question = (
-            f"{ask_value(slot, ' in all')} You wrote {found.text!r} and yourself."
+            f"{ask_value(slot, ' in all')} You wrote {found.text!r} and {beside}."
         )
     is_of_type = not question and found.unit is not None
     if is_of_type:
