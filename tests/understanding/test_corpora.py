@@ -14,7 +14,16 @@ MOST_WRONG = 0.005
 LEAST_RIGHT_OR_ASKED = 0.85
 
 
-@pytest.mark.parametrize("name", ["development", "held_out", "strangers_seen"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "development",
+        "held_out",
+        "strangers_seen",
+        "strangers_others_seen",
+        "everyday_others_seen",
+    ],
+)
 async def test_what_is_started_is_what_was_meant(name: str) -> None:
     """Few sentences start something else, and most are right or asked about; `python -m tests.understanding` tells."""
     judged = await judge_corpus(
