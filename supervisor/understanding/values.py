@@ -80,6 +80,7 @@ _SIGN_OF_PART = re.compile(r"[/\u2044\xbc-\xbe\u2150-\u215e]")
 #: What makes a part of a fraction, "1/2 of it" and "half the limit"; of one in words alone, "spent half"; and of a
 #: decimal number, "0.75 of the limit".
 _OF_WHAT = re.compile(rf"\s+of\b(?!\s+an?\b)|\s+{_WHOSE}", re.IGNORECASE)
+_OF_NUMBER = re.compile(r"\s+(?:of\s+)?(?=\d)", re.IGNORECASE)
 _NOTHING = re.compile(r"\s*(?:$|[.,;:!?)]|(?:and|but|so|then)\b)", re.IGNORECASE)
 _OF_THAT = re.compile(rf"\s+of\s+{_WHOSE}", re.IGNORECASE)
 #: Values of one utterance that are weighed; what comes behind them is asked about.
@@ -262,7 +263,7 @@ def amount_for(slot: Slot, found: FoundAmount, utterance: ReadUtterance) -> Cand
     if slot.kind == "money" and found.unit is None:
         found = _in_currency_behind(found, text)
     if part := _part_in(slot, found, text):
-        question = f"{ask_value(slot, ' in all')} You wrote {part!r}, a fraction of something that is not known."
+        question = _ask_part(slot, part, found, utterance)
         return Candidate(
             slot,
             start=found.start,
@@ -301,6 +302,21 @@ def amount_for(slot: Slot, found: FoundAmount, utterance: ReadUtterance) -> Cand
         question=question,
         is_of_type=is_of_type,
     )
+
+
+def _ask_part(
+    slot: Slot, part: str, found: FoundAmount, utterance: ReadUtterance
+) -> str:
+    """Return the question for the worth of *part*, which *found* opens: of a number that is said, or of what is not."""
+    place = found.start + len(part)
+    whole = _OF_NUMBER.match(utterance.text, place)
+    number = next(
+        (one for one in utterance.amounts if whole and one.start == whole.end()), None
+    )
+    if number is not None:
+        written = utterance.text[found.start : number.end]
+        return f"{ask_value(slot, ' in all')} You wrote {written!r}."
+    return f"{ask_value(slot, ' in all')} You wrote {part!r}, a fraction of something that is not known."
 
 
 def _part_in(slot: Slot, found: FoundAmount, text: str) -> str:

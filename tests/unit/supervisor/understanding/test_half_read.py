@@ -198,3 +198,12 @@ def test_a_value_that_each_task_has_is_its_own() -> None:
     found = read(STRANGERS, "ferritin 40, age 30 and creatinine 0.9, I am 50")
     assert isinstance(found, Several)
     assert all(isinstance(one, Understood) for one in found.parts)
+
+
+def test_a_part_of_a_number_is_asked_for_with_that_number() -> None:
+    asked = question(STRANGERS, "how much is half of 90 GBP in JPY")
+    assert asked.startswith("What is the amount in all? You wrote 'half of 90 GBP'.")
+    asked = question(
+        STRANGERS, "quote for 3 quarters of a pallet, 200 kg, from Ghent to Nice"
+    )
+    assert "You wrote '3 quarters', a fraction of something that is not known." in asked
