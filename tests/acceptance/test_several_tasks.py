@@ -52,7 +52,7 @@ async def test_two_tasks_are_answered_together_and_one_of_them_from_memory(
     first, second = shown.split("\n\n")
     assert code == 0
     assert first.startswith("1. Analyze budget")
-    assert "Remembered from" in first
+    assert "From the cache" in first
     assert second.startswith(f"2. Take nap (ms {nap})")
     assert "Computed in" in second
 

@@ -75,7 +75,7 @@ async def test_the_seeds_three_questions_are_a_miss_a_hit_and_a_miss(
     assert first["report"]["result"]["remaining"] == 8001
     assert third["report"]["result"]["remaining"] == 5001
     assert third["task"]["parameters"]["history"] == [5000, 7000, 8000, 6000]
-    assert "emember" in second["text"]
+    assert "From the cache" in second["text"]
 
 
 async def test_one_request_id_starts_nothing_twice_and_each_turn_is_published_once(

@@ -55,5 +55,5 @@ async def test_the_answer_to_a_task_that_is_waited_for_says_how_it_stands(
     assert [one.body["state"] for one in told] == ["accepted", "running"]
     waits_for = told[0].body["waits_for"]
     assert (waits_for["kind"], waits_for["name"]) == ("turn", "LetterAgent")
-    assert "no worker of LetterAgent has taken it yet" in waits_for["text"]
+    assert "no worker of LetterAgent has picked it up yet" in waits_for["text"]
     assert "waits_for" not in told[1].body

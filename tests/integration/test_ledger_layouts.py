@@ -669,6 +669,10 @@ async def test_a_run_of_the_migration_that_was_suspended_takes_no_step_back(
     assert await other.layout() == "migrating"
 
 
+#: Tasks that are under way during a migration, each over a connection of its own.
+_MOVED = 150
+
+
 @pytest.mark.parametrize("seed_number", range(10))
 async def test_traffic_beside_the_migration_loses_nothing(
     seed_number: int, redis: Redis, monkeypatch: pytest.MonkeyPatch
@@ -679,13 +683,13 @@ async def test_traffic_beside_the_migration_loses_nothing(
     clients = [
         Redis(
             connection_pool=redis.connection_pool.__class__(
-                **redis.connection_pool.connection_kwargs
+                max_connections=_MOVED, **redis.connection_pool.connection_kwargs
             )
         )
         for _ in range(3)
     ]
     ledgers = [Ledger(client, deadline_s=PATIENCE_S) for client in clients]
-    tasks = [TaskName("Scout", f"task-{number}") for number in range(150)]
+    tasks = [TaskName("Scout", f"task-{number}") for number in range(_MOVED)]
     reports: dict[str, set[bytes]] = {task: set() for task in tasks}
     runs = dict.fromkeys(tasks, 0)
 

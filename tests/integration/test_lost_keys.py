@@ -136,7 +136,7 @@ async def test_it_is_shown_as_paused_before_its_next_tick(
     answer = await ask(stand.url, "GET", "/v1/schedules", headers=keys.headers["olga"])
     [seen] = [one for one in answer.body["schedules"] if one["id"] == "later"]
     assert (seen["paused"], seen["next"]) == (True, [])
-    assert seen["problem"].startswith("paused: the key 'shop'")
+    assert seen["problem"].startswith("paused: the API key 'shop'")
 
 
 async def test_who_resumes_it_takes_it_over_for_its_tenant(

@@ -48,6 +48,7 @@ OURS: dict[str, type[BaseModel]] = {
 
 #: Each module that asks a model, and the roles by which it does.
 ASKING = {
+    "supervisor.replies.languages": {"supervisor"},
     "supervisor.understanding.model": {"supervisor"},
     "tasklore.commands.doctor.model_checks": {"default"},
     "workers.agents.decision.question": {"decision"},

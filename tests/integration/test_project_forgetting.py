@@ -180,7 +180,7 @@ async def test_the_command_forgets_in_sessions_evidence_and_projects(
         parts = stores_of(opened.link, opened.redis, opened.outbox, settings)
         names = [part.name for part in parts]
         assert (*names[:3], *names[-2:]) == (
-            "schedules",
+            "hidden keys",
             "sessions",
             "tasks",
             "evidence files",

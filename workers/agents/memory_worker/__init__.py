@@ -23,6 +23,8 @@ from tasklore.workers.agents.memory_worker.whole_memory import (
 agent = Agent(
     "MemoryAgent",
     description="Keeps what people tell about themselves in documents of their own.",
+    # Version 0.2 serves the first one, with other tasks; a worker of each may live while one upgrades.
+    version=2,
 )
 agent.listen("facts")(edit)
 agent.task(remember=False, uses=("edits",), in_words=False)(undo)
