@@ -12,7 +12,8 @@ def check_types(folder: Path, programs: Mapping[str, str]) -> list[str]:
     for file, source in zip(files, programs.values(), strict=True):
         file.write_text(source, encoding="utf-8")
     mypy = str(Path(sys.executable).with_name("mypy"))
-    cache = str(folder / "cache")
+    # Beside it lie those of other tests of this process, which find the types of the product there.
+    cache = str(folder.parent / "types-of-programs")
     done = subprocess.run(
         [
             mypy,
