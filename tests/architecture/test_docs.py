@@ -335,12 +335,12 @@ def _demand_fields(model: BaseModel, shown: dict[str, Any], where: str) -> None:
 
 
 def test_an_operation_names_a_command_that_the_page_of_commands_has() -> None:
-    """A word at the top of the command line may stand in the place of a noun, as `budget` does."""
+    """A word at the top of the command line may stand in the place of a noun, as `budget` does, with an option."""
     operations = (REFERENCE / "operations.md").read_text("utf-8")
     commands = (REFERENCE / "cli.md").read_text("utf-8")
     named = set(
         re.findall(
-            r"^(?:R|Operator.s address; r)ole .*; `tasklore ([a-z -]+)`\.$",
+            r"^(?:R|Operator.s address; r)ole .*; `tasklore ([a-z -]+?)(?: --[a-z]+)?`\.$",
             operations,
             re.MULTILINE,
         )

@@ -179,12 +179,13 @@ async def test_the_command_forgets_in_sessions_evidence_and_projects(
     async with open_operator(settings, "test", metrics, lend_hands) as opened:
         parts = stores_of(opened.link, opened.redis, opened.outbox, settings)
         names = [part.name for part in parts]
-        assert (*names[:3], *names[-2:]) == (
+        assert (*names[:4], *names[-2:]) == (
             "hidden keys",
+            "schedules",
             "sessions",
             "tasks",
             "evidence files",
             "texts in projects",
         )
-        found = await count_left((parts[1], *parts[-2:]), ANN)
+        found = await count_left((parts[2], *parts[-2:]), ANN)
         assert found == {"sessions": 4, "evidence files": 1, "texts in projects": 4}

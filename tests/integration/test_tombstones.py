@@ -18,7 +18,7 @@ from tasklore.memory.episodes.store import Episodes
 from tasklore.memory.queues.queue import PersonalQueue
 from tasklore.memory.tombstones.store import Tombstones
 from tasklore.workers.context.edits import HeldMemory, UserEdits
-from tasklore.workers.forgetting.hiding import AddedAgain, HiddenMemory
+from tasklore.workers.forgetting.hidden_memory import AddedAgain, HiddenMemory
 from tests.integration.documents import FOOD, commit, like, liked, plan
 
 USER = "user-1"

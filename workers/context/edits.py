@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tasklore.memory.documents.storage.store import DocumentStore
     from tasklore.memory.episodes.recall import KeepsTurns
     from tasklore.memory.tombstones.store import Hidden
-    from tasklore.workers.forgetting.hiding import AddedAgain, HiddenMemory
+    from tasklore.workers.forgetting.hidden_memory import AddedAgain, HiddenMemory
 
 #: Plans that are looked through for what an earlier run of the same task did, moments ago.
 _LOOKED_THROUGH = 100

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tasklore.workers.context.output import TaskOutputWriter
     from tasklore.workers.context.recorder import Recording
     from tasklore.workers.forgetting.erasure import UserStore
-    from tasklore.workers.forgetting.hiding import HiddenMemory
+    from tasklore.workers.forgetting.hidden_memory import HiddenMemory
 
 log = structlog.get_logger(__name__)
 
@@ -80,7 +80,7 @@ class Services:
     @property
     def hiding(self) -> "HiddenMemory":
         """What hides the memory of users for a day."""
-        from tasklore.workers.forgetting.hiding import HiddenMemory
+        from tasklore.workers.forgetting.hidden_memory import HiddenMemory
 
         return HiddenMemory(redis=self.redis, kinds=self.kinds, episodes=self.episodes)
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from tasklore.runtime.servers.valkey import Valkey
     from tasklore.workers.context.recorder import Recording
     from tasklore.workers.forgetting.erasure import UserStore
-    from tasklore.workers.forgetting.hiding import HiddenMemory
+    from tasklore.workers.forgetting.hidden_memory import HiddenMemory
     from tasklore.workers.testing.server import KitDatabase
 
 
@@ -377,7 +377,7 @@ class KitServices:
     @property
     def hiding(self) -> "HiddenMemory":
         """Return what hides the memory of users."""
-        from tasklore.workers.forgetting.hiding import HiddenMemory
+        from tasklore.workers.forgetting.hidden_memory import HiddenMemory
 
         return HiddenMemory(
             redis=self.redis,
