@@ -40,7 +40,7 @@ from tasklore.runtime.task_caller import (
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.dispatch import MOST_AHEAD, Dispatch
 from tasklore.supervisor.replies.combined import combine, fit, join_parts, to_part
-from tasklore.supervisor.replies.languages import Phraser, Said, tells_language
+from tasklore.supervisor.replies.languages import Phraser, ReplyText, tells_language
 from tasklore.supervisor.replies.notices import (
     KEPT,
     MEMORY_AGENT,
@@ -571,13 +571,13 @@ class Service:
             log.warning("turn_not_published", error=str(error))
 
 
-def _said(part: ReplyPart) -> Said:
+def _said(part: ReplyPart) -> ReplyText:
     """Return *part*, a question or a refusal, with the values that it names."""
     call = part.task
     values = () if call is None else tuple(call.parameters.values())
     texts = tuple(one for one in values if isinstance(one, str) and one)
     is_free = part.kind == "unable" and says_nothing_fits(part.text)
-    return Said("cannot" if is_free else "same", part.text, texts)
+    return ReplyText("cannot" if is_free else "same", part.text, texts)
 
 
 def _with_words(turn: ChatTurn, by_rules: PersonReply | ReplyPart | None) -> ChatTurn:

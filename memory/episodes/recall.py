@@ -7,7 +7,7 @@ from typing import Protocol
 
 from tasklore.memory.episodes.episode import Episode
 from tasklore.memory.episodes.periods import AskedPeriod, period_of
-from tasklore.memory.episodes.store import Period, SearchResult
+from tasklore.memory.episodes.store import EpisodePeriod, SearchResult
 from tasklore.memory.rendering.documents import Quotation
 
 __all__ = ["ANY", "KeepsTurns", "SearchesEpisodes", "Within", "quotations_of", "recall"]
@@ -27,7 +27,7 @@ class SearchesEpisodes(Protocol):
         speaker: str | None = None,
         conversation_id: str | None = None,
         asked: str | None = None,
-        period: Period | None = None,
+        period: EpisodePeriod | None = None,
     ) -> SearchResult:
         """Return turns on *query*, best first."""
 
@@ -97,7 +97,7 @@ async def recall(
         speaker=within.speaker,
         conversation_id=within.conversation_id,
         asked=question,
-        period=None if asked is None else Period(asked.first, asked.last),
+        period=None if asked is None else EpisodePeriod(asked.first, asked.last),
     )
 
 

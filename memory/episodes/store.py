@@ -41,7 +41,7 @@ from tasklore.memory.scripts import load
 if TYPE_CHECKING:
     from tasklore.memory.episodes.vectors import VectorIndex
 
-__all__ = ["Episodes", "Hit", "Period", "SearchResult", "open_episodes"]
+__all__ = ["EpisodePeriod", "Episodes", "Hit", "SearchResult", "open_episodes"]
 
 #: How long a turn is kept unless a deployment, a scope or a person says otherwise; None is without end.
 KEEP = timedelta(days=730)
@@ -101,7 +101,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class EpisodePeriod:
     """The days that a question speaks of: turns of these days are raised above others."""
 
     first: date
@@ -233,7 +233,7 @@ class Episodes:
         speaker: str | None = None,
         conversation_id: str | None = None,
         asked: str | None = None,
-        period: Period | None = None,
+        period: EpisodePeriod | None = None,
     ) -> SearchResult:
         """Return passages on *query*, best first; *since* and *until* are the first and the last day.
 
@@ -531,7 +531,7 @@ def open_episodes(
     )
 
 
-def _within(hit: Hit, period: Period | None) -> Hit:
+def _within(hit: Hit, period: EpisodePeriod | None) -> Hit:
     """Return *hit*; one that was said in *period* holds as much of the question as an answer holds at least."""
     day = hit.episode.at.astimezone(UTC).date()
     if period is None or not period.first <= day <= period.last:
@@ -601,7 +601,7 @@ def _month_of(day: date) -> str:
     return f"@{day:%Y-%m}"
 
 
-def _months_of(period: Period) -> tuple[str, ...]:
+def _months_of(period: EpisodePeriod) -> tuple[str, ...]:
     """Return by what turns of *period* are found, () where these are too many to look at."""
     first = period.first.year * 12 + period.first.month - 1
     last = period.last.year * 12 + period.last.month - 1
@@ -613,7 +613,7 @@ def _months_of(period: Period) -> tuple[str, ...]:
     )
 
 
-def _raise_of(period: Period | None) -> tuple[int, int, str]:
+def _raise_of(period: EpisodePeriod | None) -> tuple[int, int, str]:
     """Return first and last day of *period*, and the share of the best score that it adds."""
     if period is None:
         return 0, 0, "0"

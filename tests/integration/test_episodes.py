@@ -13,7 +13,7 @@ from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import user_token
 from tasklore.memory import keys
 from tasklore.memory.episodes.episode import Episode
-from tasklore.memory.episodes.store import APPEND, Episodes, Period
+from tasklore.memory.episodes.store import APPEND, EpisodePeriod, Episodes
 from tasklore.memory.episodes.vectors import VectorIndex
 from tests.servers import PATIENCE_S
 
@@ -199,15 +199,18 @@ async def test_a_period_raises_what_was_said_in_it_and_excludes_nothing(
             _said(200, "We walked in the woods", days_ago=100, conversation_id="c3"),
         ],
     )
-    period = Period(_day(201), _day(199))
+    period = EpisodePeriod(_day(201), _day(199))
 
-    async def ids(question: str, period: Period | None) -> list[str]:
+    async def ids(question: str, period: EpisodePeriod | None) -> list[str]:
         found = await episodes.search("ana", question, period=period)
         assert not found.is_nothing_said
         return [hit.episode.turn_id for hit in found.hits]
 
     assert await ids("coast", period) == ["t1", "t100"]
-    assert await ids("woods walked", Period(_day(301), _day(299))) == ["t200", "t1"]
+    assert await ids("woods walked", EpisodePeriod(_day(301), _day(299))) == [
+        "t200",
+        "t1",
+    ]
     assert await ids("zeppelin", period) == ["t100"]
     assert (await episodes.search("ana", "zeppelin")).hits == ()
 

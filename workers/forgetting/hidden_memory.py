@@ -21,7 +21,7 @@ from tasklore.memory.episodes.episode import Episode
 from tasklore.memory.episodes.recall import KeepsTurns
 from tasklore.memory.queues.queue import PersonalQueue
 from tasklore.memory.tombstones.store import Hidden, PutAside, Tombstones
-from tasklore.workers.listening.inflow import episode_of
+from tasklore.workers.listening.turn_episodes import episode_of
 
 #: Characters of a fact, as `Fact.text` takes them.
 _LONGEST = 2_000

@@ -4,7 +4,7 @@ Reading a partition, and burying unreadable messages, is in `tasklore.runtime.me
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 from pydantic import ValidationError
@@ -17,7 +17,6 @@ from tasklore.contracts.traces import read_context
 from tasklore.memory.episodes.episode import Episode
 from tasklore.memory.episodes.store import Episodes
 from tasklore.memory.queues.queue import PersonalQueue
-from tasklore.memory.rendering.recalled import without_rendered
 from tasklore.runtime.messaging.erasure import Eraser
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.runtime.messaging.partitions import Owner, PartitionHandler
@@ -25,9 +24,7 @@ from tasklore.runtime.messaging.pull import Delivery
 from tasklore.runtime.messaging.signatures import Publishers
 from tasklore.runtime.metrics import Metrics
 from tasklore.workers.listening.rows import fact_rows
-
-#: Whose answers only quote what was said.
-_MEMORY_AGENT = "MemoryAgent"
+from tasklore.workers.listening.turn_episodes import episode_of, in_zone
 
 
 class Arrived(NamedTuple):
@@ -104,33 +101,10 @@ def read_turn(delivery: Delivery) -> Arrived:
         raise InvalidInput(f"no ChatTurn: {_faults(error)}") from error
     owner = turn.user_id or turn.conversation_id
     _demand_place(delivery, subjects.turns, owner)
-    said = _in_zone(turn.at)
+    said = in_zone(turn.at)
     if not turn.user_id:
         return Arrived(owner, (), said)
     return Arrived(owner, ((turn.turn_id, delivery.body),), said, episode_of(turn))
-
-
-def episode_of(turn: ChatTurn) -> Episode | None:
-    """Return *turn* as an episode; None for an empty one and for an echo of memory.
-
-    Answers of memory quote other turns, and a reply that no task fits says nothing: a search would find both in place
-    of the turns that they are about.
-    """
-    text = without_rendered(turn.text)
-    is_echo = turn.speaker == "assistant" and (
-        turn.kind == "unable" or turn.agent_id == _MEMORY_AGENT
-    )
-    if is_echo or not text.strip():
-        return None
-    speaker = turn.speaker if turn.speaker != "other" else "agent"
-    return Episode(
-        turn_id=turn.turn_id,
-        conversation_id=turn.conversation_id,
-        speaker=speaker,
-        at=_in_zone(turn.at),
-        text=text,
-        agent_id=turn.agent_id,
-    )
 
 
 def read_facts(delivery: Delivery) -> Arrived:
@@ -144,7 +118,7 @@ def read_facts(delivery: Delivery) -> Arrived:
     except ValidationError as error:
         raise InvalidInput(f"no ExtractedFacts: {_faults(error)}") from error
     _demand_place(delivery, subjects.facts, extracted.user_id)
-    return Arrived(extracted.user_id, fact_rows(extracted), _in_zone(extracted.at))
+    return Arrived(extracted.user_id, fact_rows(extracted), in_zone(extracted.at))
 
 
 def _demand_place(
@@ -162,11 +136,6 @@ def _demand_place(
         raise InvalidInput(
             f"a message for {wanted!r} lies on {delivery.subject!r}; publish it to its user's subject"
         )
-
-
-def _in_zone(at: datetime) -> datetime:
-    """Return *at* in UTC where it names no zone."""
-    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
 def _faults(error: ValidationError) -> str:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tasklore.memory.documents.items import Body
     from tasklore.memory.documents.storage.store import DocumentStore
     from tasklore.memory.episodes.episode import Episode
-    from tasklore.memory.episodes.store import Period, SearchResult
+    from tasklore.memory.episodes.store import EpisodePeriod, SearchResult
     from tasklore.memory.ledger.runs import RunName
     from tasklore.memory.long_term.single_flight import SingleFlight
     from tasklore.memory.long_term.store import LongTermMemory
@@ -182,7 +182,7 @@ class KitEpisodes:
         speaker: str | None = None,
         conversation_id: str | None = None,
         asked: str | None = None,
-        period: "Period | None" = None,
+        period: "EpisodePeriod | None" = None,
     ) -> "SearchResult":
         """Return the best of the turns that meet the conditions, those of *period* raised."""
         from tasklore.memory.episodes.episode import Episode

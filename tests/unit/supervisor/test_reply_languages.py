@@ -10,7 +10,12 @@ from tasklore.contracts.errors import LlmUnavailable
 from tasklore.contracts.messages import ChatTurn, PersonRequest
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.dispatch import Dispatch
-from tasklore.supervisor.replies.languages import Phraser, Said, is_english, is_usable
+from tasklore.supervisor.replies.languages import (
+    Phraser,
+    ReplyText,
+    is_english,
+    is_usable,
+)
 from tasklore.supervisor.requests.readings import read_turns
 from tasklore.supervisor.service import Service
 from tasklore.supervisor.understanding.rules import RuleInterpreter
@@ -18,7 +23,7 @@ from tests.fakes.stores import FakeConversations
 from tests.understanding.recorded import CATALOGUE, Model
 from tests.understanding.strangers import STRANGERS
 
-SHALL_I = Said(
+SHALL_I = ReplyText(
     "same",
     "Shall I quote a price (origin: Antwerp; weight: 950 kg)? I cannot take 'back' into"
     " account.",
@@ -51,7 +56,7 @@ def test_english_is_known_by_words_that_no_other_language_has(
 
 async def test_who_speaks_english_costs_no_call_for_a_question() -> None:
     model = _model("Soll ich?")
-    said = [Said("same", "How many days?")]
+    said = [ReplyText("same", "How many days?")]
     assert await Phraser(model).phrase("a permit please", said) == ["How many days?"]
     assert model.users == []
 
@@ -59,7 +64,9 @@ async def test_who_speaks_english_costs_no_call_for_a_question() -> None:
 async def test_a_refusal_is_a_models_in_any_language() -> None:
     refusal = "That I cannot do. I can quote freight."
     model = _model(refusal)
-    said = [Said("cannot", "I cannot tell what to do with that. I can: quote freight.")]
+    said = [
+        ReplyText("cannot", "I cannot tell what to do with that. I can: quote freight.")
+    ]
     assert await Phraser(model).phrase("sing me the song", said) == [refusal]
     assert json.loads(model.users[0])["texts"][0]["kind"] == "cannot"
 
@@ -70,7 +77,7 @@ async def test_a_refusal_is_a_models_in_any_language() -> None:
 async def test_without_a_usable_wording_the_question_stays_english(
     texts: Sequence[str],
 ) -> None:
-    said = [Said("same", "How many days?")]
+    said = [ReplyText("same", "How many days?")]
     found = await Phraser(_model(*texts)).phrase("eine Genehmigung bitte", said)
     assert found == ["How many days?"]
 
@@ -97,7 +104,7 @@ def test_a_wording_keeps_every_value_and_adds_none(
 
 
 def test_choices_stay_as_an_answer_has_to_name_them() -> None:
-    said = Said("same", "Which flavour? One of: lemon, carrot.")
+    said = ReplyText("same", "Which flavour? One of: lemon, carrot.")
     assert is_usable(said, "Welche Sorte? Lemon oder carrot.", "")
     assert not is_usable(said, "Welche Sorte? Zitrone oder Karotte.", "")
 
