@@ -29,6 +29,8 @@ REMOVED = {
     "LISTEN_BATCH_TURNS": "a constant: 8 turns of one person in one question",
     "LISTEN_LONGEST_S": "a constant: a turn waits 120 s for others at most",
     "ANALYSIS_LEASE_S": "TASKLORE_PIPELINE_LEASE_S, which holds for analyses as for runs",
+    "LLM_EDITOR_MODEL": "of no use: no role of a model read it",
+    "LLM_EDITOR_TEMPERATURE": "of no use: no role of a model read it",
     "LLM_SUPERVISOR_TEMPERATURE": "a constant: 0, or none with TASKLORE_LLM_TEMPERATURE=none",
     "LLM_FINDER_TEMPERATURE": "a constant: 0.1, or none with TASKLORE_LLM_TEMPERATURE=none",
 }
