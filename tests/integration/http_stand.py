@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from redis.asyncio import Redis
 
 from tasklore.contracts import subjects
@@ -31,6 +32,7 @@ from tasklore.memory.ledger.waits import Waits
 from tasklore.memory.schedules.store import ScheduleStore
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.memory.sessions.session import SessionCache
+from tasklore.runtime.messaging import connection
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import open_outbox
@@ -181,6 +183,9 @@ async def http_stand(
 ) -> AsyncIterator[Stand]:
     """Serve the API within the block, over *tls* if given; *scripted* makes its service, *parts* replace the others."""
     async with AsyncExitStack() as stack:
+        # The server is there; how soon this process, which does the work of many tests, gets to it is the machine's.
+        patience = stack.enter_context(pytest.MonkeyPatch.context())
+        patience.setattr(connection, "CONNECT_S", PATIENCE_S)
         client = await stack.enter_async_context(
             connected(servers.nats_url, f"stand-{new_id(0)}")
         )

@@ -206,5 +206,7 @@ def test_the_command_prints_a_new_key_once(
     assert entry is not None
     assert entry.roles == ("read", "ask")
     assert f"TASKLORE_API_KEYS_FILE={path}" in said.err
-    with pytest.raises(InvalidInput, match="ask, read, messages, approve, operate, admin"):
+    with pytest.raises(
+        InvalidInput, match="ask, read, messages, approve, operate, admin"
+    ):
         print_new_key("other", ["root"], None, path)
